@@ -12,7 +12,7 @@ from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError
 from ripple.core.row_ops import OP
 from ripple.engine.machine import OP_REMOVE, Changes, Engine
-from ripple.engine.operators.uncomputable import ROWS_NAMED_MAX
+from ripple.engine.operators.uncomputable import ROWS_NAMED_MAX, nulls_first
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
 from ripple.model.pipeline.builder import Pipeline
@@ -347,7 +347,7 @@ class Lane:
             expected, found = [sorted(one for rows in expected for one in rows)], sorted(found)
         self._expect(f"the rows of output {output!r}", found, expected[0])
 
-    def _compare_uncomputable(self, reference: Mapping[str, Mapping[Key, str]]) -> None:
+    def _compare_uncomputable(self, reference: Mapping[str, Sequence[tuple[Key, str]]]) -> None:
         """Compare how many rows there are and those that are named: the first by key.
 
         Final ones are not named any more after a restart.
@@ -358,9 +358,9 @@ class Lane:
         self._expect("the numbers of rows that cannot be computed", counts, expected)
         for name, rows in reference.items():
             named = {row.key: row.step for row in seen[name].rows}
-            first = dict(sorted(rows.items())[:ROWS_NAMED_MAX])
+            first = dict(sorted(rows, key=lambda row: nulls_first(row[0]))[:ROWS_NAMED_MAX])
             if self._restarted:
-                first = {key: step for key, step in rows.items() if key in named}
+                first = {key: step for key, step in rows if key in named}
             self._expect(f"the rows of fold {name!r} that cannot be computed", named, first)
 
     def _compare_memory(self, output: str, reference: Table) -> None:

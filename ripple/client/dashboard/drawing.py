@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.description import fields_text, join_text, window_text
+from ripple.model.pipeline.description import (
+    fields_text,
+    join_text,
+    stream_join_text,
+    window_text,
+)
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import (
     Derive,
@@ -15,6 +20,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     SourceSpec,
+    StreamJoin,
     TableJoin,
     Union,
     Versions,
@@ -106,6 +112,8 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "distinct", ", ".join(field.name for field in step.key)
     elif isinstance(step, Versions):
         kind, about = "versions", f"of {step.reads}"
+    elif isinstance(step, StreamJoin):
+        kind, about = "join", stream_join_text(step)
     elif isinstance(step, Derive):
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):

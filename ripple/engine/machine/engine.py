@@ -352,7 +352,7 @@ class Engine(Partition):
             self._fold.apply(rows, crossing)
             if self._division is not None and len(self._fold.keys.index) > known:
                 divides = self.plan.source.table is None
-                self._division.check(given.name, rows, self._fold.fold, divides=divides)
+                self._division.check(given.name, rows, self._fold.fold.key, divides=divides)
         elif crossing >= 0:
             self._fold.show_waiting()
         rejected = rows.rejected

@@ -32,7 +32,7 @@ from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.nodes import Distinct
+from ripple.model.pipeline.nodes import AsofJoin, Distinct, StreamJoin, sides_of
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
 
@@ -44,14 +44,13 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
-    from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
-    from ripple.engine.operators.waiting import Mark, Waiting
+    from ripple.engine.operators.waiting import Holder, Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.nodes import Fold, TableSpec
+    from ripple.model.pipeline.nodes import Fold, Holding, TableSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Part
 
@@ -141,11 +140,12 @@ class GraphEngine(Engine):
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         self._feeds: dict[str, list[Mark]] = {}
         self._settling: list[tuple[EventFold | None, Waiting | None, list[Way]]] = []
-        self._distincts: list[DistinctRows] = []
+        self._holders: list[Holder] = []
         self._lay(plan, {fold.fold.name: fold for fold in folds})
         ways = [*self._ports.values(), *(way for *_, after in self._settling for way in after)]
+        sides = [side for one in self._holders for side in one.sides]
         for way in ways:
-            way.lead(plan, folds, streams, self._distincts)
+            way.lead(plan, folds, streams, sides)
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
@@ -169,8 +169,10 @@ class GraphEngine(Engine):
 
         for node, _ in inputs_first(plan):
             waiting: Waiting | None = None
-            if isinstance(node, Distinct):
-                waiting = marks[node.name] = self._distinct(node, feeds(node.reads))
+            if isinstance(node, Distinct | StreamJoin):
+                waiting = marks[node.name] = self._holder(
+                    node, [feeds(side.reads) for side in sides_of(node)]
+                )
                 self._settling.append((None, waiting, [Way(node.name)]))
             elif node.name in folds:
                 fold, names = folds[node.name], [one.name for one in plan.finals_of(node.name)]
@@ -189,14 +191,25 @@ class GraphEngine(Engine):
         assert isinstance(fold, WindowedFold), "final rows are those of windows"
         return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
 
-    def _distinct(self, node: Distinct, feeds: Sequence[Mark]) -> Waiting:
-        from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
+    def _holder(self, node: Holding, feeds: Sequence[Sequence[Mark]]) -> Waiting:
+        holder: Holder
+        if isinstance(node, Distinct):
+            from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
-        self._distincts.append(DistinctRows(node, feeds, self._by_input))
-        return self._distincts[-1]
+            holder = DistinctRows(node, feeds[0], self._by_input)
+        else:
+            from ripple.engine.operators.asof_rows import AsofRows  # noqa: PLC0415
+
+            assert isinstance(node, AsofJoin), "no other joins"
+            holder = AsofRows(node, feeds, self._by_input)
+        self._holders.append(holder)
+        return holder
 
     def _by_input(self, places: Ints) -> Iterator[tuple[str, Ints, Ints, Ints]]:
-        """Yield the inputs with rows at these places: which rows, their offsets and indexes."""
+        """Yield the inputs with rows at these places: which rows, their offsets and indexes.
+
+        Final rows have no input, and places after all others.
+        """
         sources = places // SPAN
         for rank, port in enumerate(self._ports.values()):
             mine = np.flatnonzero(sources == rank)
@@ -241,9 +254,9 @@ class GraphEngine(Engine):
             held, folded = way.admitted(branches, fate)
             for bad in fate.dead:
                 refused.setdefault(bad.row, bad)
-            for one, taken in held:
+            for side, taken in held:
                 fate.count_in(taken)
-                one.hold(taken)
+                side.hold(taken, waiting.identities(taken))
             for fold, taken in folded:
                 fate.count_in(taken)
                 if taken.count:
@@ -273,7 +286,7 @@ class GraphEngine(Engine):
         for one, taken in held:
             fate.count_in(taken)
             if division is not None and taken.count:
-                division.check(given.name, taken, one.node, divides=False)
+                division.check(given.name, taken, one.key, divides=False)
             one.hold(taken)
         for fold, taken in folded:
             fate.count_in(taken)
@@ -322,7 +335,7 @@ class GraphEngine(Engine):
         division = self._divisions.get(given.name)
         fold.apply(rows, crossing)
         if division is not None and len(fold.keys.index) > known:
-            division.check(given.name, rows, fold.fold, divides=False)
+            division.check(given.name, rows, fold.fold.key, divides=False)
 
     def _judged(
         self, given: Input, port: Port, rows: Rows, count: int
@@ -361,23 +374,27 @@ class GraphEngine(Engine):
     @property
     def nbytes(self) -> int:
         """Bytes held by keys, state and rows."""
-        return super().nbytes + sum(one.nbytes for one in self._distincts)
+        return super().nbytes + sum(one.nbytes for one in self._holders)
 
     def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
-        return super()._uncomputable() | {one.node.name: [one.lost] for one in self._distincts}
+        return super()._uncomputable() | {one.node.name: [one.lost] for one in self._holders}
 
     # --- snapshots ---
 
     def _whole_tables(self) -> dict[str, pa.Table]:
-        return {held_key(one.node): one.dump() for one in self._distincts}
+        return {
+            held_key(one.node, side): table
+            for one in self._holders
+            for side, table in enumerate(one.dump())
+        }
 
     def _load_state(self, snapshot: Snapshot) -> None:
         super()._load_state(snapshot)
-        for one in self._distincts:
-            table = snapshot.tables.get(held_key(one.node))
-            if table is None:
+        for one in self._holders:
+            names = [held_key(one.node, side) for side, _ in enumerate(one.sides)]
+            if not all(name in snapshot.tables for name in names):
                 raise SnapshotError(f"the state of {one.node.name!r} is missing")
-            one.load(table)
+            one.load([snapshot.tables[name] for name in names])
 
     def _counted(self) -> dict[str, int]:
         counts = super()._counted()
@@ -393,7 +410,7 @@ class GraphEngine(Engine):
         self._rejected = snapshot.rejected
 
     def _count_on(self, counts: dict[str, int]) -> None:
-        for one in self._distincts:
+        for one in self._holders:
             one.lost.final = counts.pop(uncomputable_counter(one.node.name), 0)
         for name, port in self._ports.items() if len(self._ports) > 1 else ():
             mine = {of: counts.pop(source_counter(name, of)) for of in Counters().as_dict()}

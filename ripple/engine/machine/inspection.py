@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.nodes import Finals, TableJoin, tables_below
+from ripple.model.pipeline.nodes import Finals, StreamJoin, TableJoin, reads_of, tables_below
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
     from ripple.engine.operators.waiting import Waiting
-    from ripple.model.pipeline.nodes import Distinct, Fold
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.nodes import Waiting as WaitingNode
 
 VERSION = 1
 
@@ -27,9 +28,9 @@ def inspected(partition: Partition) -> dict[str, Any]:
     ahead of the time, or do not have its schema), recomputed (results that were computed again),
     cutoffs (of these, those that were as before), uncomputable (rows that cannot be computed, and
     are absent), keys (of each window that is held; an output's: its rows), bytes, watermark_ns (of
-    finals and distinct: no row below it follows); null where a kind has no such number. Rows are
-    counted since the partition was restored here, events since its first. edges: pairs of numbers
-    of nodes.
+    finals, distinct and join: no row below it follows); null where a kind has no such number. Rows
+    are counted since the partition was restored here, events since its first. edges: pairs of
+    numbers of nodes.
     """
     plan = partition.plan
     nodes = [_node("senders", "senders")]
@@ -48,9 +49,12 @@ def inspected(partition: Partition) -> dict[str, Any]:
         for root in found:
             if root not in roots:
                 node = next(one for one in plan.waiting if one.name == root)
-                below = [numbers[node.fold]] if isinstance(node, Finals) else roots_of(node.reads)
+                if isinstance(node, Finals):
+                    below = [numbers[node.fold]]
+                else:
+                    below = [one for read in reads_of(node) for one in roots_of(read)]
                 roots[root] = len(nodes)
-                edges.extend((one, roots[root]) for one in below)
+                edges.extend((one, roots[root]) for one in dict.fromkeys(below))
                 nodes.append(_waiting(node, partition.waiting[root], uncomputable))
         return [roots[root] for root in found]
 
@@ -97,12 +101,10 @@ def inspected(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _waiting(
-    node: Finals | Distinct, one: Waiting, uncomputable: Mapping[str, int]
-) -> dict[str, Any]:
+def _waiting(node: WaitingNode, one: Waiting, uncomputable: Mapping[str, int]) -> dict[str, Any]:
     return _node(
         node.name,
-        type(node).__name__.lower(),
+        "join" if isinstance(node, StreamJoin) else type(node).__name__.lower(),
         rows_out=one.given,
         uncomputable=uncomputable.get(node.name),
         bytes=one.nbytes,

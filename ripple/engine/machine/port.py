@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.machine.inputs import Input
-    from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.engine.operators.waiting import Side
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
 
@@ -58,12 +58,12 @@ class Port(Way):
         plan: Plan,
         folds: Sequence[EventFold],
         streams: Mapping[str, StreamRows],
-        distincts: Sequence[DistinctRows],
+        sides: Sequence[Side],
     ) -> None:
         """Lead the records through ``plan`` to its waiting nodes, folds and outputs."""
-        super().lead(plan, folds, streams, distincts)
+        super().lead(plan, folds, streams, sides)
         windows = [one.fold.timing for one in self.folds if one.fold.timing is not None]
-        latenesses_ns = {one.node.lateness_ns for one in self.distincts}
+        latenesses_ns = {one.lateness_ns for one in self.sides}
         self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
         spans_ns = [window.future_ns for window in windows]
         self.future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))

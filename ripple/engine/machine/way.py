@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.machine.fate import Fate
-    from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.engine.operators.waiting import Side
     from ripple.model.pipeline.nodes import EventNode
     from ripple.model.pipeline.plan import Plan
 
@@ -29,7 +29,7 @@ SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 
 
 class Way:
-    """The nodes over the rows of one source, or of one node of final rows, each after its inputs.
+    """The nodes over the rows of one source, or of one node that waits, each after its inputs.
 
     root: the name of its first node.
     """
@@ -38,7 +38,7 @@ class Way:
         self.root = root
         self.steps: list[EventNode] = []
         self.folds: list[EventFold] = []
-        self.distincts: list[DistinctRows] = []
+        self.sides: list[Side] = []
         self.streams: dict[str, StreamRows] = {}
         self.readers: dict[str, str] = {}
         """Per node the last reader of its rows in a batch: steps, then those that wait, folds, and
@@ -49,7 +49,7 @@ class Way:
         plan: Plan,
         folds: Sequence[EventFold],
         streams: Mapping[str, StreamRows],
-        distincts: Sequence[DistinctRows],
+        sides: Sequence[Side],
     ) -> None:
         """Lead the rows through ``plan`` to its waiting nodes, folds and outputs."""
         reached = {self.root}
@@ -58,8 +58,8 @@ class Way:
                 reached.add(step.name)
                 self.steps.append(step)
                 self.readers |= dict.fromkeys(reads_of(step), step.name)
-        self.distincts = [one for one in distincts if one.node.reads in reached]
-        self.readers |= {one.node.reads: one.node.name for one in self.distincts}
+        self.sides = [one for one in sides if one.reads in reached]
+        self.readers |= {one.reads: one.reader for one in self.sides}
         self.folds = [fold for fold in folds if fold.fold.reads in reached]
         self.readers |= {fold.fold.reads: fold.fold.name for fold in self.folds}
         self.streams = {name: rows for name, rows in streams.items() if name in reached}
@@ -86,16 +86,16 @@ class Way:
         branches: Mapping[str, Rows],
         fate: Fate,
         too_late: Mapping[int, npt.NDArray[np.bool_] | None] = _NONE_LATE,
-    ) -> tuple[list[tuple[DistinctRows, Rows]], list[tuple[EventFold, Rows]]]:
-        """Return the rows for each node that holds or folds them, and note refusals.
+    ) -> tuple[list[tuple[Side, Rows]], list[tuple[EventFold, Rows]]]:
+        """Return the rows for each side of a node that holds them, and for folds; note refusals.
 
         too_late: per lateness which records are later. Nothing changes before ``Fate.count_in``
         was asked of all, since a record counts everywhere or nowhere.
         """
         held = []
-        for one in self.distincts:
-            taken = self.branch_of(one.node.reads, branches, one.node.name)
-            fate.drop_late(taken, too_late.get(one.node.lateness_ns))
+        for one in self.sides:
+            taken = self.branch_of(one.reads, branches, one.reader)
+            fate.drop_late(taken, too_late.get(one.lateness_ns))
             one.admit(taken)
             fate.note_refused(taken)
             held.append((one, taken))

@@ -20,13 +20,14 @@ from ripple.engine.snapshots.snapshot import (
     uncomputable_counter,
 )
 from ripple.model.canonical import digest_of
+from ripple.model.pipeline.nodes import sides_of
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.nodes import Distinct
+    from ripple.model.pipeline.nodes import Holding
     from ripple.model.pipeline.plan import Plan
 
 
@@ -153,8 +154,8 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
     digests |= _of_streams(snapshot, plan)
-    for node, old in _held(snapshot, plan):
-        taken[held_key(node)] = snapshot.tables[old]
+    for node, side, old in _held(snapshot, plan):
+        taken[held_key(node, side)] = snapshot.tables[old]
         name = uncomputable_counter(Node("step", old).name)
         counters[uncomputable_counter(node.name)] = snapshot.counters.get(name, 0)
     given = replace(
@@ -188,11 +189,17 @@ def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
     }
 
 
-def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Distinct, str]]:
-    """Yield the nodes that hold rows, each with the name of its old table."""
-    tables = {digest_of(name): name for name in snapshot.tables if name.startswith(HELD)}
-    for node in plan.distincts:
-        yield node, tables[digest_of(node.node_key)]
+def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding, int, str]]:
+    """Yield the sides of the nodes that hold rows, each with the name of its old table."""
+    tables = {
+        (side, digest_of(name)): name
+        for name in snapshot.tables
+        for side, prefix in enumerate(HELD)
+        if name.startswith(prefix)
+    }
+    for node in plan.holding:
+        for side, _ in enumerate(sides_of(node)):
+            yield node, side, tables[side, digest_of(node.node_key)]
 
 
 def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:

@@ -26,7 +26,7 @@ from ripple.engine.migration.lineage import (
 )
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.model.pipeline.node_keys import unknown_folds
-from ripple.model.pipeline.nodes import Distinct, Fold, tables_below
+from ripple.model.pipeline.nodes import Fold, Holding, tables_below
 from ripple.model.pipeline.plan import inputs_first
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class _Judge:
     def _step(self, node: Node) -> Judged:
         """Judge a step, which has no state unless it holds rows."""
         judged = self._stateless(node)
-        if node.key not in (one.node_key for one in self.plan.distincts):
+        if node.key not in (one.node_key for one in self.plan.holding):
             return judged
         asked = node.name in self.asked
         if judged.verdict is Verdict.KEEP and self.source_change is not None:
@@ -422,7 +422,7 @@ def _asked(plan: Plan, rebuild: frozenset[str]) -> Collection[str]:
     """Return the names of the nodes to compute again: those asked for, and all above them."""
     asked: set[str] = set()
     for node, inputs in inputs_first(plan):
-        is_named = isinstance(node, Fold | Distinct) and rebuild & {node.name, node.node_key}
+        is_named = isinstance(node, Fold | Holding) and rebuild & {node.name, node.node_key}
         if is_named or not asked.isdisjoint(inputs):
             asked.add(node.name)
     return asked

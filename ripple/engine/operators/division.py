@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.nodes import Distinct, EventNode, Fold
+    from ripple.model.pipeline.nodes import Distinct, EventNode, Fields, Fold
     from ripple.model.pipeline.plan import Plan
 
 
@@ -58,12 +58,12 @@ class Division:
         """Return whether records of the source come to a node."""
         return source_of(plan, next(iter(self.numbers))) in plan.sources_of(node.name)
 
-    def check(self, name: str, rows: Rows, node: Fold | Distinct, *, divides: bool = True) -> None:
-        """Raise InputError unless all these rows of a node belong to their input's partition.
+    def check(self, name: str, rows: Rows, key: Fields, *, divides: bool = True) -> None:
+        """Raise InputError unless all these rows belong to their input's partition, by their key.
 
         divides: whether records could be divided anew.
         """
-        kinds = {field.name: field for field in arrow_fields(node.key)}
+        kinds = {field.name: field for field in arrow_fields(key)}
         schema = pa.schema([kinds[field] for field in self.key])
         keys = pa.RecordBatch.from_arrays(
             [arrow_column(rows.columns[field.name], field.type) for field in schema], schema=schema
@@ -73,10 +73,10 @@ class Division:
         if not len(wrong):
             return
         row = int(wrong[0])
-        key = ", ".join(repr(column[row].as_py()) for column in keys.columns)
+        named = ", ".join(repr(column[row].as_py()) for column in keys.columns)
         by = ", ".join(self.key)
         raise InputError(
-            f"the {by} {key} is in {name}, which is partition {self.numbers[name]} of the input, "
+            f"the {by} {named} is in {name}, which is partition {self.numbers[name]} of the input, "
             f"and Kafka's partitioner (murmur2 of {by}, {self.partitions} partitions) has it in "
             f"{numbers[row]}: the writer of this record has chosen the partition in another way, "
             "so the key may be in two partitions, of which each would have a row for it. Let all "

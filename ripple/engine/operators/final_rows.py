@@ -84,8 +84,12 @@ class FinalRows:
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
         """Show some of the rows taken last: their identities are hashes of key and window."""
         assert rows.offsets is not None
-        hashes = self._leaf.column.keys.hashes(self._taken[rows.origins])
-        stream.add(name, rows, hashes.view(np.int64), rows.offsets % FLAT_ROWS_MAX)
+        stream.add(name, rows, self.identities(rows), rows.offsets % FLAT_ROWS_MAX)
+
+    def identities(self, rows: Rows) -> Ints:
+        """Return the hashes of key and window of some of the rows taken last."""
+        hashes: Ints = self._leaf.column.keys.hashes(self._taken[rows.origins]).view(np.int64)
+        return hashes
 
     def lose(self, refused: Iterable[RejectedRow]) -> None:
         """Count them among the results of the fold that cannot be computed."""

@@ -135,4 +135,9 @@ class UncomputableRows:
 
 def first_rows(rows: Iterable[UncomputableRow]) -> list[UncomputableRow]:
     """Return up to ROWS_NAMED_MAX of ``rows``, the first by key."""
-    return nsmallest(ROWS_NAMED_MAX, rows, key=lambda row: row.key)
+    return nsmallest(ROWS_NAMED_MAX, rows, key=lambda row: nulls_first(row.key))
+
+
+def nulls_first(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    """Return by what keys are ordered of which some fields may be null."""
+    return tuple((part is not None, part) for part in key)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
 
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
 
     from ripple.engine.operators.rows import RejectedRow, Rows
     from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.engine.operators.uncomputable import UncomputableRows
+    from ripple.model.pipeline.nodes import Fields, Holding
+
+    Ints = npt.NDArray[np.int64]
+    Origins: TypeAlias = Iterator[tuple[str, Ints, Ints, Ints]]
+    """Inputs, each with which rows are of it, their offsets and their indexes in their records."""
+    ByInput: TypeAlias = Callable[[Ints], Origins]
+    """Finds the inputs of rows by their places."""
 
 
 class Mark(Protocol):
@@ -37,8 +50,59 @@ class Waiting(Mark, Protocol):
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
         """Show some of the rows taken last, after steps; name: of the node in the plan."""
 
+    def identities(self, rows: Rows) -> Ints | None:
+        """Return the identities of some of the rows taken last, None where places tell them."""
+
     def lose(self, refused: Iterable[RejectedRow]) -> None:
         """Count some of the rows taken last, which a step cannot take, and name the first."""
+
+
+class Side(Protocol):
+    """An input of a node that holds rows; a join has two."""
+
+    @property
+    def reads(self) -> str:
+        """The name of the node that it reads."""
+
+    @property
+    def reader(self) -> str:
+        """Its own name, which no other node or side has."""
+
+    @property
+    def lateness_ns(self) -> int:
+        """How far below the watermark a row still counts."""
+
+    @property
+    def key(self) -> Fields:
+        """The fields by which it tells rows apart."""
+
+    def admit(self, rows: Rows) -> None:
+        """Reject rows that cannot be held, before any state changes."""
+
+    def hold(self, rows: Rows, identities: Ints | None = None) -> None:
+        """Hold rows of one batch; identities: where their places do not tell them."""
+
+
+class Holder(Waiting, Protocol):
+    """A node that holds rows until the watermark decides."""
+
+    @property
+    def node(self) -> Holding:
+        """The node of the plan."""
+
+    @property
+    def sides(self) -> Sequence[Side]:
+        """Its inputs."""
+
+    @property
+    def lost(self) -> UncomputableRows:
+        """Rows that a step behind it cannot take."""
+
+    def dump(self) -> Sequence[pa.Table]:
+        """Return what is held, a table for each side."""
+
+    def load(self, tables: Sequence[pa.Table]) -> None:
+        """Load dumped state."""
 
 
 def settled_ns(watermark_ns: int, lateness_ns: int) -> int:
@@ -46,3 +110,11 @@ def settled_ns(watermark_ns: int, lateness_ns: int) -> int:
     if watermark_ns in (watermark.NONE, watermark.END):
         return watermark_ns
     return max(watermark_ns - lateness_ns, watermark.NONE)
+
+
+def show_by_input(stream: StreamRows, rows: Rows, origins: Origins) -> None:
+    """Show rows in a stream, each by its input."""
+    for of, at, offsets, indexes in origins:
+        some = rows if len(at) == rows.count else rows.branch()
+        some.keep(np.isin(np.arange(rows.count), at))
+        stream.add(of, some, offsets, indexes)

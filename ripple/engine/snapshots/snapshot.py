@@ -13,7 +13,7 @@ from ripple.core.errors import RippleError
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import Distinct
+    from ripple.model.pipeline.nodes import Holding
 
 
 class SnapshotError(RippleError):
@@ -25,12 +25,12 @@ def uncomputable_counter(fold: str) -> str:
     return f"uncomputable/{fold}"
 
 
-HELD = "held/"
+HELD = "held/", "held-right/"  # by side
 
 
-def held_key(node: Distinct) -> str:
-    """Return the name of the table of rows that a node holds."""
-    return f"{HELD}{node.node_key}"
+def held_key(node: Holding, side: int = 0) -> str:
+    """Return the name of the table of rows that a node holds, of a join those of a side."""
+    return f"{HELD[side]}{node.node_key}"
 
 
 REJECTED = "rejected/"  # and a node's digest: its count of rejected records
@@ -51,7 +51,7 @@ class Snapshot:
     of a plan with branches also per node, as ``REJECTED`` names it, the count of its rejected
     records. digests: per fold, (whole table, rows that were freed). tables: per
     fold, its leaf state under the fold's node key; per node that holds rows, as ``held_key`` names
-    it, those. nodes: the keys of all nodes of the plan, to
+    them, those. nodes: the keys of all nodes of the plan, to
     find later changes. stage: the stage of its partition, None if all stages are in it. epochs: of
     a downstream stage, the epoch of each sender; cut then has each sender's inputs, and
     watermarks_ns each sender's. retained: per stage that follows, final rows that it has not

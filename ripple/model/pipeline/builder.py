@@ -44,6 +44,7 @@ from ripple.model.pipeline.draft import (
     united,
 )
 from ripple.model.pipeline.folding import fold_of
+from ripple.model.pipeline.joining import asof_of, check_right, check_times, key_pairs
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.nodes import (
     Derive,
@@ -163,7 +164,8 @@ class Pipeline:
             sources = (*draft.sources, spec)
             check_count(sources)
             seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name, "root": name}
-            return _grown(draft, "source", sources=sources, read=(spec,), **_RAW, **seen)
+            raw = _RAW | {"origins": (name,)}
+            return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
 
     def table(
         self,
@@ -216,7 +218,7 @@ class Pipeline:
             check_count(sources)
             fold = table_fold(source, ttl)
             made = (fold.partition, fold.name, fold.steps[0].name)
-            raw = {**_RAW, "is_table": True}
+            raw = {**_RAW, "is_table": True, "origins": (name,)}
             return _grown(
                 reduce(Draft.begun, made, draft),
                 "table",
@@ -351,8 +353,10 @@ class Pipeline:
         with self._step("flat_map", name) as draft:
             if not callable(function):
                 raise PlanError(f"it takes a function, not {shown(function)}")
-            if draft.waits and not draft.finals:
-                raise PlanError("rows of one event are told apart before: put it before .distinct")
+            if draft.is_held:
+                raise PlanError(
+                    "rows of one event are told apart before: put it before .distinct and joins"
+                )
             cls, schema = record_of(into, "into")
             at, key, fields = draft.at, draft.below(name), schema.fields
             step = FlatMap(name, function, draft.row, cls, schema, draft.fields, fields, key, at)
@@ -485,7 +489,58 @@ class Pipeline:
                     "leave ttl= out"
                 )
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
-            return _begun(draft, "distinct", node)
+            return _begun(draft, "distinct", node, is_held=True)
+
+    def join_asof(
+        self,
+        name: str,
+        right: Pipeline,
+        /,
+        *,
+        on: Key | Sequence[Key] = None,
+        left_on: Key | Sequence[Key] = None,
+        right_on: Key | Sequence[Key] = None,
+        strategy: Literal["backward"] = "backward",
+        tolerance: str | int | None = None,
+        allow_exact_matches: bool = True,
+        how: Literal["left", "inner"] = "left",
+        lateness: str | int | None = None,
+        emit: Literal["final"] | None = None,
+        suffix: str = "_right",
+    ) -> Pipeline:
+        """Join each row with the row of ``right`` with its keys that counted at its event time.
+
+        right: another branch of the pipeline. on: the key fields, of one name on both sides;
+        left_on, right_on: of other names. A null key matches nothing. strategy: "backward" takes
+        the last row at the time or before; of rows of one time, the later one in the order of
+        sources and offsets. tolerance: how far apart in event time the two may be, None for any
+        span. allow_exact_matches: whether a row of the very same time counts. how: "left" gives
+        each row, with nulls where nothing matches; "inner" those that match. lateness: how far
+        below its watermark a row of either side still counts, "60s" by default; sides of rows that
+        come by the watermark take none. emit: "final", and nothing else yet: a row is given once,
+        in the order of event time, when no row on time can change its match. suffix: for fields of
+        the right side with a name that the left side has; its keys are left out.
+        """
+        with self._step("join_asof", name) as draft:
+            other = _branch(right)
+            check_right(other, "join_asof")
+            both = united(draft, other)
+            check_times(draft, other)
+            node = asof_of(
+                name,
+                draft,
+                other,
+                key_pairs(draft, other, on, left_on, right_on),
+                strategy=strategy,
+                tolerance=tolerance,
+                allow_exact_matches=allow_exact_matches,
+                how=how,
+                lateness=lateness,
+                emit=emit,
+                suffix=suffix,
+            )
+            changes = {"is_held": True, "fields": node.fields_out, "row": None, "deleted": ""}
+            return _begun(both, "join_asof", node, **changes)
 
     def join(
         self,
@@ -547,7 +602,8 @@ class Pipeline:
         """
         with self._step("finals", name) as draft:
             node = finals_of(name, draft)
-            return _begun(draft, "finals", node, fold=None, finals=name, row=None, deleted="")
+            changes = {"fold": None, "finals": name, "origins": (name,), "row": None}
+            return _begun(draft, "finals", node, is_held=False, deleted="", **changes)
 
     def sink(
         self,
@@ -660,6 +716,12 @@ def pipeline_of(draft: Draft) -> Pipeline:
     return pipeline
 
 
+def _branch(given: Any) -> Draft:
+    if not isinstance(given, Pipeline):
+        raise PlanError(f"the right side is another branch of the pipeline, not {shown(given)}")
+    return given._draft
+
+
 def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
     return pipeline_of(replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes))
 
@@ -669,6 +731,7 @@ _RAW: dict[str, Any] = {
     "finals": "",
     "waits": False,
     "is_settled": False,
+    "is_held": False,
     "is_table": False,
     "deleted": "",
 }

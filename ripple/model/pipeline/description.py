@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ripple.model.pipeline.division import divided_into, divided_why, undivided_why
 from ripple.model.pipeline.nodes import (
     DELETED,
+    AsofJoin,
     Derive,
     Distinct,
     EventNode,
@@ -17,6 +18,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     Map,
     SourceSpec,
+    StreamJoin,
     TableJoin,
     TableSpec,
     Union,
@@ -127,6 +129,8 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         yield f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
     elif isinstance(step, Versions):
         yield f"versions {step.name}: {fields_text(step.fields_out)}"
+    elif isinstance(step, StreamJoin):
+        yield f"join {step.name}: {stream_join_text(step)}"
     elif isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
@@ -135,15 +139,23 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         verb = "map" if isinstance(step, Map) else "flat_map"
         yield f"{verb} {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
     yield from _code_lines(plan, step.name)
+    yield from _details(*_entries(step), ("node", step.node_key))
+
+
+def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
+    """Yield what a node says of the rows that enter it."""
     if isinstance(step, Finals):
         late = f" and {span_text(step.lateness_ns)}" if step.lateness_ns else ""
-        yield from _details(("of", step.fold), ("rows enter", f"at their window's end{late}"))
-    if isinstance(step, Distinct):
-        late = span_text(step.lateness_ns)
-        yield from _details(("rows enter", f"once the watermark is {late} past them"))
-    if isinstance(step, Versions):
-        yield from _details(("of", step.reads), ("deleted where", f"{step.deleted} is true"))
-    yield from _details(("node", step.node_key))
+        yield "of", step.fold
+        yield "rows enter", f"at their window's end{late}"
+    elif isinstance(step, Distinct):
+        yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
+    elif isinstance(step, Versions):
+        yield "of", step.reads
+        yield "deleted where", f"{step.deleted} is true"
+    elif isinstance(step, StreamJoin):
+        yield "how", step.how
+        yield "rows enter", "once no row on time can change their match"
 
 
 def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
@@ -204,6 +216,16 @@ def join_text(join: TableJoin) -> str:
     pairs = ", ".join(f"{left} = {right}" for left, right in join.pairs)
     by = "the key of both" if join.is_by_key else f"the key of {join.reads_right}"
     return f"{join.how}, {pairs}: {by}"
+
+
+def stream_join_text(node: StreamJoin) -> str:
+    """Return a join in a line: its keys, and which rows match."""
+    keys = [(mine.name, theirs.name) for mine, theirs in node.on]
+    on = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in keys)
+    assert isinstance(node, AsofJoin), "no other joins"
+    strictly = "strictly " if node.is_strict else ""
+    near = "" if node.tolerance_ns is None else f" within {span_text(node.tolerance_ns)}"
+    return f"on {on}, {node.left} with {node.right} {strictly}{node.strategy}{near}"
 
 
 def _ttl_text(fold: Fold) -> str | None:

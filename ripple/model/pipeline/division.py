@@ -103,6 +103,8 @@ def waiting_why(plan: Plan) -> str | None:
 
 def _apart_why(plan: Plan) -> str | None:
     """Return which join looks for rows in all partitions, None where none does."""
+    for node in plan.stream_joins:
+        return f"both sides of {node.name} meet in one process"
     for join in plan.table_joins:
         if not key_of(join):
             return (
@@ -136,6 +138,11 @@ def need_one_division(
     keyed_by: as for ``undivided_why``.
     """
     need_no_idle(plan, where)
+    for node in plan.stream_joins:
+        raise PlanError(
+            f"pipeline {plan.name!r} has the join {node.name!r}, and {where} computes no joins of "
+            "streams: run it in one process, with ripple run or rp.run"
+        )
     why = undivided_why(plan, keyed_by)
     if why is not None and len(plan.sources) > 1:
         raise PlanError(

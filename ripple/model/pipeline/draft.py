@@ -47,6 +47,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EVENTS, "map"): Stage.EVENTS,
     (Stage.EVENTS, "flat_map"): Stage.EVENTS,
     (Stage.EVENTS, "distinct"): Stage.EVENTS,
+    (Stage.EVENTS, "join_asof"): Stage.EVENTS,
     (Stage.EVENTS, "sink"): Stage.EVENTS,
     (Stage.EVENTS, "partition"): Stage.KEYED,
     # These two leave the key as it is, so that they may stand on either side of a partition.
@@ -83,6 +84,7 @@ _NOT_OVER_TABLES = {
     "finals": f"the rows of a table may change for ever: {AS_EVENTS}, and fold them in windows",
     "flat_map": _ONE_IN_TABLE,
     "distinct": _ONE_IN_TABLE,
+    "join_asof": "the rows of a table have no event time: take its changes, with .versions(...)",
 }
 _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
@@ -93,6 +95,10 @@ _NO_WINDOW_YET = "final rows are those of windows: put it after .window(...) and
 _TABLES_ALONE = (
     "tables are joined, and these are events: fold them by their key first, or read the topic as a "
     "table, with .table(...)"
+)
+_NO_TIME_IN_FOLD = (
+    "the rows of a fold have no event time: put it before .partition(...), or join the final rows "
+    "of windows, with .finals(...)"
 )
 _ONE_ROW_A_KEY = (
     "a fold has one row a key, and none may become several: put .flat_map(...) before the fold"
@@ -107,7 +113,10 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     },
     **{
         (Stage.EMPTY, verb): _NOTHING_YET
-        for verb in ("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink")
+        for verb in (
+            *("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink"),
+            *("distinct", "join_asof"),
+        )
     },
     **{
         (stage, "finals"): _NO_WINDOW_YET
@@ -126,8 +135,12 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         (stage, "join"): "rows on their way into a fold are not joined: add .fold(...) first"
         for stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED)
     },
-    (Stage.EMPTY, "distinct"): _NOTHING_YET,
-    **{(stage, "distinct"): _BEFORE_PARTITION for stage in (Stage.KEYED, Stage.WINDOWED)},
+    **{
+        (stage, verb): _BEFORE_PARTITION
+        for stage in (Stage.KEYED, Stage.WINDOWED)
+        for verb in ("distinct", "join_asof")
+    },
+    **{(stage, "join_asof"): _NO_TIME_IN_FOLD for stage in (Stage.RESULTS, Stage.REKEYED)},
     **{
         (stage, "distinct"): "a fold has one row a key already: put .distinct(...) before it"
         for stage in (Stage.RESULTS, Stage.REKEYED)
@@ -158,10 +171,11 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 
 
 # Invariants: ``at`` is the input node of the next step, ``fields`` are its rows' fields; ``fold``
-# is the fold of these rows, None of events; ``root`` is their source, union or node of final rows,
-# and ``read`` their sources, of ``sources``; ``finals`` names the node of final rows among their
-# roots; ``waits`` says whether some of the rows come by the watermark, and ``is_settled`` whether
-# all do, of which none is late; ``is_table`` whether they are rows of a table from a topic, or
+# is the fold of these rows, None of events; ``root`` is their source, union or node that waits, and
+# ``read`` their sources, of ``sources``; ``origins`` names the sources and nodes of final rows that
+# gave the rows their identities, and ``finals`` the latter; ``waits`` says whether some of the rows
+# come by the watermark, ``is_settled`` whether all do, of which none is late, and ``is_held``
+# whether a node has held some back; ``is_table`` whether they are rows of a table from a topic, or
 # folded from them; ``deleted`` names the field that is true in deletions, of versions of a table;
 # ``path`` names the source, partitions, windows and folds before. ``partition`` is set from its
 # step to the fold, ``window`` likewise. The nodes have their paths for keys: their meaning is not
@@ -179,6 +193,7 @@ class Draft:
     sources: tuple[SourceSpec, ...] = ()
     read: tuple[SourceSpec, ...] = ()
     root: str = ""
+    origins: tuple[str, ...] = ()
     ordinals: Iterator[int] = field(default_factory=count, compare=False)
     steps: tuple[EventNode, ...] = ()
     partition: str = ""
@@ -195,6 +210,7 @@ class Draft:
     finals: str = ""
     waits: bool = False
     is_settled: bool = False
+    is_held: bool = False
     is_table: bool = False
     deleted: str = ""
     path: tuple[str, ...] = ()

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.frozen import frozen
 from ripple.model.pipeline.description import span_text
-from ripple.model.pipeline.nodes import Distinct, Finals, Fold, TableJoin
+from ripple.model.pipeline.nodes import (
+    AsofJoin,
+    Distinct,
+    Finals,
+    Fold,
+    StreamJoin,
+    TableJoin,
+    sides_of,
+)
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.spec import Session
 
@@ -62,6 +70,10 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
             )
             lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
             yield Keeping("distinct", node.name, lateness_ns, None, keeps)
+        elif isinstance(node, StreamJoin):
+            spans_ns = [_lateness_ns(plan, one.reads, one.lateness_ns) for one in sides_of(node)]
+            lateness_ns = max((span for span in spans_ns if span is not None), default=None)
+            yield Keeping("join", node.name, lateness_ns, None, _of_stream_join(node))
         elif isinstance(node, Finals):
             keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
             yield Keeping("finals", node.name, None, None, keeps)
@@ -87,6 +99,18 @@ def _of_join(join: TableJoin) -> str:
     if join.is_by_key:
         return keeps
     return f"{keeps}; a change of one row of {join.right!r} changes all rows that name it"
+
+
+def _of_stream_join(node: StreamJoin) -> str:
+    late = "past them"
+    if any(node.latenesses_ns):
+        late = f"{span_text(max(node.latenesses_ns))} past them"
+    rows = f"rows of {node.left!r} and {node.right!r} until the watermarks of both are {late}"
+    assert isinstance(node, AsofJoin), "no other joins"
+    longer = "for ever: it has no tolerance"
+    if node.tolerance_ns is not None:
+        longer = f"for {span_text(node.tolerance_ns)} more"
+    return f"{rows}; of {node.right!r} a key's last one before that {longer}"
 
 
 def _of_fold(plan: Plan, fold: Fold) -> str:

@@ -19,6 +19,7 @@ from ripple.model.canonical import canonical, digest_of, node_key
 from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.nodes import (
+    AsofJoin,
     Derive,
     Distinct,
     Filter,
@@ -28,6 +29,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     SourceSpec,
+    StreamJoin,
     TableJoin,
     Union,
     type_of,
@@ -39,7 +41,14 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.canonical import OfCode
     from ripple.model.code_fingerprint.form import CodeForm
-    from ripple.model.pipeline.nodes import EventNode, Fields, FoldAggregate, NodeOf, Step
+    from ripple.model.pipeline.nodes import (
+        EventNode,
+        Fields,
+        FoldAggregate,
+        Holding,
+        NodeOf,
+        Step,
+    )
     from ripple.model.pipeline.plan import Plan
 
 _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
@@ -48,7 +57,7 @@ _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
     """Return a problem for each text without a node to recompute."""
     sinks = (output for output in plan.outputs if output.is_stream)
-    named: list[Fold | Distinct | Output] = [*plan.folds, *plan.distincts, *sinks]
+    named: list[Fold | Holding | Output] = [*plan.folds, *plan.holding, *sinks]
     known = {text for node in named for text in (node.name, node.node_key)}
     folds = ", ".join(node.name for node in named)
     return [
@@ -120,6 +129,8 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             meaning = ["union", [digests[name] for name in inputs], ranked]
         elif isinstance(node, TableJoin):
             meaning = [*_join_meaning(node), digests[node.reads_right]]
+        elif isinstance(node, StreamJoin):
+            meaning = [type(node).__name__.lower(), *_parameters(node), digests[node.right]]
         elif isinstance(node, SourceSpec) and node is not plan.sources[0]:
             # Sources with equal declarations have different records; the first is as an only one.
             meaning = ["named", node.name, meaning]
@@ -133,7 +144,7 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
     match node:
         case SourceSpec():
             return _source_meaning(node)
-        case Union() | Finals() | Distinct():
+        case Union() | Finals() | Distinct() | StreamJoin():
             return [type(node).__name__.lower(), *_parameters(node)]
         case Derive():
             added: list[Sexp] = [[name, bound.canonical] for name, bound in node.exprs]
@@ -169,12 +180,21 @@ def _ends(fold: Fold) -> list[Sexp]:
     return [] if fold.expiry is None else [["ttl", canonical(fold.expiry, _no_code)]]
 
 
-def _parameters(node: Union | Finals | Distinct) -> list[Sexp]:
-    if not isinstance(node, Distinct):
+def _parameters(node: Union | Finals | Distinct | StreamJoin) -> list[Sexp]:
+    # Of the fields all are state; how those of a join are called in its result is no part of it.
+    if isinstance(node, Distinct):
+        spans = [str(node.within_ns), str(node.lateness_ns)]
+        return [_shape(node.key), *spans, _shape(node.fields_out)]
+    if not isinstance(node, StreamJoin):
         return []
-    # Of the fields all are state.
-    spans = [str(node.within_ns), str(node.lateness_ns)]
-    return [_shape(node.key), *spans, _shape(node.fields_out)]
+    late: list[Sexp] = [str(late_ns) for late_ns in node.latenesses_ns]
+    keys: list[Sexp] = [_shape(pair) for pair in node.on]
+    sides = [_shape(node.left_fields), _shape(node.right_fields)]
+    deleted = "" if node.deleted is None else node.deleted.name
+    assert isinstance(node, AsofJoin), "no other joins"
+    tolerance = "" if node.tolerance_ns is None else str(node.tolerance_ns)
+    matches = [node.strategy, "strict" if node.is_strict else "", tolerance]
+    return [node.how, *matches, late, keys, *sides, deleted]
 
 
 def _source_meaning(source: SourceSpec) -> Sexp:

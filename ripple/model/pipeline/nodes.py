@@ -1,6 +1,6 @@
 """The nodes of a plan: sources, steps, folds and outputs, checked. Only data.
 
-Each names its input nodes: a union several, a join of tables two, any other node one.
+Each names its input nodes: a union several, a join two, any other node one.
 """
 
 from __future__ import annotations
@@ -231,7 +231,63 @@ class Distinct:
     reads: str
 
 
-Waiting: TypeAlias = Finals | Distinct
+@frozen
+class StreamJoin:
+    """The rows of two streams, the left one and the right one, joined by keys and event time.
+
+    on: pairs of key fields, one of each side; a null equals nothing. how: "left" also has the rows
+    of the left side without a partner, with nulls; "inner" has none of them. latenesses_ns: per
+    side how far below its watermark a row still counts. right_fields: of the rows of the right side
+    those that are shown; added: their names and types in the result, after the fields of the left
+    side. finals: the node of final rows among the roots of the left side, "" if there is none.
+    deleted: of versions of a table on the right side, the field that is true where there is no row.
+    """
+
+    name: str
+    left: str
+    right: str
+    on: tuple[tuple[Field, Field], ...]
+    how: str
+    latenesses_ns: tuple[int, int]
+    left_fields: Fields
+    right_fields: Fields
+    added: Fields
+    node_key: str
+    finals: str
+    deleted: Field | None
+
+    @property
+    def reads(self) -> tuple[str, str]:
+        """The names of its input nodes."""
+        return self.left, self.right
+
+    @property
+    def fields_out(self) -> Fields:
+        """The fields of a row of the result."""
+        return *self.left_fields, *self.added
+
+    def key_of(self, side: int) -> Fields:
+        """Return the key fields of a side, 0 for the left one."""
+        return tuple(pair[side] for pair in self.on)
+
+
+@frozen
+class AsofJoin(StreamJoin):
+    """Each row of the left side with the row of the right side that counted at its time.
+
+    strategy: "backward": the last one at its time or before. tolerance_ns: how far apart they may
+    be, None for any span. is_strict: whether a row of the very same time does not count. A row
+    follows once no row on time can change its match.
+    """
+
+    strategy: str
+    tolerance_ns: int | None
+    is_strict: bool
+
+
+Holding: TypeAlias = Distinct | StreamJoin
+"""Nodes that hold rows until the watermark decides."""
+Waiting: TypeAlias = Finals | Holding
 """Nodes that give rows by the watermark: streams begin anew with them."""
 EventNode: TypeAlias = Step | Union | Waiting
 
@@ -388,7 +444,23 @@ def reads_of(step: EventNode | Fold) -> tuple[str, ...]:
     """Return the names of the input nodes of a step on events, or of a fold."""
     if isinstance(step, TableJoin):
         return (step.reads, step.reads_right)
-    return step.reads if isinstance(step, Union) else (step.reads,)
+    return step.reads if isinstance(step, Union | StreamJoin) else (step.reads,)
+
+
+class Side(NamedTuple):
+    """One input of a node that holds rows: which rows, how late they may be, and their key."""
+
+    reads: str
+    lateness_ns: int
+    key: Fields
+
+
+def sides_of(node: Holding) -> tuple[Side, ...]:
+    """Return the inputs of a node that holds rows: of a join the left one and the right one."""
+    if isinstance(node, Distinct):
+        return (Side(node.reads, node.lateness_ns, node.key),)
+    each = enumerate(zip(node.reads, node.latenesses_ns, strict=True))
+    return tuple(Side(reads, late_ns, node.key_of(side)) for side, (reads, late_ns) in each)
 
 
 def tables_below(fold: Fold) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """The validated plan of a pipeline: an acyclic graph of sources, computations and outputs.
 
-Each node names its input nodes: a union several, a join of tables two, any other node one. Rows of
-sources, and of steps on them, are a stream: they never change. Those of a fold are a table. In a
-chain there is a source, steps on its events, a first fold by key (and window), steps on its result
-rows, and any number of further folds, each over the result rows of the one before. Everything in a
-plan has been checked; the engine only executes.
+Each node names its input nodes: a union several, a join two, any other node one. Rows of sources,
+and of steps on them, are a stream: they never change. Those of a fold are a table. In a chain there
+is a source, steps on its events, a first fold by key (and window), steps on its result rows, and
+any number of further folds, each over the result rows of the one before. Everything in a plan has
+been checked; the engine only executes.
 
 Every node has a key, under which its state is found again; ``node_keys`` makes them.
 """
@@ -30,10 +30,12 @@ from ripple.model.pipeline.nodes import (
     Finals,
     FlatMap,
     Fold,
+    Holding,
     Migration,
     Node,
     Output,
     SourceSpec,
+    StreamJoin,
     TableJoin,
     Union,
     Versions,
@@ -170,6 +172,16 @@ class Plan:
         """The nodes of distinct rows."""
         return tuple(step for step in self.steps if isinstance(step, Distinct))
 
+    @property
+    def stream_joins(self) -> tuple[StreamJoin, ...]:
+        """The joins of two streams."""
+        return tuple(step for step in self.steps if isinstance(step, StreamJoin))
+
+    @property
+    def holding(self) -> tuple[Holding, ...]:
+        """The nodes that hold rows until the watermark decides."""
+        return tuple(step for step in self.steps if isinstance(step, Holding))
+
     def has_versions_of(self, source: SourceSpec) -> bool:
         """Whether the versions of a table are a stream, which every record is part of."""
         return any(isinstance(one, Versions) and one.reads == source.name for one in self.steps)
@@ -234,7 +246,7 @@ class Plan:
     def notes(self) -> dict[str, str]:
         """Notes of a snapshot with the node keys, to name later changes.
 
-        ``reads``: of a plan with branches, per node the key of its input, of a union a
+        ``reads``: of a plan with branches, per node the key of its input, of a union or a join a
         list. ``python``: the version, on which the forms of functions depend. ``source``: the
         schema. ``checks``: of its fields, if there are any. ``sources``: of several sources both,
         by name. ``code``: per digest of a node with a user's code, the parts of that code, where
@@ -251,14 +263,14 @@ class Plan:
     def reads(self) -> dict[str, str | list[str]]:
         """Return per node the key of its input: a list of keys alone lacks it.
 
-        Of a union and of a join of tables a list.
+        Of a union or a join a list.
         """
         keys = {node.of.name: node.of.node_key for node in self.nodes}
         found: dict[str, str | list[str]] = {}
         for node, inputs in self.nodes:
             read = [keys[name] for name in inputs]
             if read:
-                has_several = isinstance(node, Union | TableJoin)
+                has_several = isinstance(node, Union | StreamJoin | TableJoin)
                 found[node.node_key] = read if has_several else read[0]
         return found
 

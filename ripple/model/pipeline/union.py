@@ -47,12 +47,14 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
                 steps=(*whole.steps, node),
                 read=sources,
                 root=name,
+                origins=tuple(dict.fromkeys(one for draft in drafts for one in draft.origins)),
                 fields=fields,
                 row=rows[0] if is_one else None,
                 finals=finals,
                 deleted=deleted if are_versions else "",
                 waits=any(draft.waits for draft in drafts),
                 is_settled=all(draft.is_settled for draft in drafts),
+                is_held=any(draft.is_held for draft in drafts),
                 path=(roots, name),
                 at=name,
             )
@@ -92,16 +94,15 @@ def _finals(drafts: list[Draft]) -> str:
 
 def _check_apart(drafts: list[Draft]) -> None:
     """Raise PlanError where rows of one event may come by two branches at different watermarks."""
-    for draft in drafts:
-        if draft.waits and draft.root != draft.finals:
-            for other in drafts:
-                common = [one.name for one in draft.read if one in other.read]
-                if other is not draft and common and other.root != other.finals:
-                    raise PlanError(
-                        f"{draft.at!r} and {other.at!r} have rows of the same events, of "
-                        f"{common[0]!r}, and .distinct(...) gives them later: fold each, or give "
-                        "each a sink of its own"
-                    )
+    for draft in (one for one in drafts if one.is_held):
+        for other in drafts:
+            common = [one for one in draft.origins if one in other.origins]
+            if other is not draft and common:
+                raise PlanError(
+                    f"{draft.at!r} and {other.at!r} have rows of the same events, of "
+                    f"{common[0]!r}, and {draft.root!r} gives them later: fold each, or give each "
+                    "a sink of its own"
+                )
 
 
 def _check_once(nodes: list[str]) -> None:

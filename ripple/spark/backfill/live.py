@@ -96,7 +96,7 @@ class Live:
 
         Raises InputError for inputs that cannot continue history.
         """
-        for node in plan.distincts:
+        for node in plan.holding:
             raise InputError(
                 f"history of {plan.name} cannot be backfilled: {node.name} waits with rows of the "
                 "log, and those of history are in none. Let it begin from the log, with ripple run"

@@ -7,11 +7,18 @@ window and each that it reached was over for it, and no sink; see ``docs/design/
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
-from ripple.model.pipeline.nodes import Distinct, Finals, Fold, TableJoin
+from ripple.model.pipeline.nodes import (
+    AsofJoin,
+    Distinct,
+    Finals,
+    Fold,
+    TableJoin,
+    sides_of,
+)
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -39,13 +46,13 @@ from ripple.testing.reference.steps import (
 from ripple.testing.reference.windows import Event, Key, Window
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.nodes import Holding, SourceSpec
     from ripple.model.pipeline.plan import Plan
 
 
 @dataclass
 class Held:
-    """A row by its place, and by its key in a node of .distinct; name: of the input it came by."""
+    """A row by its place, and by its key in a node that holds it; name: of the input it came by."""
 
     key: Key
     time_ns: int
@@ -67,9 +74,12 @@ class GraphReference(Reference):
         self._event_folds = [EventFold(fold) for fold in plan.event_folds]
         self._roots = {node.of.name: set(plan.roots_of(node.of.name)) for node in plan.nodes}
         self._lost: dict[str, dict[Any, RefusedRow]] = {}
+        self._lost_rows: dict[str, list[tuple[Key, RefusedRow]]] = {}
         self._passed = 0
-        self._held: dict[str, list[Held]] = {node.name: [] for node in self.plan.distincts}
-        """Per node of .distinct all rows that ever came to it, and whether they were decided."""
+        self._held: dict[tuple[str, int], list[Held]] = {
+            (node.name, side): [] for node in plan.holding for side, _ in enumerate(sides_of(node))
+        }
+        """Per side of a node that holds rows all that ever came, and whether they were decided."""
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
                 self._inputs[name].rank = rank
@@ -107,6 +117,8 @@ class GraphReference(Reference):
         for node, _ in inputs_first(self.plan):
             if isinstance(node, Distinct):
                 self._decide(node, arrived)
+            if isinstance(node, AsofJoin):
+                self._join(node, arrived)
             if node.name not in folds:
                 continue
             fold = folds[node.name]
@@ -141,7 +153,7 @@ class GraphReference(Reference):
         mark_ns = self._mark_of(node.name)
         if mark_ns is None:
             return
-        rows = sorted(self._held[node.name], key=lambda one: (one.time_ns, one.place))
+        rows = self._in_order(node.name, 0)
         for at, row in enumerate(rows):
             if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
                 continue
@@ -152,29 +164,69 @@ class GraphReference(Reference):
                 if other.key == row.key
             )
             if not any(close):
-                try:
-                    self._spread(node.name, row, arrived)
-                except RefusedRow as refused:
-                    lost = self._lost.setdefault(node.name, {})
-                    lost.setdefault((*row.key, row.time_ns), refused)
+                self._give(node, row, arrived)
+
+    def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
+        """Pass on each row of the left side that became final, with its match."""
+        ends = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
+        for row in self._in_order(node.name, 0):
+            mine, theirs = (end is not None and end > row.time_ns for end in ends)
+            if node.is_strict and ends[1] == row.time_ns:
+                theirs = True
+            if row.is_decided or not (mine and theirs):
+                continue
+            row.is_decided = True
+            matches = [
+                other
+                for other in self._in_order(node.name, 1)
+                if other.key == row.key and None not in row.key and _counts(node, row, other)
+            ]
+            if matches and node.deleted is not None and matches[-1].row[node.deleted.name]:
+                matches = []
+            if matches or node.how == "left":
+                match = matches[-1].row if matches else {}
+                pairs = zip(node.added, node.right_fields, strict=True)
+                joined = row.row | {one.name: match.get(of.name) for one, of in pairs}
+                self._give(node, replace(row, row=joined), arrived)
+
+    def _in_order(self, name: str, side: int) -> list[Held]:
+        return sorted(self._held[name, side], key=lambda one: (one.time_ns, one.place))
+
+    def _give(self, node: Holding, row: Held, arrived: dict[str, list[Event]]) -> None:
+        """Let a row of a node that holds rows go to what is behind it."""
+        try:
+            self._spread(node.name, row, arrived)
+        except RefusedRow as refused:
+            self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), refused))
 
     def _comes_to(self, name: str) -> set[str]:
         """Return the sources and nodes of final rows whose rows come to a stream."""
         found: set[str] = set()
         for root in self._roots[name]:
-            of = next((node for node in self.plan.distincts if node.name == root), None)
-            found |= {root} if of is None else self._comes_to(of.reads)
+            of = next((node for node in self.plan.holding if node.name == root), None)
+            found |= {root} if of is None else self._comes_to(sides_of(of)[0].reads)
         return found
 
     def _hold(
-        self, nodes: Sequence[Distinct], branches: Mapping[str, list[Row]], one: Held
-    ) -> None:
-        """Let nodes of .distinct have the rows that steps made of a record, or of another row."""
-        for node in nodes:
-            for index, row in enumerate(branches.get(node.reads, [])):
-                key = tuple(row[field.name] for field in node.key)
-                at = (*one.place, index)
-                self._held[node.name].append(Held(key, one.time_ns, at, one.name, row))
+        self, branches: Mapping[str, list[Row]], one: Held, behind_ns: int = 0
+    ) -> tuple[bool, bool]:
+        """Let nodes have the rows that steps made of a record, or of another row.
+
+        Returns whether some were held, and whether some came too late.
+        """
+        held = late = False
+        for node in self.plan.holding:
+            for number, side in enumerate(sides_of(node)):
+                rows = branches.get(side.reads, [])
+                if behind_ns > side.lateness_ns:
+                    late = late or bool(rows)
+                    continue
+                held = held or bool(rows)
+                for index, row in enumerate(rows):
+                    key = tuple(row[field.name] for field in side.key)
+                    at = (*one.place, index)
+                    self._held[node.name, number].append(Held(key, one.time_ns, at, one.name, row))
+        return held, late
 
     def _spread(self, root: str, one: Held, arrived: dict[str, Any]) -> None:
         """Let a row of a stream that begins at ``root`` come to folds and outputs.
@@ -192,7 +244,7 @@ class GraphReference(Reference):
         }
         for name, events in found.items():
             arrived.setdefault(name, []).extend(events)
-        self._hold(self.plan.distincts, branches, one)
+        self._hold(branches, one)
         self._show(one.name, branches)
 
     def _refuse_keys(self, branches: Mapping[str, list[Row]]) -> None:
@@ -228,10 +280,19 @@ class GraphReference(Reference):
     def _mark_of(self, name: str) -> int | None:
         """Return up to where the rows of a node that waits are final."""
         (node,) = (node for node in self.plan.waiting if node.name == name)
-        reached_ns = self._least(self._roots[node.fold if isinstance(node, Finals) else node.reads])
+        if isinstance(node, Finals):
+            return self._settled(node.fold, node.lateness_ns)
+        marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
+        if isinstance(node, AsofJoin) and node.is_strict and marks_ns[1] is not None:
+            marks_ns[1] += 1
+        return None if None in marks_ns else min(ns for ns in marks_ns if ns is not None)
+
+    def _settled(self, name: str, lateness_ns: int) -> int | None:
+        """Return the mark below which no row of a stream comes any more."""
+        reached_ns = self._least(self._roots[name])
         if reached_ns is None or reached_ns == END_NS:
             return reached_ns
-        return reached_ns - node.lateness_ns
+        return reached_ns - lateness_ns
 
     def _least(self, come: set[str]) -> int | None:
         known = [
@@ -273,10 +334,8 @@ class GraphReference(Reference):
             ]
         self._show(name, branches)
         shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]
-        reached = [node for node in self.plan.distincts if branches.get(node.reads)]
-        held = [node for node in reached if behind_ns <= node.lateness_ns]
-        self._hold(held, branches, Held((), time_ns, place, name, row))
-        was_late = was_late or len(held) < len(reached)
+        held, late = self._hold(branches, Held((), time_ns, place, name, row), behind_ns)
+        was_late = was_late or late
         if was_late and not held and not any(arrived.values()) and not any(shown):
             self.counts["very_late"] += 1
             self.counts["mildly_late"] -= 1
@@ -324,6 +383,13 @@ class GraphReference(Reference):
         """Return per output of events, and input, the rows that it received, in their order."""
         return self._streams
 
+    def uncomputable(self) -> dict[str, list[tuple[Key, str]]]:
+        """Return the rows that cannot be computed, by their key; see Reference."""
+        lost = {
+            name: [(key, why.step) for key, why in rows] for name, rows in self._lost_rows.items()
+        }
+        return super().uncomputable() | lost
+
     def _views(self) -> dict[str, View]:
         views = {fold.fold.name: fold.view for fold in self._event_folds}
         unfolded: dict[str, dict[Any, RefusedRow]] = {}
@@ -335,8 +401,15 @@ class GraphReference(Reference):
                 views[fold.name] = folded_view(fold, below)
                 unfolded.setdefault(fold.input, {}).update(below.unfolded)
         for name, rows in self._lost.items():
-            views.setdefault(name, View())
             unfolded.setdefault(name, {}).update(rows)
         for name, rows in unfolded.items():
             views[name].unfolded = rows
         return views
+
+
+def _counts(node: AsofJoin, row: Held, other: Held) -> bool:
+    """Return whether a row of the right side counts at the time of one of the left."""
+    behind_ns = row.time_ns - other.time_ns
+    if behind_ns < 0 or (node.is_strict and not behind_ns):
+        return False
+    return node.tolerance_ns is None or behind_ns <= node.tolerance_ns

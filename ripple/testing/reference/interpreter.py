@@ -248,13 +248,14 @@ class Reference:
         """Return per output of events, and input, the rows that it received, in their order."""
         return {}
 
-    def uncomputable(self) -> dict[str, dict[Key, str]]:
+    def uncomputable(self) -> dict[str, list[tuple[Key, str]]]:
         """Return per fold the rows that cannot be computed, or not be folded by the fold above.
 
-        By key, the step or fold that cannot; final rows included, folds without such rows not.
+        Each by its key, with the step or fold that cannot; final rows included, folds without such
+        rows not.
         """
         found = {
-            name: {key: why.step for key, why in (view.failed | view.unfolded).items()}
+            name: [(key, why.step) for key, why in (view.failed | view.unfolded).items()]
             for name, view in self._views().items()
         }
         return {name: rows for name, rows in found.items() if rows}

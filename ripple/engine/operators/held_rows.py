@@ -1,0 +1,138 @@
+"""Rows of a stream that are held until a mark has passed them."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
+from ripple.engine.snapshots.internal import internal
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.nodes import Fields
+
+    Ints = npt.NDArray[np.int64]
+
+TIME, PLACE, IDENTITY = internal("time"), internal("place"), internal("identity")
+_MERGED_ROWS_MAX = 4096
+
+
+class Part(NamedTuple):
+    """Rows by (time, place), with these as columns after their own."""
+
+    first_ns: int
+    number: int
+    rows: pa.RecordBatch
+
+    @property
+    def times(self) -> Ints:
+        """The event time of each row, rising."""
+        return np.asarray(self.rows.column(TIME))
+
+
+class HeldRows:
+    """Rows with their event times and places, taken out by (time, place).
+
+    They are held in parts that are each in this order: large ones in a heap, small ones as a list
+    of falling sizes, which are merged, so that neither taking rows nor holding more costs much.
+    """
+
+    def __init__(self, fields: Fields, *, identities: bool = False) -> None:
+        """Hold rows of which these fields are kept, and perhaps identities.
+
+        Those are needed where places alone do not tell them, as of final rows.
+        """
+        self._fields = arrow_fields(fields)
+        self._has_identities = identities
+        names = [TIME, PLACE, *([IDENTITY] if identities else [])]
+        own = [pa.field(name, pa.int64()) for name in names]
+        self.schema = pa.schema([*self._fields, *own])
+        self._large: list[Part] = []
+        self._small: list[Part] = []
+        self._numbers = 0
+
+    def hold(self, rows: Rows, identities: Ints | None = None) -> None:
+        """Hold rows of one batch."""
+        if not rows.count:
+            return
+        assert rows.offsets is not None
+        own = [np.asarray(rows.times_ns, np.int64), rows.offsets]
+        if self._has_identities:
+            own.append(np.zeros(rows.count, np.int64) if identities is None else identities)
+        columns = [arrow_column(rows.columns[field.name], field.type) for field in self._fields]
+        self.add(pa.RecordBatch.from_arrays([*columns, *map(pa.array, own)], schema=self.schema))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Hold rows with times and places, of which there are some."""
+        batch = in_order(batch)
+        while self._small and self._small[-1].rows.num_rows <= 2 * batch.num_rows:
+            batch = in_order(pa.concat_batches([self._small.pop().rows, batch]))
+        self._numbers += 1
+        one = Part(int(np.asarray(batch.column(TIME))[0]), self._numbers, batch)
+        if batch.num_rows < _MERGED_ROWS_MAX:
+            self._small.append(one)
+        else:
+            heappush(self._large, one)
+
+    def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
+        """Take out the rows below a mark, in their order; None if there are none."""
+        taken: list[pa.RecordBatch] = []
+        while self._large and self._large[0].first_ns < mark_ns:
+            one = heappop(self._large)
+            taken.append(one.rows.slice(0, _cut(one, mark_ns)))
+            self._leave(one, mark_ns, self._large)
+        small, self._small = self._small, []
+        for one in small:
+            if one.first_ns < mark_ns:
+                taken.append(one.rows.slice(0, _cut(one, mark_ns)))
+            self._leave(one, mark_ns, None)
+        if not taken:
+            return None
+        return taken[0] if len(taken) == 1 else in_order(pa.concat_batches(taken))
+
+    def _leave(self, one: Part, mark_ns: int, heap: list[Part] | None) -> None:
+        """Hold what is left of a part: in the heap, or with the small parts."""
+        rest = one if one.first_ns >= mark_ns else None
+        if rest is None:
+            at = _cut(one, mark_ns)
+            if at == one.rows.num_rows:
+                return
+            rest = Part(int(one.times[at]), one.number, one.rows.slice(at))
+        if heap is None:
+            self._small.append(rest)
+        else:
+            heappush(heap, rest)
+
+    def parts(self) -> list[pa.RecordBatch]:
+        """Return what is held."""
+        return [one.rows for one in sorted((*self._large, *self._small))]
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return sum(one.rows.num_rows for one in (*self._large, *self._small))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(one.rows.nbytes for one in (*self._large, *self._small))
+
+
+def _cut(one: Part, mark_ns: int) -> int:
+    """Return how many rows are below a mark."""
+    return int(np.searchsorted(one.times, mark_ns))
+
+
+def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows by (time, place)."""
+    times, places = np.asarray(batch.column(TIME)), np.asarray(batch.column(PLACE))
+    rise = times[1:] > times[:-1]
+    if (rise | ((times[1:] == times[:-1]) & (places[1:] > places[:-1]))).all():
+        return batch
+    return batch.take(pa.array(np.lexsort((places, times))))

@@ -1,0 +1,59 @@
+"""One side of a join of streams: its rows until the join takes them, and up to where it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.engine.operators.held_rows import HeldRows
+from ripple.engine.operators.waiting import settled_ns
+from ripple.model.pipeline.nodes import sides_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.operators.rows import Rows
+    from ripple.engine.operators.waiting import Mark
+    from ripple.model.pipeline.nodes import StreamJoin
+
+    Ints = npt.NDArray[np.int64]
+
+
+class JoinSide:
+    """Holds the rows of one side of a join, without those whose null key can match nothing.
+
+    A row of the left side is held whole, one of the right side with its key first. Rows of a left
+    side without a partner are needed unless the join is inner.
+    """
+
+    def __init__(self, node: StreamJoin, number: int, feeds: Sequence[Mark]) -> None:
+        """Make an empty side: 0 the left one, 1 the right one. feeds: what it waits for."""
+        self.reads, self.lateness_ns, self.key = sides_of(node)[number]
+        self.reader = f"{node.name}/{number}"
+        self.names = [field.name for field in self.key]
+        self._feeds = feeds
+        self._needs_key = number == 1 or node.how == "inner"
+        mark = () if node.deleted is None else (node.deleted,)
+        fields = node.left_fields if number == 0 else (*self.key, *node.right_fields, *mark)
+        self.held = HeldRows(fields, identities=number == 0 and bool(node.finals))
+
+    @property
+    def settled_ns(self) -> int:
+        """No row of this side comes any more below it."""
+        return settled_ns(min(feed.watermark_ns for feed in self._feeds), self.lateness_ns)
+
+    def admit(self, rows: Rows) -> None:
+        """Take all rows: one without a key only matches nothing."""
+
+    def hold(self, rows: Rows, identities: Ints | None = None) -> None:
+        """Hold rows of one batch; identities: where their places do not tell them."""
+        if self._needs_key:
+            for name in rows.columns.nullable(self.names):
+                valid = rows.columns.valid(name)
+                if valid is not None and not valid.all():
+                    identities = None if identities is None else identities[valid]
+                    rows.keep(valid)
+        self.held.hold(rows, identities)

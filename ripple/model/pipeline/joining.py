@@ -1,0 +1,232 @@
+"""Joins of two streams by keys and event time: of ``.join_asof(...)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.arguments import need_bool, shown
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.checks import (
+    blaming_field,
+    check_distinct,
+    check_new_field,
+    field_name,
+    type_text,
+)
+from ripple.model.pipeline.draft import Stage, need_time
+from ripple.model.pipeline.nodes import AsofJoin, type_of, types_of
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String
+from ripple.model.window.duration import duration_ns
+from ripple.model.window.spec import LATENESS_DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.model.expression.expr import Operand
+    from ripple.model.pipeline.draft import Draft
+    from ripple.model.pipeline.nodes import Fields
+
+    Keys = Operand | Sequence[Operand]
+    Pairs = tuple[tuple[Field, Field], ...]
+
+_NONE_YET = ("forward", "nearest")
+
+
+def asof_of(
+    name: str,
+    left: Draft,
+    right: Draft,
+    pairs: Pairs,
+    *,
+    strategy: Any,
+    tolerance: str | int | None,
+    allow_exact_matches: Any,
+    how: Any,
+    lateness: str | int | None,
+    emit: Any,
+    suffix: Any,
+) -> AsofJoin:
+    """Return the node of a ``.join_asof(...)`` of two drafts' rows. Raises PlanError."""
+    check_how(how)
+    check_final(emit)
+    need_bool("allow_exact_matches", allow_exact_matches)
+    if isinstance(strategy, str) and strategy in _NONE_YET:
+        raise PlanError(f"strategy {strategy!r} is not there yet: take 'backward'")
+    if not isinstance(strategy, str) or strategy != "backward":
+        raise PlanError(f"strategy is {shown(strategy)}: it must be 'backward'")
+    shown_fields, added = added_fields(left, right, pairs, how, suffix)
+    return AsofJoin(
+        name,
+        left.at,
+        right.at,
+        pairs,
+        how,
+        latenesses_ns(left, right, lateness),
+        left.fields,
+        shown_fields,
+        added,
+        left.below(name),
+        left.finals,
+        next((field for field in right.fields if field.name == right.deleted), None),
+        strategy,
+        None if tolerance is None else duration_ns(tolerance, "tolerance"),
+        not allow_exact_matches,
+    )
+
+
+def check_right(draft: Draft, verb: str) -> None:
+    """Raise PlanError unless a draft has the rows of a stream, for the right side of a join."""
+    if draft.stage is Stage.EMPTY:
+        raise PlanError("the right side has nothing to read yet: start it with .source(...)")
+    if draft.stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED):
+        raise PlanError(
+            "rows on their way into a fold are not joined: name the right side before its "
+            ".partition(...)"
+        )
+    if draft.is_table:
+        raise PlanError(
+            f"{draft.at!r} is of a table, and {verb} joins streams: take the changes of the table, "
+            "with .versions(name) and time="
+        )
+    if draft.stage is Stage.RESULTS:
+        raise PlanError(
+            f"{draft.at!r} is a table: which row it has when a row of the left side is read "
+            "depends on how the inputs interleave. Join by event time: the final rows of its "
+            "windows, with .finals(name), or its events before the fold"
+        )
+
+
+def check_times(left: Draft, right: Draft) -> None:
+    """Raise PlanError where one of two sides has no event time."""
+    for draft in (left, right):
+        need_time(draft, "rows are matched by event time")
+
+
+def check_how(how: Any) -> None:
+    """Raise PlanError for a join of an unknown kind."""
+    if not isinstance(how, str) or how not in ("left", "inner"):
+        raise PlanError(f"how is {shown(how)}: it must be 'left' or 'inner'")
+
+
+def check_final(emit: Any) -> None:
+    """Raise PlanError unless rows are asked for once they are final."""
+    if emit is None or (isinstance(emit, str) and emit == "eager"):
+        raise PlanError(
+            "rows that may be corrected (emit='eager') reach no sink and no fold yet: say "
+            "emit='final', which gives each row once"
+        )
+    if not isinstance(emit, str) or emit != "final":
+        raise PlanError(f"emit is {shown(emit)}: it must be 'final'")
+
+
+def key_pairs(left: Draft, right: Draft, on: Any, left_on: Any, right_on: Any) -> Pairs:
+    """Return the pairs of key fields of two sides, named by ``on`` or one by one."""
+    if on is not None and (left_on is not None or right_on is not None):
+        raise PlanError("on= names the keys of both sides: leave left_on= and right_on= out")
+    given = [left_on, right_on] if on is None else [on, on]
+    if any(keys is None for keys in given):
+        raise PlanError("keys are missing: name them with on=, or with left_on= and right_on=")
+    whats = ("left_on", "right_on") if on is None else ("on", "on")
+    mine, theirs = (
+        _keys(keys, draft, what)
+        for keys, draft, what in zip(given, (left, right), whats, strict=True)
+    )
+    if len(mine) != len(theirs):
+        raise PlanError(
+            f"left_on names {len(mine)} fields and right_on {len(theirs)}: name them in pairs"
+        )
+    for one, other in zip(mine, theirs, strict=True):
+        _check_alike(one, other, left, right)
+    return tuple(zip(mine, theirs, strict=True))
+
+
+def _keys(keys: Keys, draft: Draft, what: str) -> list[Field]:
+    chosen = keys if isinstance(keys, (tuple, list)) else (keys,)
+    if not chosen:
+        raise PlanError(f"{what} names no field: name the keys, of which rows must have the same")
+    with blaming_field(what):
+        types = types_of(draft.fields)
+        names = [field_name(key, types, "a key") for key in chosen]
+        check_distinct(names, "key")
+    times = {source.time_field for source in draft.read}
+    found = []
+    for name in names:
+        if name in times:
+            raise PlanError(
+                f"{what} names {name!r}, the event time of {draft.at!r}: {what}= are the keys, "
+                "and rows are matched by event time in any case"
+            )
+        bare = _bare(Field(name, types[name]))
+        if isinstance(bare, Float):
+            raise PlanError(
+                f"{what} names {name!r}, a float, and floats are compared bit by bit here, NaN "
+                "with NaN: use a text or an integer"
+            )
+        if not isinstance(bare, String | Int | Int64 | Bool):
+            raise PlanError(
+                f"{what} names {name!r}, which is {type_text(bare)}: use a text, an integer or a "
+                "bool"
+            )
+        found.append(Field(name, bare))
+    return found
+
+
+def _bare(field: Field) -> Any:
+    kind = type_of(field)
+    return kind.of if isinstance(kind, Option) else kind
+
+
+def _check_alike(one: Field, other: Field, left: Draft, right: Draft) -> None:
+    kinds = [
+        "an integer" if isinstance(key.type, Int | Int64) else f"a {_word(key)}"
+        for key in (one, other)
+    ]
+    if kinds[0] != kinds[1]:
+        raise PlanError(
+            f"{one.name!r} is {kinds[0]} in {left.at!r}, and {other.name!r} is {kinds[1]} in "
+            f"{right.at!r}, and they would never be equal: .cast one of them"
+        )
+
+
+def _word(key: Field) -> str:
+    return {"string": "text"}.get(type_text(key.type), type_text(key.type))
+
+
+def latenesses_ns(left: Draft, right: Draft, lateness: str | int | None) -> tuple[int, int]:
+    """Return how late rows of each side may be: those that come by the watermark never are."""
+    if left.is_settled and right.is_settled and lateness is not None:
+        raise PlanError(
+            f"the rows of {left.root!r} and {right.root!r} are never late: leave lateness= out"
+        )
+    late_ns = duration_ns(LATENESS_DEFAULT if lateness is None else lateness, "lateness")
+    return (0 if left.is_settled else late_ns, 0 if right.is_settled else late_ns)
+
+
+def added_fields(
+    left: Draft, right: Draft, pairs: Pairs, how: str, suffix: Any
+) -> tuple[Fields, Fields]:
+    """Return the fields of the right side but its keys, and how they are called in the result.
+
+    Versions of a table show no mark of deletions: a deleted one matches as no row.
+    """
+    if not isinstance(suffix, str) or not suffix:
+        raise PlanError(f"suffix is {shown(suffix)}: it must be a text, such as '_right'")
+    keys = {other.name for _, other in pairs}
+    left_out = keys | {right.deleted}
+    fields = tuple(field for field in right.fields if field.name not in left_out)
+    taken = {field.name for field in left.fields}
+    added: list[Field] = []
+    for field in fields:
+        name = field.name + suffix if field.name in taken else field.name
+        if name in taken or any(name == one.name for one in added):
+            raise PlanError(
+                f"two fields would be called {name!r}: choose another suffix=, or rename one with "
+                ".map(..., into=...)"
+            )
+        check_new_field(name, ())
+        added.append(Field(name, _bare(field), optional=how == "left" or _is_optional(field)))
+    return fields, tuple(added)
+
+
+def _is_optional(field: Field) -> bool:
+    return isinstance(type_of(field), Option)
