@@ -52,9 +52,9 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, totals, branches, ending, finals, distinct, sources, *tables, engine = guide
+    legs, portfolio, totals, branches, ending, finals, distinct, sources, *more, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    streams = [branches, ending, finals, distinct, sources, *tables]
+    streams = [branches, ending, finals, distinct, sources, *more]
     code = "".join([*readme, legs, end, portfolio, totals, *streams, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
@@ -75,6 +75,8 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     bars = (folder / "bars.csv").read_text().splitlines()
     assert [line.rsplit(",", 1)[1] for line in bars] == ["1", "2"]
     assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")
+    fills = [line.split(",") for line in (folder / "fills.csv").read_text().splitlines()]
+    assert [line[-3:] for line in fills] == [["150.0", "150.5", "1708999998000000000"], [""] * 3]
     assert (folder / "accounts.jsonl").read_text() == (
         '{"op":"set","id":1,"country":"DE","balance":12.0}\n'
     )
