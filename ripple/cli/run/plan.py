@@ -20,6 +20,7 @@ from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
+from ripple.model.pipeline.brief_spans import brief_spans
 from ripple.model.pipeline.description import blind_spots, type_text
 from ripple.model.pipeline.input_names import is_markers
 from ripple.model.pipeline.keeping import keeping
@@ -86,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
         if options.sink:
             raise InputError("--sink goes with --checkpoint-dir: without state, all is written")
         write(options.format, _values(plan), lambda: _describe(plan))
+        for remark in brief_spans(plan):
+            say(f"ripple plan: {remark}")
         return 0
     return _compare(plan, options)
 
