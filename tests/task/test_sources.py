@@ -343,3 +343,23 @@ def test_letters_of_one_source_are_retried_into_its_topic(
     assert main([*retry, f"more=log:{tmp_path}/data/more"]) == 0
     assert capfd.readouterr().out == "test/0: 2 retried\n"
     assert ends(tmp_path, "ticks", "more") == [2, 5]
+
+
+def test_verify_misses_dead_letters_whose_newest_object_is_gone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logged(tmp_path, "data/ticks", Tick, [[tick(1), tick(2, 3), tick(3, 3)]])
+    logged(tmp_path, "data/more", Tick, [[tick(1)]])
+    store = tmp_path / "store"
+    rp.run(
+        strict(),
+        source={name: f"log:{tmp_path}/data/{name}" for name in ("ticks", "more")},
+        sink={"one": str(tmp_path / "one.csv")},
+        checkpoint_dir=str(store),
+    )
+    assert main(["checkpoint", "verify", "--dir", str(store)]) == 0
+    newest = max(store.glob("*/*/letters/*.journal"))
+    newest.unlink()
+    capfd.readouterr()
+    assert main(["checkpoint", "verify", "--dir", str(store)]) == 1
+    assert "2 of the 2 dead letters up to " in capfd.readouterr().out

@@ -38,6 +38,7 @@ from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from ripple.world import ObjectStore
 
@@ -207,7 +208,7 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         for look in (
             partial(checkpoints.verify),
             partial(_marker_problems, store, checkpoints),
-            partial(_letter_problems, store, folder, pipeline, partition),
+            partial(_letter_problems, store, folder, checkpoints),
         ):
             try:
                 problems += map(str, await look())
@@ -221,26 +222,35 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
 
 async def _marker_problems(store: ObjectStore, checkpoints: Checkpoints) -> list[str]:
     """Return the problems of a partition's markers of idle inputs."""
-    try:
-        cuts = [one.cut for one in await checkpoints.list()]
-    except DamagedError:  # the checkpoints have told
-        cuts = []
+    cuts = [one.cut for one in await _listed(checkpoints)]
     return await marker_log.problems_of(store, checkpoints.pipeline, checkpoints.partition, cuts)
 
 
 async def _letter_problems(
-    store: ObjectStore, folder: LiveDisk | None, pipeline: str, partition: int
+    store: ObjectStore, folder: LiveDisk | None, checkpoints: Checkpoints
 ) -> list[str]:
     """Return the problems of a partition's dead letters, notes and retry journal."""
+    pipeline, partition = checkpoints.pipeline, checkpoints.partition
+    newest = next(iter(await _listed(checkpoints)), None)
+    notes = None
+    if folder is not None:
+        notes = NoteFile(folder, in_flight_path(pipeline, partition))
+    problems = [*await problems_of(store, pipeline, partition, notes, checkpoint=newest)]
     if folder is None:
-        return [*await problems_of(store, pipeline, partition)]
-    notes = NoteFile(folder, in_flight_path(pipeline, partition))
-    problems = [*await problems_of(store, pipeline, partition, notes)]
+        return problems
     try:
         read_journal(folder, retries_path(pipeline, partition))
     except (InputError, OSError) as error:
         problems.append(str(error))
     return problems
+
+
+async def _listed(checkpoints: Checkpoints) -> Sequence[Checkpoint]:
+    """Return the checkpoints, none where they are damaged, which has been told."""
+    try:
+        return await checkpoints.list()
+    except DamagedError:
+        return ()
 
 
 def _verify_file(file: str) -> dict[str, Any]:

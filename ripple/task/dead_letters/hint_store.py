@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from ripple.storage.fenced import FencedError
 from ripple.task.dead_letters.in_flight import problems_in
-from ripple.task.dead_letters.log import letters_in
+from ripple.task.dead_letters.log import lost
 from ripple.task.dead_letters.notes import StoreNotes, notes_journal_of
 from ripple.task.dead_letters.queue import (
     LETTER_BYTES_MAX,
     StoredLetters,
+    batches_of,
     journal_of,
     with_letters,
 )
@@ -24,6 +25,7 @@ from ripple.world.errors import StoreError
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
+    from ripple.storage.checkpoint import Checkpoint
     from ripple.task.dead_letters.notes import NoteFile, Notes
     from ripple.world.ports import Guards, ObjectStore, Random
 
@@ -136,13 +138,23 @@ async def newest_keeper(store: ObjectStore, pipeline: str) -> int:
 
 
 async def problems_of(
-    store: ObjectStore, pipeline: str, partition: int, notes: NoteFile | None = None
+    store: ObjectStore,
+    pipeline: str,
+    partition: int,
+    notes: NoteFile | None = None,
+    *,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[str, ...]:
     """Return the damage of a partition's dead letters and notes; nothing is changed.
 
-    notes: the file of notes, where there may be one. Raises StoreError.
+    notes: the file of notes, where there may be one. checkpoint: the newest, if any, whose dead
+    letters must all be there. Raises StoreError.
     """
-    problems = [*(await letters_in(store, pipeline, partition)).damage]
+    letters = journal_of(store, pipeline, partition)
+    batches, wrong = batches_of(await letters.read())
+    problems = [*letters.damage, *wrong]
+    if checkpoint is not None and not problems:
+        problems += lost(batches, checkpoint)
     journal = notes_journal_of(store, pipeline, partition)
     for one in (StoreNotes(await journal.read(), journal), notes):
         if one is not None:

@@ -23,7 +23,14 @@ from ripple.connectors.letter import (
 )
 from ripple.core.causes import Causes
 from ripple.model.batch import RAW_BYTES_MAX, Rejected
-from ripple.task.dead_letters.queue import APPEND_BYTES_MAX, ARROW, batches_of, journal_of
+from ripple.storage.checkpoint.origin import ORIGIN
+from ripple.task.dead_letters.queue import (
+    APPEND_BYTES_MAX,
+    ARROW,
+    LETTER_BYTES_MAX,
+    batches_of,
+    journal_of,
+)
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.inputs import Original
     from ripple.model.batch import Batch
+    from ripple.storage.checkpoint import Checkpoint
     from ripple.task.dead_letters.queue import StoredLetters
     from ripple.world.ports import Clock, ObjectStore
 
@@ -257,6 +265,21 @@ async def letters_in(
     batches, wrong = batches_of(await journal.read())
     letters = list(counting(batches, superseded=superseded))
     return Found(letters, (*journal.damage, *wrong))
+
+
+def lost(batches: Sequence[pa.RecordBatch], checkpoint: Checkpoint) -> list[str]:
+    """Return whether there are fewer letters than a checkpoint counts, as text: the last are gone.
+
+    It is not known where the oldest ones were deleted, and after a backfill, which keeps few.
+    """
+    if ORIGIN in checkpoint.notes or sum(b.nbytes for b in batches) > LETTER_BYTES_MAX // 2:
+        return []
+    counted = checkpoint.counters.get("dead_lettered", 0)
+    names = {(one.input, one.offset) for one in counting(batches)}
+    missing = counted - sum(at < checkpoint.cut.get(name, 0) for name, at in names)
+    if missing <= 0:
+        return []
+    return [f"{missing} of the {counted} dead letters up to {checkpoint.name} are missing"]
 
 
 def counting(batches: Sequence[pa.RecordBatch], *, superseded: bool = False) -> Iterator[Letter]:
