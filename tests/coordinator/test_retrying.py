@@ -39,19 +39,25 @@ def test_invalid_retry_is_rejected(changed: dict[str, Any], problem: str) -> Non
         Retry.of(ONE | changed, "me")
 
 
-def test_a_letter_of_one_of_several_sources_goes_there(tmp_path: Path) -> None:
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """A folder of checkpoints with dead letters, beside two empty topics."""
     write_letters(LiveDisk(tmp_path / "store"), "vwap")
     for name in ("trades", "quotes"):
         assert main(["log", "create", "--schema", "trade", f"{tmp_path}/{name}"]) == 0
+    return f"{tmp_path}/store"
+
+
+async def test_a_letter_of_one_of_several_sources_goes_there(tmp_path: Path, store: str) -> None:
     source = f"quotes=log:{tmp_path}/quotes,trades=log:{tmp_path}/trades"
     asked = Retry.of(ONE, "me")
-    said = asyncio.run(retry(asked, store=f"{tmp_path}/store", source=source))
+    said = await retry(asked, store=store, source=source)
     assert said["done"] == "vwap/0: 1 retried: mended (me)"
     read = [read_all(Topic.open(LiveDisk(tmp_path), name)) for name in ("trades", "quotes")]
     assert read == [TRADES[1:2], []]
     others = asked._replace(input="rates/3")
     with pytest.raises(AskedError, match="--retry-source"):
-        asyncio.run(retry(others, store=f"{tmp_path}/store", source=source))
+        await retry(others, store=store, source=source)
 
 
 def test_texts_of_a_retry_never_become_flags() -> None:
@@ -59,21 +65,16 @@ def test_texts_of_a_retry_never_become_flags() -> None:
     assert all(one.startswith(("--p", "--input=", "--reason=")) for one in Retry.of(said, "").flags)
 
 
-def test_a_letter_is_retried_once(tmp_path: Path) -> None:
-    write_letters(LiveDisk(tmp_path / "store"), "vwap")
-    assert main(["log", "create", "--schema", "trade", f"{tmp_path}/trades"]) == 0
-    place = {"store": f"{tmp_path}/store", "source": f"log:{tmp_path}/trades"}
+async def test_a_letter_is_retried_once(tmp_path: Path, store: str) -> None:
+    place = {"store": store, "source": f"log:{tmp_path}/trades"}
 
-    def done(**changed: Any) -> str:
-        said = asyncio.run(retry(Retry.of(ONE | changed, "me"), **place))
-        return str(said["done"])
-
-    assert done() == "vwap/0: 1 retried: mended (me)"
+    said = await retry(Retry.of(ONE, "me"), **place)
+    assert said["done"] == "vwap/0: 1 retried: mended (me)"
     assert read_all(Topic.open(LiveDisk(tmp_path), "trades")) == TRADES[1:2]
     with pytest.raises(AskedError, match="cannot be retried: only its text was kept"):
-        done(offset="10")
+        await retry(Retry.of(ONE | {"offset": "10"}, "me"), **place)
     with pytest.raises(AskedError, match="--retry-source"):
-        asyncio.run(retry(Retry.of(ONE, "me"), store=place["store"], source=""))
+        await retry(Retry.of(ONE, "me"), store=store, source="")
 
 
 async def test_retries_are_done_one_after_the_other_and_only_a_few_wait(

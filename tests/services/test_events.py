@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -84,7 +83,7 @@ async def read_stream(address: str, stream: str) -> list[Row]:
     return [row_of(json.loads(each)) for each in data if each]
 
 
-def test_killed_runs_write_each_event_once(tmp_path: Path) -> None:
+async def test_killed_runs_write_each_event_once(tmp_path: Path) -> None:
     """Servers are killed as well, between and in the middle of cuts."""
     try:
         stream, table = Nats(tmp_path / "nats"), Postgres(tmp_path / "postgres")
@@ -121,7 +120,7 @@ def test_killed_runs_write_each_event_once(tmp_path: Path) -> None:
         assert ended.returncode == 0, said
         with table.connect() as connection:
             small = connection.execute(f"SELECT {', '.join(FIELDS)} FROM small").fetchall()
-        large = asyncio.run(read_stream(stream.address, "large"))
+        large = await read_stream(stream.address, "large")
     data = DeltaTable(str(tmp_path / "all")).to_pyarrow_dataset().to_table()
     assert large
     assert small
@@ -159,16 +158,13 @@ def test_a_plain_run_writes_tables_whole(tmp_path: Path, monkeypatch: pytest.Mon
             assert sorted(map(row_of, found.to_pylist())) == sorted(events)
 
 
-def test_a_compacted_topic_takes_no_event_without_a_key(
+async def test_a_compacted_topic_takes_no_event_without_a_key(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     make_log(tmp_path, 100)
 
-    async def make() -> None:
-        async with Topics(broker.bootstrap) as topics:
-            await topics.create(topic, 1, **{"cleanup.policy": "compact"})
-
-    asyncio.run(make())
+    async with Topics(broker.bootstrap) as topics:
+        await topics.create(topic, 1, **{"cleanup.policy": "compact"})
     refused = f"topic {topic} is compacted and takes no record without a key: say .sink(..., key="
     for output, problem in (("small", refused), ("large", "")):
         command = [
@@ -183,7 +179,7 @@ def test_a_compacted_topic_takes_no_event_without_a_key(
         assert (ended.returncode == 0) == (not problem), ended.stderr
 
 
-def test_a_cluster_of_which_a_worker_is_killed_writes_each_event_once(
+async def test_a_cluster_of_which_a_worker_is_killed_writes_each_event_once(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     """In two topics by one transaction a partition, and all of them in one table."""
@@ -193,12 +189,8 @@ def test_a_cluster_of_which_a_worker_is_killed_writes_each_event_once(
         skip(error)
     make_log(tmp_path, TRADES)
     said = tmp_path / "said"
-
-    async def make() -> None:
-        async with Topics(broker.bootstrap) as topics:
-            await topics.create(f"{topic}-large", 3)
-
-    asyncio.run(make())
+    async with Topics(broker.bootstrap) as topics:
+        await topics.create(f"{topic}-large", 3)
     # Its name is that of transactions and topics of cuts.
     named = tmp_path / "pipeline.py"
     named.write_text(PIPELINE.read_text().replace('"fills"', f'"{topic[-60:]}"'))
@@ -220,7 +212,7 @@ def test_a_cluster_of_which_a_worker_is_killed_writes_each_event_once(
         try:
             until(lambda: "shows them\n" in said.read_text(), said.read_text)
             (coordinator,) = re.findall(r"--coordinator (\S+)", said.read_text())
-            asyncio.run(settled(coordinator, workers=2))
+            await settled(coordinator, workers=2)
             subprocess.run(["pkill", "-9", "-P", str(up.pid), "-f", "worker-1"], check=True)
             events = append(tmp_path, TRADES)
             up.send_signal(signal.SIGTERM)
@@ -232,14 +224,11 @@ def test_a_cluster_of_which_a_worker_is_killed_writes_each_event_once(
         with table.connect() as connection:
             found = connection.execute(f"SELECT {', '.join(FIELDS)} FROM everything").fetchall()
 
-    async def topics_read() -> list[list[Row]]:
-        shown = [await read(broker.bootstrap, f"{topic}-{name}") for name in ("large", "small")]
-        return [
-            [row_of(json.loads(one.value or b"")) for part in parts.values() for one in part]
-            for parts in shown
-        ]
-
-    large, small = asyncio.run(topics_read())
+    shown = [await read(broker.bootstrap, f"{topic}-{name}") for name in ("large", "small")]
+    large, small = [
+        [row_of(json.loads(one.value or b"")) for part in parts.values() for one in part]
+        for parts in shown
+    ]
     assert sorted(found) == sorted(events)
     assert by_symbol(large) == by_symbol(row for row in events if row[2] > 300)
     assert by_symbol(small) == by_symbol(row for row in events if row[2] <= 300)
