@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -275,8 +276,11 @@ def lost(batches: Sequence[pa.RecordBatch], checkpoint: Checkpoint) -> list[str]
     if ORIGIN in checkpoint.notes or sum(b.nbytes for b in batches) > LETTER_BYTES_MAX // 2:
         return []
     counted = checkpoint.counters.get("dead_lettered", 0)
-    names = {(one.input, one.offset) for one in counting(batches)}
-    missing = counted - sum(at < checkpoint.cut.get(name, 0) for name, at in names)
+    letters = counting(batches)
+    named = Counter(
+        (o.input, o.offset) for o in letters if o.offset < checkpoint.cut.get(o.input, 0)
+    )
+    missing = counted - len(named)
     if missing <= 0:
         return []
     return [f"{missing} of the {counted} dead letters up to {checkpoint.name} are missing"]
