@@ -1,4 +1,4 @@
-"""The settings of ``ripple-coordinator``: its limits, and what its process needs.
+"""The settings of ``ripple-coordinator``: its limits, and those of its process.
 
 The names of Ripple/OCaml (variables and file, which workers read as well) are read too.
 """

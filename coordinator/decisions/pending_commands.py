@@ -58,7 +58,7 @@ class PendingCommands:
         return [Answer(request, None, why) for request in late]
 
     def is_answered_by(self, after: Assignment, before: Assignment) -> bool:
-        """Return whether a version does what a pending command asks for."""
+        """Return whether a version carries out a pending command."""
         return any(
             is_done(command, after) and not is_done(command, before) for command in self.commands
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Asker(Protocol):
-    """Receives what other replicas answer."""
+    """Receives the answers of other replicas."""
 
     replica: str
     limits: Limits

@@ -71,7 +71,7 @@ class CommitGroup(Protocol):
         ...
 
     def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
-        """Take one output's changes since the last write, and what they reach; see Sink.
+        """Take one output's changes since the last write, and their cut; see Sink.
 
         As they were made only if the standing of the output says so.
         """
@@ -137,7 +137,7 @@ async def looked_at(group: CommitGroup, epoch: int | None) -> int:
 
 
 class ReadableGroup(CommitGroup, Protocol):
-    """Outputs that tell what they were written; see ReadableSink."""
+    """Outputs that return their written changes; see ReadableSink."""
 
     def mark(self, output: str) -> str:
         """Return the position of an output now. Raises OutputError if it cannot be read back."""

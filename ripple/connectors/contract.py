@@ -111,7 +111,7 @@ class Sink(Protocol):
     """Of the target, for people."""
 
     records_cut: bool
-    """False of what a restarted pipeline cannot continue: its ``committed`` is None for ever."""
+    """False of a target that a restart cannot continue: its ``committed`` is None for ever."""
 
     committed: Commit | None
     """The last durable commit; None before the first."""
@@ -152,7 +152,7 @@ class Sink(Protocol):
 
 
 class ReadableSink(Sink, Protocol):
-    """A sink that tells what it was written: what a partition needs that cannot repeat its cuts."""
+    """A sink that returns its written changes, for partitions that cannot repeat their cuts."""
 
     def mark(self) -> str:
         """Return the sink's position now, in a form of its own."""
@@ -175,7 +175,7 @@ class ReadableSink(Sink, Protocol):
 
 @runtime_checkable
 class KnowingSink(Protocol):
-    """A sink that can tell which keys its readers have, without what they have of them."""
+    """A sink that can tell its readers' keys, without their values."""
 
     def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the fields ``key`` of rows, and ``op`` as text: the rows, or changes newest last.
@@ -191,7 +191,7 @@ def is_readable_sink(value: object) -> TypeGuard[ReadableSink]:
 
 
 class BasicSink:
-    """A sink that records no cut, with everything but ``write``: what a sink of your own needs.
+    """A sink that records no cut, with everything but ``write``: the base of a sink of your own.
 
     ``write`` takes the changes as they come. Override ``commit`` where something must be made
     durable, and ``close`` where something must be released, or given up without a commit. Started

@@ -1,4 +1,4 @@
-"""The contract of what a life reads: several inputs, in an order that depends on the cut alone."""
+"""The contract of inputs: several of them, in an order that depends on the cut alone."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ NO_ORIGINALS: Mapping[int, Original] = MappingProxyType({})
 
 @runtime_checkable
 class OriginalInputs(Protocol):
-    """Inputs that can tell what their records were."""
+    """Inputs that can return their original records."""
 
     def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
         """Return records of the batch of input ``name`` that ``next`` returned last, by offset."""
@@ -126,7 +126,7 @@ class KeepingInputs(Protocol):
     """Inputs with a server that retains records until they are acknowledged."""
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
-        """Let go what no checkpoint needs: of each the cut and its identities, newest first.
+        """Let go of unneeded records, by the cut and identities of each checkpoint, newest first.
 
         All that count are told whenever one was stored, and after ``check`` those from the one that
         is gone on from. It never waits.

@@ -1,4 +1,4 @@
-"""From what a user writes after ``--source`` and ``--sink`` to a source and a sink."""
+"""From the values of ``--source`` and ``--sink`` to a source and a sink."""
 
 from __future__ import annotations
 

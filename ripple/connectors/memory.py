@@ -60,7 +60,7 @@ class MemorySource:
 
 
 class IteratorSource:
-    """What MemorySource takes, from an iterator: read once, few rows in memory at a time.
+    """Rows of an iterator as a source: read once, few rows in memory at a time.
 
     A column is missing if none of the first ROWS_AT_ONCE mappings has it. Errors come from the
     iterator of ``batches``.

@@ -75,7 +75,7 @@ class PassedInputs:
         return held.originals(name, offsets) if isinstance(held, OriginalInputs) else NO_ORIGINALS
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
-        """Let go what no checkpoint needs; see KeepingInputs."""
+        """Let go of records that no checkpoint needs; see KeepingInputs."""
         if isinstance(self._inputs, KeepingInputs):
             self._inputs.stored(checkpoints)
 

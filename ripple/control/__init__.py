@@ -1,4 +1,4 @@
-"""Control: what the processes of a cluster agree on and report, and how a process is run.
+"""Control: agreements and reports of the processes of a cluster, and their start and end.
 
 assignment, rpc       ownership of partitions; the messages of the control channel
 telemetry, probes     metrics, logs, alerts, traces; health checks over HTTP

@@ -44,7 +44,7 @@ def hold_standard_streams() -> None:
 
 
 def raise_limits() -> None:
-    """Raise the limit of open files from what a login gives to what the system permits."""
+    """Raise the limit of open files from that of a login to that of the system."""
     try:
         import resource  # noqa: PLC0415 - not of every system
     except ModuleNotFoundError:

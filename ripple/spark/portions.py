@@ -83,7 +83,7 @@ class Sources:
         return self._contradiction(plan) or divided_why(plan, only.keyed_by)
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
-        """Return what each task reads."""
+        """Return the portion of each task."""
         count = 1 if self.together_why(plan) else self.partitions
         return tuple(
             Portion(number, tuple(own for one in self.each for own in one.shares[number::count]))

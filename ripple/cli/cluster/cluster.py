@@ -175,7 +175,7 @@ async def _waited(options: argparse.Namespace) -> list[str]:
 
 
 def effects_of(options: argparse.Namespace, status: Status) -> list[str]:
-    """Return the effects of a command. Raises InputError for what the cluster would refuse."""
+    """Return the effects of a command. Raises InputError for a command that would be refused."""
     workers = {one.id for one in status.members}
     worker, partition = getattr(options, "worker", None), getattr(options, "partition", None)
     if worker is not None and worker not in workers:

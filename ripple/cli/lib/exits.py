@@ -245,7 +245,7 @@ def unwind(number: int, _: object) -> NoReturn:
 
 
 def _drop_output() -> None:
-    """Discard what Python would still flush at exit, which could only fail again."""
+    """Discard the rest of the output, whose flush at exit could only fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

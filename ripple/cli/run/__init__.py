@@ -5,7 +5,7 @@ durable         a durable run, with checkpoints
 final_rows      the demo's output
 new             ``ripple new``
 plan            ``ripple plan``
-plan_outputs    what the outputs of a run hold, for ``ripple plan``
+plan_outputs    the contents of the outputs of a run, for ``ripple plan``
 run             ``ripple run``
 vwap_demo       ``ripple-vwap-demo``
 """

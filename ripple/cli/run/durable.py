@@ -110,7 +110,7 @@ def run(
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse what a durable run would not do."""
+    """Refuse options of one-shot runs."""
     if options.header or options.strict or options.dead_letter is not None:
         raise InputError(
             "--header, --strict and --dead-letter do not go with --checkpoint-dir: the log has no "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ripple.connectors.delta_lake.table import Rows
 
 PENDING_BYTES_MAX = 64 << 20
-# Who else commits (to make many files one, say) does so rarely.
+# Other writers (to make many files one, say) commit rarely.
 ATTEMPTS = 10
 _POSITION = "ripple_position"
 
@@ -56,7 +56,7 @@ def _pending(table: Table) -> PendingEvents | _Pending:
 class _Pending:
     """The newest change of each key since the last commit.
 
-    So it is bounded by what the pipeline itself holds: a row a key.
+    So it is bounded by the state of the pipeline: a row a key.
     """
 
     def __init__(self, table: Table) -> None:
@@ -145,7 +145,7 @@ class DeltaSink:
         yield from self._table.keys(key)
 
     def commit(self, reached: Commit) -> None:
-        """Bring the changes into the table, and say what they reach; see Sink."""
+        """Bring the changes into the table, with their cut; see Sink."""
         self._write(self._pending.taken, reached)
         self.committed = reached
         self._pending.clear()

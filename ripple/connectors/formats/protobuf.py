@@ -62,7 +62,7 @@ class ProtobufValues:
 
     A field that can tell that it was not set is none then; others have what Protobuf gives them.
     An enumeration is its number, or its name where the pipeline has a text; a
-    ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) what it wraps.
+    ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) its value.
     """
 
     at_once = False

@@ -42,7 +42,7 @@ class _Avro:
         self._defined: set[str] = set()
 
     def filled(self, node: Any, space: str, depth: int) -> Any:
-        """Return a type with what it refers to. space: the namespace around it."""
+        """Return a type with its references. space: the namespace around it."""
         _check(depth)
         if isinstance(node, list):
             return [self.filled(one, space, depth + 1) for one in node]

@@ -1,6 +1,6 @@
 """Kafka: topics that are read and written in columns, and commits by transactions.
 
-connector, uri, settings    what users write; tokens; error_mapping, errors: of brokers
+connector, uri, settings    of users; tokens; error_mapping, errors: of brokers
 client, consumer    connections and leaders; read-ahead (memory: reused between fetches); growth
 record_batches      fetched batches as columns (decompression, headers), or refused_batches
 registry            of schemas, by the settings

@@ -154,7 +154,7 @@ class KafkaClient:
         return None if found is None or found < 0 else int(found)
 
     def topic_id(self, topic: str) -> str:
-        """Return what a topic has for itself for ever, "" where brokers do not tell."""
+        """Return the lasting id of a topic, "" where brokers do not tell."""
         return self._ids.get(topic, b"").hex()
 
     async def earliest(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -130,7 +130,7 @@ class KafkaGroup:
         return newest_epoch
 
     async def prepare(self) -> None:
-        """Connect, and learn what the first transactions need; see PreparedGroup."""
+        """Connect, and prepare the first transactions; see PreparedGroup."""
         await self._patience.surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
 
     async def open(

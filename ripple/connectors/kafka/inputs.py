@@ -89,7 +89,7 @@ class Reader(Protocol):
         ...
 
     def topic_id(self, topic: str) -> str:
-        """Return what identifies a topic for ever, "" if that is unknown."""
+        """Return the lasting id of a topic, "" if that is unknown."""
         ...
 
     def consumer(self, *, ahead: bool = True) -> ReaderConsumer:

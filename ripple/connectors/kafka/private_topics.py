@@ -54,7 +54,7 @@ _NUMBERS = CompactArray(Int32)
 
 
 class FetchById(Response):  # type: ignore[misc]
-    """What version 13 answers; as aiokafka's of lower ones, but for ids and tags."""
+    """The answer of version 13; as aiokafka's of lower ones, but for ids and tags."""
 
     API_KEY, API_VERSION = 1, 13
     SCHEMA = Schema(

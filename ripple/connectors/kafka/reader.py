@@ -53,7 +53,7 @@ class KafkaReader:
         return await self._client.is_compacted(topic)
 
     def topic_id(self, topic: str) -> str:
-        """Return what a topic has for itself for ever, "" where that is not known."""
+        """Return the lasting id of a topic, "" where that is not known."""
         return self._client.topic_id(topic)
 
     async def earliest(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

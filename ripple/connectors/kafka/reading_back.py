@@ -69,7 +69,7 @@ class ReadingBack:
                     yield self._own(written.rows.back(read.records))
 
     def _own(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Leave out what other partitions of the stage have written."""
+        """Leave out records of other partitions of the stage."""
         number, of = self._partition.part
         if of == 1 or not self._partition.key:
             return rows

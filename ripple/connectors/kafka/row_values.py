@@ -66,7 +66,7 @@ def row_values(
 
 
 def _schema(form: ValueForm, output: Output) -> tuple[str, str]:
-    """Return what a registry takes: what kind of schema it is, and its text."""
+    """Return the schema for a registry: its kind, and its text."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", output.name)
     if form == "avro":
         return "AVRO", json.dumps(to_avro(Schema(name, output.fields)))

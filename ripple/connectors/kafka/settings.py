@@ -176,7 +176,7 @@ def brokers_given() -> str:
 
 
 def security_given(environment: Mapping[str, str] = os.environ) -> Security:
-    """Return what the environment and the file that it names say. Raises SettingsError."""
+    """Return the settings of the environment and of its file. Raises SettingsError."""
     values = {name.removeprefix("kafka_"): value for name, value in _values(environment).items()}
     protocol = values["security_protocol"].upper()
     _check_one("security_protocol", protocol, PROTOCOLS)

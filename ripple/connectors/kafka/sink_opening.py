@@ -140,7 +140,7 @@ def _whose(asked: Grouping) -> GroupPartition:
 
 
 def reached(path: str, asked: Writing) -> Commit | None:
-    """Return what the sink of a part has committed; without a part, what all of them have.
+    """Return the commit of the sink of a part; without a part, that of all of them.
 
     None if nothing. Raises OutputError.
     """

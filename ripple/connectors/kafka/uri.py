@@ -73,7 +73,7 @@ class KafkaUri(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Return what a registry has the schemas of values under."""
+        """Return the subject under which a registry has the schemas of values."""
         return self.options.get(SUBJECT) or f"{self.topic}-value"
 
     def __str__(self) -> str:

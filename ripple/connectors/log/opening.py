@@ -93,7 +93,7 @@ def continue_sink(path: str, writing: Writing) -> LogSink:
 
 
 def reached(path: str, writing: Writing) -> Commit | None:
-    """Return what the sink of a part has committed; None if nothing, or there is no topic yet."""
+    """Return the commit of the sink of a part; None if there is none, or no topic yet."""
     place = LogUri.parse(f"{PREFIX}{path}")
     disk = LiveDisk(place.folder)
     if not disk.exists(f"{place.topic}/topic"):

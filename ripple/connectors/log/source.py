@@ -117,7 +117,7 @@ class LogSource:
             return identity.identity_at(reader, offset)
 
     def check_identity(self, offset: int, text: str) -> None:
-        """Raise an InputError unless the log still is what it was.
+        """Raise an InputError if the log was changed.
 
         See ``ripple.storage.log.identity``.
         """

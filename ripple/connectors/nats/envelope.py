@@ -65,7 +65,7 @@ class Envelope:
 
 
 class Message(NamedTuple):
-    """What a publisher sends, of what protobuf would let it say."""
+    """The message of a publisher, in the part of protobuf that it uses."""
 
     value: bytes
     key: bytes = b""
@@ -124,7 +124,7 @@ def loads(data: Buffer) -> Envelope:
 
 
 def value_of(data: bytes) -> bytes:
-    """Return what a publisher has sent: the value of a Message, or what came in no envelope.
+    """Return a publisher's data: the value of a Message, or the bytes without an envelope.
 
     Raises EnvelopeError for an envelope that is damaged, or holds no Message.
     """

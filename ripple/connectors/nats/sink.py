@@ -55,7 +55,7 @@ ID, LAST = "Nats-Msg-Id", "Nats-Expected-Last-Sequence"
 
 
 class _State(NamedTuple):
-    """What the stream's last message says: ``done`` of ``rows`` rows of a cut are there with it."""
+    """The stream's last message: with it, ``done`` of ``rows`` rows of a cut are there."""
 
     sequence: int
     owner: str

@@ -57,7 +57,7 @@ class Changes:
     def take(self, data: bytes) -> bytes | Refused | None:
         """Return the document of a change of the table; None where a message is of none.
 
-        Raises InputError where the table is not any more what the records need.
+        Raises InputError where the table does not fit the records any more.
         """
         message = message_of(data)
         if isinstance(message, Change):

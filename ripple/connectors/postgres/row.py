@@ -100,7 +100,7 @@ class Rows:
         return frozenset(one.of for one in self._taken)
 
     def document(self, change: Change, committed_ns: int) -> bytes:
-        """Return a change as JSON. Raises InputError for what no record can be made of."""
+        """Return a change as JSON. Raises InputError for one that is no record."""
         if change.operation == "truncate":
             raise InputError("the table was emptied (TRUNCATE), and its rows are not named")
         row = change.new if change.new is not None else change.old

@@ -49,7 +49,7 @@ class Chain:
     """
 
     def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:
-        """Read what a TOML file says. Raises InputError."""
+        """Read a TOML file. Raises InputError."""
         self._shape = shape
         self._transforms = transforms_of(said)
         fields = {field.name: field for field in shape.schema.fields}

@@ -6,4 +6,4 @@ from ripple.core.errors import RippleError
 
 
 class EncodingError(RippleError):
-    """Bytes are not what they claim to be; nothing of them was used."""
+    """Bytes are not of their declared form; nothing of them was used."""

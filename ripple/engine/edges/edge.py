@@ -34,7 +34,7 @@ class Edge(ABC):
     stage: Stage
 
     carries: ClassVar[str]
-    """What its rows are, in a word."""
+    """Its rows, in a word."""
 
     @property
     def above(self) -> Fold:

@@ -1,4 +1,4 @@
-"""What a partition sends to the partitions of a stage that follows it."""
+"""The changes from a partition to the partitions of a stage that follows it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Sending(ABC):
 
 
 class SendingTo(Sending):
-    """What a partition sends to one of several stages."""
+    """The changes from a partition to one of several stages."""
 
     def __init__(self, partition: Partition, outgoing: Outgoing) -> None:
         self._partition = partition

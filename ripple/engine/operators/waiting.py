@@ -1,4 +1,4 @@
-"""Nodes that give rows by the watermark: what the engine asks of them."""
+"""The contract of nodes that give rows by the watermark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Mark(Protocol):
-    """What has a watermark: an input, or a node that waits."""
+    """Anything with a watermark: an input, or a node that waits."""
 
     @property
     def watermark_ns(self) -> int:

@@ -144,7 +144,7 @@ def _divided_by(
 
 
 def staying_why(plan: Plan) -> str | None:
-    """Return what keeps all folds in one stage, None where they may have several.
+    """Return why all folds are in one stage, None where they may have several.
 
     Rows that follow by the watermark of a partition are a stream inside it. The tables of a join
     have no edge to it.

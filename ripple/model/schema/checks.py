@@ -169,7 +169,7 @@ def checks_to_sexp(checks: Mapping[str, Checks]) -> Sexp:
 
 
 def _typed(value: Number, *, is_float: bool) -> Number:
-    """Return what a column can hold of a bound: another number if it cannot hold that one."""
+    """Return a bound as a number that a column can hold."""
     if not is_float:
         return max(_INT64[0], min(int(value), _INT64[1]))
     try:

@@ -123,7 +123,7 @@ def check_forward(reader: Schema, writer: Schema) -> Compatibility:
 
 
 def check_full(old: Schema, new: Schema) -> Compatibility:
-    """Tell whether either schema can read what the other writes, as a rolling upgrade needs."""
+    """Tell whether either schema can read records of the other, as a rolling upgrade needs."""
     backward = _differences(new, old, _BACKWARD)
     forward = _differences(old, new, _FORWARD)
     return _verdict(tuple(dict.fromkeys(backward + forward)))

@@ -1,4 +1,4 @@
-"""Reading what another version wrote: values decoded as the writer's schema, mapped by name.
+"""Reading records of another version: values decoded by the writer's schema, mapped by name.
 
 Positional bytes say nothing about names, and the fingerprint ignores order; so a reader that
 decoded with its own schema could take one field for another of the same type. It decodes with

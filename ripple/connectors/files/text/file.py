@@ -192,7 +192,7 @@ class FileSink:
             )
 
     def _take_back(self) -> None:
-        """Remove what a failed append may have left."""
+        """Remove the rest of a failed append."""
         assert self._file is not None
         try:
             self._file.truncate(self._length)
