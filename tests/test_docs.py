@@ -77,6 +77,8 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")
     fills = [line.split(",") for line in (folder / "fills.csv").read_text().splitlines()]
     assert [line[-3:] for line in fills] == [["150.0", "150.5", "1708999998000000000"], [""] * 3]
+    near = [line.split(",") for line in (folder / "near.csv").read_text().splitlines()]
+    assert near == fills
     assert (folder / "accounts.jsonl").read_text() == (
         '{"op":"set","id":1,"country":"DE","balance":12.0}\n'
     )

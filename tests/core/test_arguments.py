@@ -66,6 +66,7 @@ POSITIVE = SOURCE.filter("positive", rp.col("n") > 0)
 KEYED = SOURCE.partition("g", key="k")
 FOLDED = KEYED.fold("f", a=rp.sum("n"))
 PLAN = FOLDED.sink("o").plan()
+OTHER = SOURCE.source("other", In)
 NO_RECORDS = records_of([], PLAN.source.fields)
 GRAPH = rp.Graph()
 CELL = GRAPH.leaf(1)
@@ -100,6 +101,11 @@ def schema(kind: Any = Int(), **changed: Any) -> rp.Schema:  # noqa: B008  # a v
 
 def summed() -> Any:
     return GRAPH.incr_fold([CELL], 0, nothing, nothing)
+
+
+def near(**changed: Any) -> rp.Pipeline:
+    given = {"on": "k", "within": (0, 1), "emit": "final", **changed}
+    return SOURCE.join_interval(given.pop("name", "j"), given.pop("right", OTHER), **given)
 
 
 class P(NamedTuple):
@@ -300,6 +306,20 @@ TABLE: dict[str, P] = {
     "Pipeline.distinct(ttl)": P(
         lambda v: SOURCE.distinct("d", "k", within=1, ttl=v), "none", "leave ttl= out"
     ),
+    "Pipeline.join_interval(name)": P(lambda v: near(name=v), "digit word"),
+    "Pipeline.join_interval(right)": P(lambda v: near(right=v)),
+    "Pipeline.join_interval(on)": P(lambda v: near(on=(v,)), "", f"on|key|{INPUT}"),
+    "Pipeline.join_interval(left_on)": P(
+        lambda v: near(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
+    ),
+    "Pipeline.join_interval(right_on)": P(
+        lambda v: near(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
+    ),
+    "Pipeline.join_interval(within)": P(lambda v: near(within=v)),
+    "Pipeline.join_interval(how)": P(lambda v: near(how=v)),
+    "Pipeline.join_interval(lateness)": P(lambda v: near(lateness=v), "none zero three np_int"),
+    "Pipeline.join_interval(emit)": P(lambda v: near(emit=v)),
+    "Pipeline.join_interval(suffix)": P(lambda v: near(suffix=v), "digit word"),
     "Pipeline.finals(name)": P(
         lambda v: KEYED.window("w", rp.Tumbling(1)).fold("f", n=rp.count()).finals(v), "digit word"
     ),

@@ -32,7 +32,7 @@ from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.nodes import AsofJoin, Distinct, StreamJoin, sides_of
+from ripple.model.pipeline.nodes import AsofJoin, Distinct, IntervalJoin, StreamJoin, sides_of
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
 
@@ -197,6 +197,10 @@ class GraphEngine(Engine):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
             holder = DistinctRows(node, feeds[0], self._by_input)
+        elif isinstance(node, IntervalJoin):
+            from ripple.engine.operators.interval_rows import IntervalRows  # noqa: PLC0415
+
+            holder = IntervalRows(node, feeds, self._by_input)
         else:
             from ripple.engine.operators.asof_rows import AsofRows  # noqa: PLC0415
 

@@ -9,50 +9,34 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
-from ripple.engine.operators.join_side import JoinSide
+from ripple.engine.operators.join_rows import JoinRows
 from ripple.engine.operators.rows import Rows
-from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
-from ripple.engine.operators.waiting import show_by_input
-from ripple.model.keys.space import key_space
-from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.pipeline.nodes import AsofJoin
 
     Ints = npt.NDArray[np.int64]
 
 
-class AsofRows:
+class AsofRows(JoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
     Invariants: every row that a side holds is at or above the last mark of both; ``_newest`` has
     per key the last row of the right side below it, and ``_slots`` their keys.
     """
 
-    def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
-        """Make an empty node.
+    node: AsofJoin
 
-        feeds: what each side waits for. by_input: finds the inputs of rows of the left side.
-        """
-        self.node = node
-        self.sides = tuple(JoinSide(node, number, of) for number, of in enumerate(feeds))
-        self._left, self._right = self.sides
-        self._by_input = by_input
-        self._keys = key_space(node.key_of(0))
-        self.lost = UncomputableRows(self._keys)
-        """Rows that a step behind this node cannot take."""
-        self.given = 0
-        self._taken: Rows | None = None
-        self._identities: Ints | None = None
-        self._newest = pa.RecordBatch.from_pylist([], self._right.held.schema)
+    def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
+        """Make an empty node; see JoinRows."""
+        super().__init__(node, feeds, by_input)
+        self._newest = pa.RecordBatch.from_pylist([], self.right.held.schema)
         self._slots = np.empty(0, np.int64)
 
     @property
@@ -70,39 +54,25 @@ class AsofRows:
 
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
-        self._taken = None
+        self.taken = None
         if self._free_ns == watermark.NONE:
             return None
-        left = self._left.held.take_below(self.watermark_ns)
-        right = self._right.held.take_below(self._free_ns)
+        left = self.left.held.take_below(self.watermark_ns)
+        right = self.right.held.take_below(self._free_ns)
         if left is None and right is None:
             return None
         if right is not None:
-            self._slots = np.concatenate([self._slots, self._slots_of(right, self._right)])
+            self._slots = np.concatenate([self._slots, self.slots_of(right, self.right)])
             self._newest = _joined(self._newest, right)
         if left is not None:
-            self._taken = self._with_matches(left)
+            self.taken = self._with_matches(left)
         self._forget()
-        self.given += 0 if self._taken is None else self._taken.count
-        return self._taken
-
-    def _slots_of(self, batch: pa.RecordBatch, side: JoinSide) -> Ints:
-        """Return the slot of each row's key, -1 where it is null."""
-        columns = [batch.column(name) for name in side.names]
-        nulls = np.zeros(batch.num_rows, np.bool_)
-        for column in columns:
-            if column.null_count:
-                nulls |= column.is_null().to_numpy(zero_copy_only=False)
-        if nulls.any():
-            columns = [column.filter(pa.array(~nulls)) for column in columns]
-        found = np.full(batch.num_rows, -1, np.int64)
-        found[~nulls] = self._keys.slots(columns)
-        self._keys.adopt(found[~nulls])
-        return found
+        self.given += 0 if self.taken is None else self.taken.count
+        return self.taken
 
     def _with_matches(self, left: pa.RecordBatch) -> Rows | None:
         """Return rows of the left side, each with its match, or with nulls."""
-        slots, times = self._slots_of(left, self._left), np.asarray(left.column(TIME))
+        slots, times = self.slots_of(left, self.left), np.asarray(left.column(TIME))
         theirs = np.asarray(self._newest.column(TIME))
         at = last_before(slots, times, self._slots, theirs, is_strict=self.node.is_strict)
         if self.node.tolerance_ns is not None:
@@ -123,12 +93,12 @@ class AsofRows:
         rows = Rows(Columns(columns), left.num_rows, np.array(left.column(PLACE)))
         rows.times_ns = np.array(left.column(TIME))
         if self.node.finals:
-            self._identities = np.array(left.column(IDENTITY))
+            self.identities_taken = np.array(left.column(IDENTITY))
         return rows
 
     def _forget(self) -> None:
         """Keep per key the last row of the right side, as long as the tolerance lets it match."""
-        last = np.full(self._keys.capacity, -1, np.int64)
+        last = np.full(self.keys.capacity, -1, np.int64)
         last[self._slots] = np.arange(len(self._slots))
         kept = np.sort(last[last >= 0])
         kept = kept[np.asarray(self._newest.column(TIME))[kept] >= self._oldest_ns]
@@ -141,8 +111,8 @@ class AsofRows:
         """Free those of some keys that no row of the right side has."""
         gone = np.setdiff1d(slots[slots >= 0], self._slots)
         if len(gone):
-            self._keys.release(gone)
-            self._keys.trim()
+            self.keys.release(gone)
+            self.keys.trim()
 
     @property
     def _oldest_ns(self) -> int:
@@ -151,45 +121,12 @@ class AsofRows:
             return watermark.NONE
         return max(self._free_ns - self.node.tolerance_ns, watermark.NONE)
 
-    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
-        """Show some of the rows taken last, each by the input of its left side."""
-        del name
-        show_by_input(stream, rows, self._origins(rows))
-
-    def _origins(self, rows: Rows) -> Iterator[tuple[str, Ints, Ints, Ints]]:
-        assert rows.offsets is not None
-        rest = np.ones(rows.count, np.bool_)
-        for found in self._by_input(rows.offsets):
-            rest[found[1]] = False
-            yield found
-        identities = self.identities(rows)
-        if identities is not None and rest.any():
-            at = np.flatnonzero(rest)
-            yield self.node.finals, at, identities[at], rows.offsets[at] % FLAT_ROWS_MAX
-
-    def identities(self, rows: Rows) -> Ints | None:
-        """Return the identities of some of the rows taken last, where places do not tell them."""
-        return None if self._identities is None else self._identities[rows.origins]
-
-    def lose(self, refused: Iterable[RejectedRow]) -> None:
-        """Count some of the rows taken last, which a step cannot take, and name the first."""
-        taken, bad = self._taken, list(refused)
-        assert taken is not None
-        at = pa.array([one.row for one in bad])
-        fields = [taken.columns.arrow(name).take(at).to_pylist() for name in self._left.names]
-        times = np.asarray(taken.times_ns)[[one.row for one in bad]].tolist()
-        keys = zip(*fields, times, strict=True)
-        self.lost.lose(
-            UncomputableRow(key, *Failure.of(one.step, one.reason))
-            for key, one in zip(keys, bad, strict=True)
-        )
-
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        held = self._left.held.nbytes + self._right.held.nbytes
+        held = self.left.held.nbytes + self.right.held.nbytes
         newest: int = self._newest.nbytes
-        return held + newest + self._slots.nbytes + self._keys.index.nbytes
+        return held + newest + self._slots.nbytes + self.keys.index.nbytes
 
     # --- snapshots ---
 

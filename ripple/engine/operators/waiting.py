@@ -115,6 +115,9 @@ def settled_ns(watermark_ns: int, lateness_ns: int) -> int:
 def show_by_input(stream: StreamRows, rows: Rows, origins: Origins) -> None:
     """Show rows in a stream, each by its input."""
     for of, at, offsets, indexes in origins:
-        some = rows if len(at) == rows.count else rows.branch()
-        some.keep(np.isin(np.arange(rows.count), at))
+        some = rows
+        if len(at) < rows.count:
+            some, mask = rows.branch(), np.zeros(rows.count, np.bool_)
+            mask[at] = True
+            some.keep(mask)
         stream.add(of, some, offsets, indexes)

@@ -44,7 +44,7 @@ from ripple.model.pipeline.draft import (
     united,
 )
 from ripple.model.pipeline.folding import fold_of
-from ripple.model.pipeline.joining import asof_of, check_right, check_times, key_pairs
+from ripple.model.pipeline.joining import asof_of, check_right, check_times, interval_of, key_pairs
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.nodes import (
     Derive,
@@ -541,6 +541,53 @@ class Pipeline:
             )
             changes = {"is_held": True, "fields": node.fields_out, "row": None, "deleted": ""}
             return _begun(both, "join_asof", node, **changes)
+
+    def join_interval(
+        self,
+        name: str,
+        right: Pipeline,
+        /,
+        *,
+        on: Key | Sequence[Key] = None,
+        left_on: Key | Sequence[Key] = None,
+        right_on: Key | Sequence[Key] = None,
+        within: tuple[str | int, str | int],
+        how: Literal["left", "inner"] = "inner",
+        lateness: str | int | None = None,
+        emit: Literal["final"] | None = None,
+        suffix: str = "_right",
+    ) -> Pipeline:
+        """Join each row with the rows of ``right`` with its keys that are near in event time.
+
+        right: another branch of the pipeline. on: the key fields, of one name on both sides;
+        left_on, right_on: of other names. A null key matches nothing. within: how far before and
+        after a row its partners are, both included, such as ("-5s", "5s"). how: "inner" gives the
+        pairs; "left" also rows without a partner, with nulls. A record of which more than 10,000
+        rows would be made has none: it is counted among the rows that cannot be computed. lateness:
+        how far below its watermark a row of either side still counts, "60s" by default; sides of
+        rows that come by the watermark take none. emit: "final", and nothing else yet: a row is
+        given with its partners, in their order, when neither it nor one of them can come any more.
+        suffix: for fields of the right side with a name that the left side has; its keys are left
+        out.
+        """
+        with self._step("join_interval", name) as draft:
+            other = _branch(right)
+            check_right(other, "join_interval")
+            both = united(draft, other)
+            check_times(draft, other)
+            node = interval_of(
+                name,
+                draft,
+                other,
+                key_pairs(draft, other, on, left_on, right_on),
+                within=within,
+                how=how,
+                lateness=lateness,
+                emit=emit,
+                suffix=suffix,
+            )
+            changes = {"is_held": True, "fields": node.fields_out, "row": None, "deleted": ""}
+            return _begun(both, "join_interval", node, **changes)
 
     def join(
         self,

@@ -16,6 +16,7 @@ from ripple.model.pipeline.nodes import (
     Finals,
     FlatMap,
     Fold,
+    IntervalJoin,
     Map,
     SourceSpec,
     StreamJoin,
@@ -222,10 +223,20 @@ def stream_join_text(node: StreamJoin) -> str:
     """Return a join in a line: its keys, and which rows match."""
     keys = [(mine.name, theirs.name) for mine, theirs in node.on]
     on = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in keys)
+    if isinstance(node, IntervalJoin):
+        bounds = f"from {bound_text(node.lo_ns)} to {bound_text(node.hi_ns)}"
+        return f"on {on}, {node.left} with {node.right} {bounds}"
     assert isinstance(node, AsofJoin), "no other joins"
     strictly = "strictly " if node.is_strict else ""
     near = "" if node.tolerance_ns is None else f" within {span_text(node.tolerance_ns)}"
     return f"on {on}, {node.left} with {node.right} {strictly}{node.strategy}{near}"
+
+
+def bound_text(bound_ns: int) -> str:
+    """Return a bound of an interval in words."""
+    if not bound_ns:
+        return "its time"
+    return f"{span_text(abs(bound_ns))} {'before' if bound_ns < 0 else 'after'} it"
 
 
 def _ttl_text(fold: Fold) -> str | None:

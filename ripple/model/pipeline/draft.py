@@ -48,6 +48,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EVENTS, "flat_map"): Stage.EVENTS,
     (Stage.EVENTS, "distinct"): Stage.EVENTS,
     (Stage.EVENTS, "join_asof"): Stage.EVENTS,
+    (Stage.EVENTS, "join_interval"): Stage.EVENTS,
     (Stage.EVENTS, "sink"): Stage.EVENTS,
     (Stage.EVENTS, "partition"): Stage.KEYED,
     # These two leave the key as it is, so that they may stand on either side of a partition.
@@ -84,7 +85,10 @@ _NOT_OVER_TABLES = {
     "finals": f"the rows of a table may change for ever: {AS_EVENTS}, and fold them in windows",
     "flat_map": _ONE_IN_TABLE,
     "distinct": _ONE_IN_TABLE,
-    "join_asof": "the rows of a table have no event time: take its changes, with .versions(...)",
+    **dict.fromkeys(
+        ("join_asof", "join_interval"),
+        "the rows of a table have no event time: take its changes, with .versions(...)",
+    ),
 }
 _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
@@ -115,7 +119,7 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         (Stage.EMPTY, verb): _NOTHING_YET
         for verb in (
             *("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink"),
-            *("distinct", "join_asof"),
+            *("distinct", "join_asof", "join_interval"),
         )
     },
     **{
@@ -138,9 +142,13 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     **{
         (stage, verb): _BEFORE_PARTITION
         for stage in (Stage.KEYED, Stage.WINDOWED)
-        for verb in ("distinct", "join_asof")
+        for verb in ("distinct", "join_asof", "join_interval")
     },
-    **{(stage, "join_asof"): _NO_TIME_IN_FOLD for stage in (Stage.RESULTS, Stage.REKEYED)},
+    **{
+        (stage, verb): _NO_TIME_IN_FOLD
+        for stage in (Stage.RESULTS, Stage.REKEYED)
+        for verb in ("join_asof", "join_interval")
+    },
     **{
         (stage, "distinct"): "a fold has one row a key already: put .distinct(...) before it"
         for stage in (Stage.RESULTS, Stage.REKEYED)

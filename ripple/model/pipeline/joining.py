@@ -1,4 +1,4 @@
-"""Joins of two streams by keys and event time: of ``.join_asof(...)``."""
+"""Joins of two streams by keys and event time: ``.join_asof(...)``, ``.join_interval(...)``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import Stage, need_time
-from ripple.model.pipeline.nodes import AsofJoin, type_of, types_of
+from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin, type_of, types_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String
-from ripple.model.window.duration import duration_ns
+from ripple.model.window.duration import duration_ns, signed_duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT
 
 if TYPE_CHECKING:
@@ -74,6 +74,72 @@ def asof_of(
     )
 
 
+def interval_of(
+    name: str,
+    left: Draft,
+    right: Draft,
+    pairs: Pairs,
+    *,
+    within: Any,
+    how: Any,
+    lateness: str | int | None,
+    emit: Any,
+    suffix: Any,
+) -> IntervalJoin:
+    """Return the node of a ``.join_interval(...)`` of two drafts' rows. Raises PlanError."""
+    if isinstance(how, str) and how in ("right", "full"):
+        raise PlanError(
+            f"how={how!r} is not there yet: take 'left' or 'inner'; for rows of the right side "
+            "without a partner, join once more with the sides changed"
+        )
+    check_how(how)
+    check_final(emit)
+    lo_ns, hi_ns = _bounds(within)
+    if right.deleted:
+        raise PlanError(
+            f"the rows of {right.at!r} are versions of a table, each counts until the next one: "
+            "take .join_asof(...)"
+        )
+    shown_fields, added = added_fields(left, right, pairs, how, suffix)
+    return IntervalJoin(
+        name,
+        left.at,
+        right.at,
+        pairs,
+        how,
+        latenesses_ns(left, right, lateness),
+        left.fields,
+        shown_fields,
+        added,
+        left.below(name),
+        left.finals,
+        None,
+        lo_ns,
+        hi_ns,
+    )
+
+
+def _bounds(within: Any) -> tuple[int, int]:
+    """Return how far before and after a left row its partners are."""
+    if not isinstance(within, (tuple, list)) or len(within) != 2:
+        raise PlanError(
+            f"within is {shown(within)}: name how far before and after a row of the left side its "
+            "partners are, such as within=('-5s', '5s')"
+        )
+    if any(bound is None for bound in within):
+        side = "lower" if within[0] is None else "upper"
+        raise PlanError(
+            f"within has no {side} bound, and rows would be kept for ever: name both, or fold both "
+            "sides into tables and .join them"
+        )
+    lo_ns, hi_ns = (signed_duration_ns(bound, "within") for bound in within)
+    if lo_ns > hi_ns:
+        raise PlanError(
+            f"within is {shown(within)}, which no span of time is: name the earlier bound first"
+        )
+    return lo_ns, hi_ns
+
+
 def check_right(draft: Draft, verb: str) -> None:
     """Raise PlanError unless a draft has the rows of a stream, for the right side of a join."""
     if draft.stage is Stage.EMPTY:
@@ -112,8 +178,8 @@ def check_final(emit: Any) -> None:
     """Raise PlanError unless rows are asked for once they are final."""
     if emit is None or (isinstance(emit, str) and emit == "eager"):
         raise PlanError(
-            "rows that may be corrected (emit='eager') reach no sink and no fold yet: say "
-            "emit='final', which gives each row once"
+            f"emit is {shown(emit)}, and rows that may be corrected reach no sink and no fold yet: "
+            "say emit='final', which gives each row once"
         )
     if not isinstance(emit, str) or emit != "final":
         raise PlanError(f"emit is {shown(emit)}: it must be 'final'")
@@ -209,8 +275,10 @@ def added_fields(
 
     Versions of a table show no mark of deletions: a deleted one matches as no row.
     """
-    if not isinstance(suffix, str) or not suffix:
-        raise PlanError(f"suffix is {shown(suffix)}: it must be a text, such as '_right'")
+    if not isinstance(suffix, str) or not suffix or not f"a{suffix}".isidentifier():
+        raise PlanError(
+            f"suffix is {shown(suffix)}: it must be letters, digits and '_', such as '_right'"
+        )
     keys = {other.name for _, other in pairs}
     left_out = keys | {right.deleted}
     fields = tuple(field for field in right.fields if field.name not in left_out)

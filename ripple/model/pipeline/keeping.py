@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.frozen import frozen
-from ripple.model.pipeline.description import span_text
+from ripple.model.pipeline.description import bound_text, span_text
 from ripple.model.pipeline.nodes import (
     AsofJoin,
     Distinct,
     Finals,
     Fold,
+    IntervalJoin,
     StreamJoin,
     TableJoin,
     sides_of,
@@ -105,12 +106,29 @@ def _of_stream_join(node: StreamJoin) -> str:
     late = "past them"
     if any(node.latenesses_ns):
         late = f"{span_text(max(node.latenesses_ns))} past them"
+    if isinstance(node, IntervalJoin):
+        return _of_interval(node)
     rows = f"rows of {node.left!r} and {node.right!r} until the watermarks of both are {late}"
     assert isinstance(node, AsofJoin), "no other joins"
     longer = "for ever: it has no tolerance"
     if node.tolerance_ns is not None:
         longer = f"for {span_text(node.tolerance_ns)} more"
     return f"{rows}; of {node.right!r} a key's last one before that {longer}"
+
+
+def _of_interval(node: IntervalJoin) -> str:
+    left_ns, right_ns = node.latenesses_ns
+    return (
+        f"a row of {node.left!r} until its watermark is {_past(left_ns)}, and that of "
+        f"{node.right!r} {_past(node.hi_ns + right_ns)}; a row of {node.right!r} until no row of "
+        f"{node.left!r} up to {bound_text(-node.lo_ns)} is kept or may come"
+    )
+
+
+def _past(span_ns: int) -> str:
+    if span_ns < 0:
+        return f"past {bound_text(span_ns)}"
+    return f"{span_text(span_ns)} past it" if span_ns else "past it"
 
 
 def _of_fold(plan: Plan, fold: Fold) -> str:

@@ -26,6 +26,7 @@ from ripple.model.pipeline.nodes import (
     Finals,
     FlatMap,
     Fold,
+    IntervalJoin,
     Map,
     Output,
     SourceSpec,
@@ -191,6 +192,8 @@ def _parameters(node: Union | Finals | Distinct | StreamJoin) -> list[Sexp]:
     keys: list[Sexp] = [_shape(pair) for pair in node.on]
     sides = [_shape(node.left_fields), _shape(node.right_fields)]
     deleted = "" if node.deleted is None else node.deleted.name
+    if isinstance(node, IntervalJoin):
+        return [node.how, str(node.lo_ns), str(node.hi_ns), late, keys, *sides]
     assert isinstance(node, AsofJoin), "no other joins"
     tolerance = "" if node.tolerance_ns is None else str(node.tolerance_ns)
     matches = [node.strategy, "strict" if node.is_strict else "", tolerance]

@@ -285,6 +285,19 @@ class AsofJoin(StreamJoin):
     is_strict: bool
 
 
+@frozen
+class IntervalJoin(StreamJoin):
+    """Each row of the left side with the rows of the right side that are near to it in event time.
+
+    A pair is there where ``lo_ns`` <= right - left <= ``hi_ns``. A left row follows once neither it
+    nor a partner can come any more: with each partner, in their order, as one record that a
+    ``flat_map`` makes several rows of.
+    """
+
+    lo_ns: int
+    hi_ns: int
+
+
 Holding: TypeAlias = Distinct | StreamJoin
 """Nodes that hold rows until the watermark decides."""
 Waiting: TypeAlias = Finals | Holding

@@ -43,6 +43,22 @@ def duration_ns(span: str | int, what: str = "a duration") -> int:
     return value_ns
 
 
+def signed_duration_ns(span: str | int, what: str = "a duration") -> int:
+    """Return ``span`` in nanoseconds as ``duration_ns`` does; it may be below zero, as "-5s" is.
+
+    Raises :class:`PlanError` where it lies outside [-2^60, 2^60], and as ``duration_ns`` does.
+    """
+    if isinstance(span, str):
+        text = span.strip()
+        return -duration_ns(text[1:], what) if text[:1] == "-" else duration_ns(text, what)
+    if isinstance(span, bool) or not hasattr(span, "__index__"):
+        return duration_ns(span, what)
+    value_ns = operator.index(span)
+    if abs(value_ns) > DURATION_NS_MAX:
+        raise PlanError(f"{what} must be within -2^60 to 2^60 ns (36 years), not {shown(span)}")
+    return value_ns
+
+
 def _parse(text: str, what: str) -> int:
     match = _FORM.fullmatch(text.strip())
     if match is None or match[3] not in _UNIT_NS:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
 from ripple.model.pipeline.nodes import (
+    FLAT_ROWS_MAX,
     AsofJoin,
     Distinct,
     Finals,
     Fold,
+    IntervalJoin,
     TableJoin,
     sides_of,
 )
@@ -119,6 +121,8 @@ class GraphReference(Reference):
                 self._decide(node, arrived)
             if isinstance(node, AsofJoin):
                 self._join(node, arrived)
+            if isinstance(node, IntervalJoin):
+                self._pair(node, arrived)
             if node.name not in folds:
                 continue
             fold = folds[node.name]
@@ -188,6 +192,45 @@ class GraphReference(Reference):
                 pairs = zip(node.added, node.right_fields, strict=True)
                 joined = row.row | {one.name: match.get(of.name) for one, of in pairs}
                 self._give(node, replace(row, row=joined), arrived)
+
+    def _pair(self, node: IntervalJoin, arrived: dict[str, list[Event]]) -> None:
+        """Pass on each row of the left side to which no partner can come any more, with them all.
+
+        Of a record of which there would be too many, none.
+        """
+        mine, theirs = (self._settled(side.reads, side.lateness_ns) for side in sides_of(node))
+        due = [
+            row
+            for row in self._in_order(node.name, 0)
+            if not row.is_decided
+            and (mine is not None and mine > row.time_ns)
+            and (theirs is not None and (theirs > row.time_ns + node.hi_ns or theirs == END_NS))
+        ]
+        made: dict[Any, list[tuple[Held, list[Row]]]] = {}
+        for row in due:
+            row.is_decided = True
+            rows = [
+                other.row
+                for other in self._in_order(node.name, 1)
+                if other.key == row.key
+                and None not in row.key
+                and node.lo_ns <= other.time_ns - row.time_ns <= node.hi_ns
+            ]
+            record = (row.time_ns, row.name, row.place[:3])
+            made.setdefault(record, []).append((row, rows or [{}] * (node.how == "left")))
+        for several in made.values():
+            is_lost = sum(len(rows) for _, rows in several) > FLAT_ROWS_MAX
+            for row, rows in several:
+                if is_lost:
+                    key = (*row.key, row.time_ns)
+                    lost = (key, RefusedRow(node.name, "too many rows"))
+                    self._lost_rows.setdefault(node.name, []).append(lost)
+                    continue
+                for index, other in enumerate(rows):
+                    added = zip(node.added, node.right_fields, strict=True)
+                    joined = row.row | {one.name: other.get(of.name) for one, of in added}
+                    one = replace(row, row=joined, place=(*row.place, index))
+                    self._give(node, one, arrived)
 
     def _in_order(self, name: str, side: int) -> list[Held]:
         return sorted(self._held[name, side], key=lambda one: (one.time_ns, one.place))
@@ -283,6 +326,8 @@ class GraphReference(Reference):
         if isinstance(node, Finals):
             return self._settled(node.fold, node.lateness_ns)
         marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
+        if isinstance(node, IntervalJoin) and marks_ns[1] not in (None, END_NS):
+            marks_ns[1] -= node.hi_ns
         if isinstance(node, AsofJoin) and node.is_strict and marks_ns[1] is not None:
             marks_ns[1] += 1
         return None if None in marks_ns else min(ns for ns in marks_ns if ns is not None)

@@ -1,0 +1,124 @@
+// Rows of each slot in the order of their times.
+#ifndef RIPPLE_RUNS_HPP
+#define RIPPLE_RUNS_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace ripple {
+
+struct RunRow {
+    int64_t time, number;
+};
+
+// Invariant: rows[first:] are in order; those before are freed, and go once they are half of all, or
+// when there is no room for another row.
+struct Run {
+    std::vector<RunRow> rows;
+    size_t first = 0;
+
+    size_t size() const { return rows.size() - first; }
+
+    const RunRow* from(int64_t time) const
+    {
+        return std::lower_bound(rows.data() + first, rows.data() + rows.size(), time,
+            [](const RunRow& row, int64_t bound) { return row.time < bound; });
+    }
+
+    const RunRow* end() const { return rows.data() + rows.size(); }
+
+    void free_below(int64_t time)
+    {
+        first = from(time) - rows.data();
+        if (first == rows.size())
+            std::vector<RunRow>().swap(rows);
+        else if (2 * first >= rows.size())
+            rows.erase(rows.begin(), rows.begin() + first);
+        else
+            return;
+        first = 0;
+    }
+};
+
+inline int64_t shifted(int64_t time, int64_t by)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(time, by, &sum))
+        return by < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
+struct Runs {
+    std::vector<Run> slots;
+    int64_t rows = 0;
+
+    // Adds rows; frees those before a time where there is no room. Returns the first row whose time
+    // is before the last one of its slot, or -1.
+    int64_t add(const int64_t* slot, const int64_t* time, int64_t n, int64_t number, int64_t free)
+    {
+        for (int64_t i = 0; i < n; i++) {
+            if (i + 8 < n)
+                __builtin_prefetch(&slots[slot[i + 8]]);
+            Run& run = slots[slot[i]];
+            if (run.size() && time[i] < run.rows.back().time)
+                return i;
+            if (run.rows.size() == run.rows.capacity() && run.size()) {
+                rows -= run.size();
+                run.free_below(free);
+                rows += run.size();
+            }
+            run.rows.push_back({time[i], number + i});
+            rows++;
+        }
+        return -1;
+    }
+
+    // Appends the numbers of the rows of each slot with times in [time + lo, time + hi], and sets
+    // `counts` to how many they are; of more than `most` none are appended, and the count is
+    // `most` + 1. A slot below 0 has none.
+    void match(const int64_t* slot, const int64_t* time, int64_t n, int64_t lo, int64_t hi,
+        int64_t most, int64_t* counts, std::vector<int64_t>& numbers) const
+    {
+        for (int64_t i = 0; i < n; i++) {
+            counts[i] = 0;
+            if (i + 8 < n && slot[i + 8] >= 0)
+                __builtin_prefetch(&slots[slot[i + 8]]);
+            if (slot[i] < 0 || !slots[slot[i]].size())
+                continue;
+            const Run& run = slots[slot[i]];
+            const int64_t last = shifted(time[i], hi);
+            const RunRow* row = run.from(shifted(time[i], lo));
+            const size_t before = numbers.size();
+            for (; row != run.end() && row->time <= last && counts[i] <= most; row++, counts[i]++)
+                numbers.push_back(row->number);
+            if (counts[i] > most)
+                numbers.resize(before);
+        }
+    }
+
+    // Frees the rows before a time, and appends the slots that are left without any to `empty`.
+    void free_below(const int64_t* slot, int64_t n, int64_t time, std::vector<int64_t>& empty)
+    {
+        for (int64_t i = 0; i < n; i++) {
+            Run& run = slots[slot[i]];
+            rows -= run.size();
+            run.free_below(time);
+            rows += run.size();
+            if (!run.size())
+                empty.push_back(slot[i]);
+        }
+    }
+
+    int64_t nbytes() const
+    {
+        size_t held = slots.capacity() * sizeof(Run);
+        for (const Run& run : slots)
+            held += run.rows.capacity() * sizeof(RunRow);
+        return static_cast<int64_t>(held);
+    }
+};
+
+} // namespace ripple
+
+#endif

@@ -1,0 +1,17 @@
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+class Runs:
+    @property
+    def count(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def add(
+        self, slots: Ints, times_ns: Ints, number: int, capacity: int, free_ns: int
+    ) -> None: ...
+    def match(
+        self, slots: Ints, times_ns: Ints, lo_ns: int, hi_ns: int, most: int
+    ) -> tuple[Ints, Ints]: ...
+    def free_below(self, slots: Ints, time_ns: int) -> Ints: ...

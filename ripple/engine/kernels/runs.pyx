@@ -1,0 +1,122 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""Rows of each slot in the order of their times, and those of them that are near to a time."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+from libcpp.vector cimport vector
+
+import numpy as np
+
+from ripple.model.keys.checked cimport check_length, check_slots
+
+cdef extern from "runs.hpp" namespace "ripple" nogil:
+    cppclass Run:
+        pass
+
+    cppclass CRuns "ripple::Runs":
+        vector[Run] slots
+        int64_t rows
+        int64_t add(const int64_t*, const int64_t*, int64_t, int64_t, int64_t) except +
+        void match(
+            const int64_t*,
+            const int64_t*,
+            int64_t,
+            int64_t,
+            int64_t,
+            int64_t,
+            int64_t*,
+            vector[int64_t]&,
+        ) except +
+        void free_below(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
+        int64_t nbytes()
+
+
+cdef class Runs:
+    """The numbers of the rows of each slot, in the order of their times."""
+
+    cdef CRuns held
+
+    @property
+    def count(self):
+        """The number of rows."""
+        return self.held.rows
+
+    @property
+    def nbytes(self):
+        """Bytes held."""
+        return self.held.nbytes()
+
+    def add(
+        self,
+        const int64_t[::1] slots not None,
+        const int64_t[::1] times_ns not None,
+        int64_t number,
+        int64_t capacity,
+        int64_t free_ns,
+    ):
+        """Add rows with rising numbers, from ``number`` on. Every slot is below ``capacity``.
+
+        free_ns: rows before it may be freed. Raises ValueError where the times of a slot would fall.
+        """
+        cdef Py_ssize_t n = slots.shape[0]
+        cdef int64_t early
+        check_slots(slots, capacity)
+        check_length(n, times_ns.shape[0])
+        if not n:
+            return
+        with nogil:
+            if <size_t>capacity > self.held.slots.size():
+                self.held.slots.resize(capacity)
+            early = self.held.add(&slots[0], &times_ns[0], n, number, free_ns)
+        if early >= 0:
+            raise ValueError(f"the row at position {early} is before the last one of its slot")
+
+    def match(
+        self,
+        const int64_t[::1] slots not None,
+        const int64_t[::1] times_ns not None,
+        int64_t lo_ns,
+        int64_t hi_ns,
+        int64_t most,
+    ):
+        """Find the rows of each slot from lo_ns to hi_ns past each time, both included.
+
+        Returns (counts int64[n], numbers): those of each in their order. Of more than ``most``
+        there are none, and the count is ``most`` + 1. A slot that has no rows may be any number.
+        """
+        cdef Py_ssize_t n = slots.shape[0]
+        cdef vector[int64_t] found
+        cdef Py_ssize_t i
+        check_length(n, times_ns.shape[0])
+        counts = np.zeros(n, np.int64)
+        known = np.where(np.less(slots, self.held.slots.size()), slots, -1)
+        cdef const int64_t[::1] own = known
+        cdef int64_t[::1] out = counts
+        if not n:
+            return counts, np.empty(0, np.int64)
+        with nogil:
+            self.held.match(&own[0], &times_ns[0], n, lo_ns, hi_ns, most, &out[0], found)
+        return counts, copied(found)
+
+    def free_below(self, const int64_t[::1] slots not None, int64_t time_ns):
+        """Free the rows of distinct slots before a time; return the slots that have none left."""
+        cdef vector[int64_t] empty
+        cdef Py_ssize_t n = slots.shape[0]
+        own = np.asarray(slots)
+        without = own[own >= self.held.slots.size()]
+        cdef const int64_t[::1] known = own[own < self.held.slots.size()]
+        check_slots(known, self.held.slots.size())
+        if known.shape[0]:
+            with nogil:
+                self.held.free_below(&known[0], known.shape[0], time_ns, empty)
+        return np.concatenate((copied(empty), without))
+
+
+cdef copied(const vector[int64_t]& numbers):
+    cdef int64_t[::1] out
+    found = np.empty(numbers.size(), np.int64)
+    if numbers.size():
+        out = found
+        memcpy(&out[0], numbers.data(), numbers.size() * sizeof(int64_t))
+    return found

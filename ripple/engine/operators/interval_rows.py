@@ -1,0 +1,172 @@
+"""The rows of an interval join: each of the left side with those of the right that are near it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
+from ripple.engine.operators.join_rows import JoinRows
+from ripple.engine.operators.near_rows import NearRows
+from ripple.engine.operators.rows import RejectedRow, Rows
+from ripple.engine.operators.waiting import settled_ns
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.model.pipeline.nodes import IntervalJoin
+
+    Ints = npt.NDArray[np.int64]
+
+_TOO_MANY = f"more than {FLAT_ROWS_MAX} rows would be made of the record"
+
+
+class IntervalRows(JoinRows):
+    """Holds rows of both sides until no row on time can join them; gives the pairs of the left.
+
+    A left row is settled once neither it nor a partner of it can come any more. A right row is
+    kept until each left row that could have it for a partner is settled: by the marks of both
+    sides, since a left row that waits for its later partners still needs the earlier ones.
+
+    Invariants: every left row held is at or above the last mark; ``_near`` has the right rows below
+    the mark of their side, from ``_freed_ns`` on: that is ``_free_ns`` when rows were taken last.
+    """
+
+    node: IntervalJoin
+
+    def __init__(
+        self, node: IntervalJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput
+    ) -> None:
+        """Make an empty node; see JoinRows."""
+        super().__init__(node, feeds, by_input)
+        self._near = NearRows(self.right.held.schema)
+        self._freed_ns = watermark.NONE
+
+    @property
+    def watermark_ns(self) -> int:
+        """No row below follows: each left row there was settled."""
+        return min(self.left.settled_ns, settled_ns(self.right.settled_ns, self.node.hi_ns))
+
+    @property
+    def _free_ns(self) -> int:
+        """No left row that is not settled has a partner below."""
+        return settled_ns(self.watermark_ns, -self.node.lo_ns)
+
+    def take(self) -> Rows | None:
+        """Return the pairs of the left rows that are settled by now; None if there are none."""
+        self.taken = None
+        right = self.right.held.take_below(self.right.settled_ns)
+        if right is not None:
+            slots = self.slots_of(right, self.right)
+            self._near.add(right, slots, self.keys.capacity, self._freed_ns)
+        left = self.left.held.take_below(self.watermark_ns)
+        if left is not None:
+            self.taken = self._paired(left)
+        self._freed_ns = self._free_ns
+        if self._near.has_grown(len(self.keys.index)):
+            self._free()
+        self.given += 0 if self.taken is None else self.taken.count
+        return self.taken
+
+    def _paired(self, left: pa.RecordBatch) -> Rows | None:
+        """Return left rows with their partners, in their order."""
+        node, times = self.node, np.asarray(left.column(TIME))
+        counts, numbers = self._near.match(
+            self.slots_of(left, self.left), times, node.lo_ns, node.hi_ns, FLAT_ROWS_MAX
+        )
+        pairs = Pairs(
+            times, np.asarray(left.column(PLACE)), counts, numbers, is_outer=node.how == "left"
+        )
+        if len(pairs.lost):
+            keys = [left.column(name) for name in self.left.names]
+            lost = [RejectedRow(row, node.name, _TOO_MANY) for row in pairs.lost.tolist()]
+            self.lose_some(keys, times, lost)
+        if not len(pairs.at):
+            return None
+        at = pa.array(pairs.at)
+        columns = {one.name: left.column(one.name).take(at) for one in node.left_fields}
+        right = self._near.columns(pairs.numbers, [one.name for one in node.right_fields])
+        columns |= zip((one.name for one in node.added), right, strict=True)
+        rows = Rows(Columns(columns), len(pairs.at), pairs.places)
+        rows.times_ns = times[pairs.at]
+        if node.finals:
+            self.identities_taken = np.asarray(left.column(IDENTITY))[pairs.at]
+        return rows
+
+    def _free(self) -> None:
+        """Free rows and keys that nothing needs: now and then, since it looks at all keys."""
+        empty = self._near.free_below(self._freed_ns, self.keys.index.live_slots())
+        if len(empty):
+            self.keys.release(empty)
+            self.keys.trim()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        held = sum(side.held.nbytes for side in self.sides)
+        return held + self._near.nbytes + self.keys.index.nbytes
+
+    # --- snapshots ---
+
+    def dump(self) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of each side that are held."""
+        left, right = (side.held for side in self.sides)
+        near = self._near.parts(self._free_ns)
+        return (
+            pa.Table.from_batches(left.parts(), left.schema),
+            pa.Table.from_batches([*near, *right.parts()], right.schema),
+        )
+
+    def load(self, tables: Sequence[pa.Table]) -> None:
+        """Load dumped state."""
+        for side, table in zip(self.sides, tables, strict=True):
+            if table.num_rows:
+                (batch,) = table.combine_chunks().to_batches()
+                side.held.add(batch)
+
+
+class Pairs:
+    """Left rows beside their right rows, and the places of these pairs.
+
+    at: of each pair the left row. numbers: its right row, -1 for none. places: those of the left
+    rows' records, with an index in each. lost: left rows of records with too many pairs, which have
+    none.
+    """
+
+    def __init__(
+        self, times: Ints, places: Ints, counts: Ints, numbers: Ints, *, is_outer: bool
+    ) -> None:
+        """Pair left rows by (time, place) with right rows, of which each has a count.
+
+        A count beyond FLAT_ROWS_MAX stands without numbers. is_outer: whether a left row without
+        partners makes a pair, too.
+        """
+        records = places // FLAT_ROWS_MAX
+        is_next = np.ones(len(records), np.bool_)
+        is_next[1:] = (records[1:] != records[:-1]) | (times[1:] != times[:-1])
+        record = np.cumsum(is_next) - 1
+        wanted = np.maximum(counts, 1) if is_outer else counts
+        made = np.zeros(record[-1] + 1, np.int64)
+        np.add.at(made, record, wanted)
+        fits = (made <= FLAT_ROWS_MAX)[record]
+        self.lost = np.flatnonzero(~fits)
+        if len(self.lost):
+            numbers = numbers[np.repeat(fits, np.where(counts > FLAT_ROWS_MAX, 0, counts))]
+            counts, wanted = counts * fits, wanted * fits
+            made *= made <= FLAT_ROWS_MAX
+        self.at = np.repeat(np.arange(len(records)), wanted)
+        self.numbers = numbers
+        if len(self.at) > len(numbers):
+            self.numbers = np.full(len(self.at), -1, np.int64)
+            self.numbers[counts[self.at] > 0] = numbers
+        begins = np.cumsum(made) - made
+        index = np.arange(len(self.at)) - begins[record[self.at]]
+        self.places = records[self.at] * FLAT_ROWS_MAX + index

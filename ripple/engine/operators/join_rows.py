@@ -1,0 +1,104 @@
+"""The rows of a join of streams on their way behind it: those of its left side, each longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.operators.join_side import JoinSide
+from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
+from ripple.engine.operators.waiting import show_by_input
+from ripple.model.keys.space import key_space
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.operators.rows import RejectedRow, Rows
+    from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.model.pipeline.nodes import StreamJoin
+
+    Ints = npt.NDArray[np.int64]
+
+
+class JoinRows:
+    """What all joins of streams have in common.
+
+    taken: the rows taken last. identities_taken: theirs, where places do not tell them.
+    """
+
+    def __init__(
+        self, node: StreamJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput
+    ) -> None:
+        """Make an empty node.
+
+        feeds: what each side waits for. by_input: finds the inputs of rows of the left side.
+        """
+        self.node: StreamJoin = node
+        self.sides = tuple(JoinSide(node, number, of) for number, of in enumerate(feeds))
+        self.left, self.right = self.sides
+        self.keys = key_space(node.key_of(0))
+        self.lost = UncomputableRows(self.keys)
+        """Rows that a step behind this node cannot take."""
+        self.given = 0
+        self.taken: Rows | None = None
+        self.identities_taken: Ints | None = None
+        self._by_input = by_input
+
+    def slots_of(self, batch: pa.RecordBatch, side: JoinSide) -> Ints:
+        """Return the slot of each row's key, -1 where it is null."""
+        columns = [batch.column(name) for name in side.names]
+        nulls = np.zeros(batch.num_rows, np.bool_)
+        for column in columns:
+            if column.null_count:
+                nulls |= column.is_null().to_numpy(zero_copy_only=False)
+        if nulls.any():
+            columns = [column.filter(pa.array(~nulls)) for column in columns]
+        slots = self.keys.slots(columns)
+        self.keys.adopt(slots)
+        if not nulls.any():
+            return slots
+        found = np.full(batch.num_rows, -1, np.int64)
+        found[~nulls] = slots
+        return found
+
+    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
+        """Show some of the rows taken last, each by the input of its left side."""
+        del name
+        show_by_input(stream, rows, self._origins(rows))
+
+    def _origins(self, rows: Rows) -> Iterator[tuple[str, Ints, Ints, Ints]]:
+        assert rows.offsets is not None
+        rest = np.ones(rows.count, np.bool_)
+        for found in self._by_input(rows.offsets):
+            rest[found[1]] = False
+            yield found
+        identities = self.identities(rows)
+        if identities is not None and rest.any():
+            at = np.flatnonzero(rest)
+            yield self.node.finals, at, identities[at], rows.offsets[at] % FLAT_ROWS_MAX
+
+    def identities(self, rows: Rows) -> Ints | None:
+        """Return the identities of some of the rows taken last, where places do not tell them."""
+        return None if self.identities_taken is None else self.identities_taken[rows.origins]
+
+    def lose(self, refused: Iterable[RejectedRow]) -> None:
+        """Count some of the rows taken last, which a step cannot take, and name the first."""
+        taken = self.taken
+        assert taken is not None
+        keys = [taken.columns.arrow(name) for name in self.left.names]
+        self.lose_some(keys, np.asarray(taken.times_ns), list(refused))
+
+    def lose_some(self, keys: Sequence[pa.Array], times: Ints, bad: Sequence[RejectedRow]) -> None:
+        """Count some of those rows that have these keys and times."""
+        at = np.array([one.row for one in bad], np.int64)
+        fields = [column.take(pa.array(at)).to_pylist() for column in keys]
+        self.lost.lose(
+            UncomputableRow(key, *Failure.of(one.step, one.reason))
+            for key, one in zip(zip(*fields, times[at].tolist(), strict=True), bad, strict=True)
+        )
