@@ -120,6 +120,7 @@ sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
 			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
 			tests.worker.trials:window_totals tests.worker.trials:chain \
 			tests.worker.trials:by_watermark tests.worker.trials:endings \
+			tests.worker.trials:idle tests.worker.trials:idle_sources \
 			tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \

@@ -1,4 +1,4 @@
-"""The markers that a durable run recorded of idle inputs, for a replay of what it has read."""
+"""The markers that a durable run or a cluster recorded, for a replay of what it has read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ripple.core.errors import InputError
 from ripple.spark.marks import Mark
 from ripple.spark.portions import Sources
 from ripple.storage.store.opening import store_to_read
-from ripple.task.marker_log import MarkerLog
+from ripple.task.marker_log import MarkerLog, partitions_in
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def marked(sources: Sources, place: str, plan: Plan) -> Sources:
     """Return the sources with the markers in the checkpoints at ``place``: a folder, or S3.
+
+    It may be the store of a cluster, which has those of all partitions.
 
     Raises InputError where none are there, or some are of another input, and StoreError.
     """
@@ -43,18 +45,22 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
 
 
 async def _read(place: str, pipeline: str) -> dict[str, list[Mark]]:
+    """Return the markers of all partitions, of which each has its own inputs, by input."""
     async with store_to_read(place, "--markers") as store:
-        log = MarkerLog(store, pipeline)
-        await log.read()
-    if log.first or not log.is_there:
-        what = f"the oldest {log.first} are gone" if log.first else "there are none"
+        logs = [MarkerLog(store, pipeline, at) for at in await partitions_in(store, pipeline)]
+        for log in logs:
+            await log.read()
+    gone = sum(log.first for log in logs)
+    if gone or not any(log.is_there for log in logs):
+        what = f"the oldest {gone} are gone" if gone else "there are none"
         raise InputError(
             f"{place}: no markers of pipeline {pipeline!r} can be replayed, since {what}: name the "
-            "folder of checkpoints of the run that has read the source"
+            "folder of checkpoints of the run that has read the source, or the store of the cluster"
         )
     found: defaultdict[str, list[Mark]] = defaultdict(list)
-    at = 0
-    while (marker := log.after(at)) is not None:
-        found[marker.input].append(Mark(marker.offset, marker.watermark_ns))
-        at = marker.next_offset
+    for log in logs:
+        at = 0
+        while (marker := log.after(at)) is not None:
+            found[marker.input].append(Mark(marker.offset, marker.watermark_ns))
+            at = marker.next_offset
     return found

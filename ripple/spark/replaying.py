@@ -66,7 +66,7 @@ def replay(
     output: needed where there are several. start, stop: an offset, offsets by partition, or a time
     as text, which alone fits several sources; see ``Bound.parse``. header: whether CSV files name
     their columns. closes: whether windows end with the input. markers: the folder of checkpoints,
-    or ``s3://BUCKET/PREFIX``, of the durable run in one process whose markers of idle inputs are
+    or ``s3://BUCKET/PREFIX``, of the durable run or the cluster whose markers of idle inputs are
     read, too. Nothing is read before Spark needs it, and it is read each time. Raises PlanError,
     InputError and OutputError.
     """

@@ -23,13 +23,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from ripple.connectors.commit_group import PreparedGroup
 from ripple.core.errors import InputError, OutputError
 from ripple.core.events import DeadLettersLost
-from ripple.model.pipeline.input_names import is_markers, markers_of
+from ripple.model.pipeline.input_names import markers_of
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.fenced.errors import FencedError
 from ripple.task.checkpointing import CheckpointWriter
@@ -40,6 +39,7 @@ from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.drive import Drive
 from ripple.task.durable_run import DurableRun
 from ripple.task.live import LivePartition
+from ripple.task.marker_input import checkpoints_with, commit_with, has_markers
 from ripple.task.marker_log import MarkerLog
 from ripple.task.owned_state import ALONE, OwnedState, Ownership
 from ripple.task.record_intake import RecordIntake
@@ -292,7 +292,7 @@ class Claimed:
         cuts = [one.cut for one in self.listed]
         cuts += [one.committed.cut for one in standings.values() if one.committed]
         cuts += [one.unfinished for one in standings.values() if one.unfinished]
-        has_read = any(map(is_markers, chain.from_iterable(cuts)))
+        has_read = has_markers(cuts)
         if not spec.plan.is_idle and not has_read:
             return self, standings
         # Few pipelines have it.
@@ -326,7 +326,7 @@ class Claimed:
             guards=world.guards,
         )
         endings.add(marked.give_up)
-        listed = tuple(replace(one, cut={name: 0, **one.cut}) for one in self.listed)
+        listed = checkpoints_with(name, self.listed)
         known = {output: _with_input(one, name) for output, one in standings.items()}
         return replace(self, spec=replace(spec, inputs=marked), listed=listed), known
 
@@ -341,10 +341,7 @@ def _with_input(standing: OutputStatus, name: str) -> OutputStatus:
             f"{standing.name} holds a part of the changes up to {dict(standing.unfinished)}: run "
             "the pipeline once without idle=, which completes them, and again with it"
         )
-    committed = standing.committed
-    if committed is None:
-        return standing
-    return replace(standing, committed=committed._replace(cut={name: 0, **committed.cut}))
+    return replace(standing, committed=commit_with(name, standing.committed))
 
 
 @dataclass(slots=True)

@@ -73,11 +73,15 @@ class Idleness:
             name for name, one in self._silences.items() if one.since_ns + one.idle_ns <= now_ns
         }
 
-    def looked(self, now_ns: int) -> None:
-        """Note that the inputs due by now were looked at."""
+    def looked(self, now_ns: int, *, is_seldom: bool = False) -> None:
+        """Note that the inputs due by now were looked at.
+
+        is_seldom: whether they are due again after the whole span of silence, not a part of it.
+        """
+        part = 1 if is_seldom else REPEAT_PART
         for one in self._silences.values():
             if one.due_ns <= now_ns:
-                one.due_ns = now_ns + max(1, one.idle_ns // REPEAT_PART)
+                one.due_ns = now_ns + max(1, one.idle_ns // part)
 
     def markers(
         self,

@@ -57,9 +57,14 @@ class MarkedInputs(PassedInputs):
         *,
         emit: EventListener,
         guards: Guards,
+        replay: str = "marker_replay",
     ) -> None:
-        """name: of the log as an input. log: opened, or read where no marker is to be added."""
+        """name: of the log as an input. log: opened, or read where no marker is to be added.
+
+        replay: the safeguard that markers of others count.
+        """
         super().__init__(inputs)
+        self._replay = replay
         self._name, self._log = name, log
         self._clock, self._emit, self._guards = clock, emit, guards
         self._idleness = Idleness(plan, inputs.names)
@@ -73,6 +78,8 @@ class MarkedInputs(PassedInputs):
         self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
         self.windows: Callable[[], int] = int
         """Returns how many windows the engine holds, at the cut of ``next``; a task sets it."""
+        self.is_awaited = False
+        """Whether later stages may hold windows, too; a task sets it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,7 +132,7 @@ class MarkedInputs(PassedInputs):
         marker = self._next_marker(cut)
         if marker is not None and self._counts(marker, cut):
             self._is_passed = self._is_passed or bool(self._barriers)
-            if not self._is_live and not self._guards("marker_replay"):
+            if not self._is_live and not self._guards(self._replay):
                 marker = replace(marker, watermark_ns=watermark.NONE)
             return self._name, marker
         now_ns = self._clock.monotonic_ns() if self._is_live else 0
@@ -211,10 +218,12 @@ class MarkedInputs(PassedInputs):
     async def _look(self, now_ns: int) -> None:
         """Add markers of the inputs that are silent by now, where they raise a watermark.
 
-        Where no window is held, nothing waits for one: a long silence takes no markers.
+        Where no window is held, nothing waits for one: a long silence takes no markers, or few
+        where other processes may hold some.
         """
-        self._idleness.looked(now_ns)
-        if not self.windows():
+        is_held = self.windows() > 0
+        self._idleness.looked(now_ns, is_seldom=self.is_awaited and not is_held)
+        if not (is_held or self.is_awaited):
             return
         silent = await self._at_their_ends(self._idleness.silent_at(now_ns))
         markers = self._idleness.markers(

@@ -11,6 +11,7 @@ leave holes. The oldest markers go once there are too many, as records of a log 
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from ripple.core.errors import InputError
 from ripple.model.batch import IdleMarker
 from ripple.model.pipeline.input_names import markers_of
 from ripple.storage.checkpoint.checkpoints import prefix_of
+from ripple.storage.checkpoint.origin import folder_of
 from ripple.storage.fenced import Journal
 from ripple.world.ports import all_guards
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ripple.storage.fenced import Added
     from ripple.world.ports import Guards, ObjectStore, Random
 
+_OF_PARTITION = re.compile(r"(\d{5})/markers/")
 # Beyond, one object takes the place of all.
 MARKER_OBJECTS_MAX = 256
 # Kept when that happens; twice as many are the most at any time.
@@ -63,6 +66,7 @@ class MarkerLog:
         prefix = f"{prefix_of(pipeline, partition)}markers/"
         self._journal = Journal(store, prefix, guards=guards)
         self._guards = guards
+        self._known: dict[int, Added] = {}
         self._markers: list[IdleMarker] = []
         self._ends: list[int] = []
         self._by_input: defaultdict[str, list[IdleMarker]] = defaultdict(list)
@@ -87,11 +91,15 @@ class MarkerLog:
         InputError for a damaged object: markers decide what is late, so none is guessed. Call
         ``read`` before: an owner's first object takes the place of all where none has data.
         """
+        self._known.clear()
         self._take(await self._journal.open(epoch, random))
 
     async def read(self) -> None:
-        """Read the markers that are there now, with nothing changed; raises as ``open``."""
-        self._take(await self._journal.read())
+        """Read the markers that are there now, with nothing changed; raises as ``open``.
+
+        Called again, it reads what is new.
+        """
+        self._take(await self._journal.read(self._known))
 
     def check(self, offset: int) -> None:
         """Raise InputError unless the log reaches an offset."""
@@ -190,6 +198,13 @@ class MarkerLog:
                 self._hold(markers)
 
 
+async def partitions_in(store: ObjectStore, pipeline: str) -> list[int]:
+    """Return the partitions of a pipeline that have a log of markers. Raises StoreError."""
+    folder = folder_of(pipeline)
+    names = [name.removeprefix(folder) for name in await store.list(folder)]
+    return sorted({int(found[1]) for name in names if (found := _OF_PARTITION.match(name))})
+
+
 def merged(markers: Sequence[IdleMarker]) -> list[IdleMarker]:
     """Return the markers without those that later ones of the same silence replace."""
     kept: dict[tuple[str, int], IdleMarker] = {}
@@ -197,6 +212,11 @@ def merged(markers: Sequence[IdleMarker]) -> list[IdleMarker]:
         kept.pop((one.input, one.offset), None)
         kept[one.input, one.offset] = one
     return [*kept.values(), *markers[-MARKERS_SINGLE:]]
+
+
+def markers_in(data: bytes) -> list[IdleMarker]:
+    """Return the markers of one object with data."""
+    return _decoded(data)[1]
 
 
 def _encoded(markers: Iterable[IdleMarker], first: int = 0) -> bytes:

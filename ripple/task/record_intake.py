@@ -101,6 +101,7 @@ class RecordIntake:
         read_by_watermarks(spec.inputs, drive.engine)
         if isinstance(spec.inputs, WindowedInputs):
             spec.inputs.windows = lambda: drive.engine.windows
+            spec.inputs.is_awaited = spec.is_awaited
         self._letters = letters
         self._notes = notes
         self._flush = flush

@@ -45,9 +45,13 @@ class WatermarkedInputs(Protocol):
 
 @runtime_checkable
 class WindowedInputs(Protocol):
-    """Inputs whose markers depend on the windows held. windows: their number; a task sets it."""
+    """Inputs whose markers depend on the windows held.
+
+    windows: their number; is_awaited: whether later stages may hold some. A task sets both.
+    """
 
     windows: Callable[[], int]
+    is_awaited: bool
 
 
 def read_by_watermarks(inputs: Inputs, engine: Engine) -> None:

@@ -51,6 +51,11 @@ class TaskSpec:
     engine: type[Engine] = Engine
     divisions: tuple[Division, ...] = ()
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether windows of a later stage may wait for the watermark here."""
+        return self.staged and any(fold.window is not None for fold in self.plan.event_folds)
+
     def begin(self, emit: EventListener) -> None:
         """Let the inputs emit events.
 

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.inputs import Signal
 from ripple.core import cut as cuts
+from ripple.core.events import no_listener
 from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.pipeline.input_names import markers_of
 from ripple.task.dead_letters.in_flight import Quarantine
 from ripple.task.dead_letters.notes import notes_in
 from ripple.task.drive import Drive
+from ripple.task.marker_input import checkpoints_with, commit_with, has_markers
 from ripple.task.restore import first_cut, restore
 from ripple.task.several_sources import read_by_watermarks
 
@@ -26,9 +29,12 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ripple.connectors.contract import Commit
+    from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoints
+    from ripple.task.marked_inputs import MarkedInputs
+    from ripple.task.marker_log import MarkerLog
     from ripple.task.restore import StartingPoint
     from ripple.task.settings import Settings
     from ripple.task.spec import TaskSpec
@@ -79,6 +85,9 @@ class Standby:
         self.behind: int | None = None
         self.state: StandbyState | None = None
         self._spec, self._plan, self.inputs = spec, spec.plan, spec.inputs
+        self._markers: MarkerLog | None = None
+        self._marked: MarkedInputs | None = None  # the inputs with these markers
+        self._marker_input = markers_of(checkpoints.partition)
         self._checkpoints = checkpoints
         self._reached = reached
         self._world = world
@@ -100,7 +109,7 @@ class Standby:
         if self.state is not None:
             self._is_nearing = near
             self._stopped.set()
-            self.inputs.wake()
+            self._reading.wake()
         elif self._job is not None:
             self._job.cancel()
         try:
@@ -133,12 +142,18 @@ class Standby:
                             await self._stopped.wait()
             if self._is_nearing:
                 await self._near(drive)
+            if self._marked is not None:
+                await self._marked.give_up()
         except BaseException:
             self.state = None
-            await self.inputs.close()
+            await self._reading.close()
             raise
         finally:
             self._ended.set()
+
+    @property
+    def _reading(self) -> Inputs:
+        return self._marked or self.inputs
 
     async def _near(self, drive: Drive) -> None:
         """Reach the outputs' present commit, and the next commit, if that comes soon.
@@ -180,15 +195,21 @@ class Standby:
                 "the checkpoint is of other code, from which only an owner can resume"
             )
         self._check(present, engine)
-        read_by_watermarks(self.inputs, engine)
+        read_by_watermarks(self._reading, engine)
         self.state = StandbyState(engine, quarantine)
         return engine, Drive(engine, quarantine)
 
     async def _restored(self) -> tuple[Engine, Mapping[str, Commit | None], StartingPoint]:
-        checkpoints, inputs = self._checkpoints, self.inputs
+        checkpoints = self._checkpoints
         listed = await checkpoints.list()
         # After the list: no checkpoint is ahead of what the outputs have committed by then.
         present = await self._reached()
+        known = [one.cut for one in (*listed, *present.values()) if one is not None]
+        if self._plan.is_idle or has_markers(known):
+            await self._mark()
+            listed = checkpoints_with(self._marker_input, listed)
+            present = self._named(present)
+        inputs = self._reading
         start = await first_cut(listed, any(present.values()), inputs)
         engine, base = await restore(
             self._plan,
@@ -203,9 +224,34 @@ class Standby:
         )
         return engine, present, base
 
+    async def _mark(self) -> None:
+        """Put the log of markers among the inputs, as their owner does, and read it."""
+        from ripple.task.marked_inputs import MarkedInputs  # noqa: PLC0415 - few pipelines have it
+        from ripple.task.marker_log import MarkerLog  # noqa: PLC0415
+
+        checkpoints, world = self._checkpoints, self._world
+        self._markers = log = MarkerLog(checkpoints.store, self._plan.name, checkpoints.partition)
+        await log.read()
+        self._marked = MarkedInputs(
+            self.inputs,
+            self._plan,
+            self._marker_input,
+            log,
+            world.clock,
+            emit=no_listener,
+            guards=world.guards,
+            replay="marker_follow",
+        )
+
+    def _named(self, reached: Mapping[str, Commit | None]) -> Mapping[str, Commit | None]:
+        """Return commits whose cuts name the log of markers where that is an input."""
+        if self._markers is None:
+            return reached
+        return {output: commit_with(self._marker_input, one) for output, one in reached.items()}
+
     async def _look(self, cut: Cut) -> None:
         """Note what the outputs have committed since it was looked last."""
-        now = await self._reached()
+        now = self._named(await self._reached())
         lowest = _lowest(now)
         newest = (_lowest(self._ahead[-1]) if self._ahead else None) or cut
         if lowest is None or dict(lowest) == dict(newest):
@@ -222,10 +268,13 @@ class Standby:
 
     async def _go_to(self, target: Mapping[str, Commit | None], drive: Drive) -> None:
         """Come to what all outputs have committed, and compare digests there."""
-        engine, plan, inputs = drive.engine, self._plan, self.inputs
+        engine, plan, inputs = drive.engine, self._plan, self._reading
         frees = plan.frees_rows
         stop = _lowest(target)
         assert stop is not None
+        if self._markers is not None and stop[self._marker_input] > self._markers.end:
+            await self._markers.read()
+            self._markers.check(stop[self._marker_input])
         # No more at once than its neighbours, which are live, do: it shares their loop. And all
         # others that follow have their turn before its next one.
         await inputs.open(engine.cut, self._settings.batch_rows, stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from ripple.core.errors import InputError, PlanError
 from ripple.core.events import no_listener
 from ripple.engine.machine import Engine
 from ripple.model.batch import IdleMarker
-from ripple.model.pipeline.division import need_no_idle
+from ripple.model.pipeline.division import need_no_idle, need_one_division
 from ripple.model.pipeline.input_names import markers_of
 from ripple.model.schema.columns import records_of
 from ripple.spark.markers import marked
@@ -362,10 +363,17 @@ def test_idle_is_in_no_node_key_and_is_described() -> None:
     assert "idle" not in without.describe().replace("pipeline idle", "")
 
 
-@pytest.mark.parametrize("where", ["a cluster", "Spark"])
-def test_where_no_markers_are_read_the_source_is_named(where: str) -> None:
-    with pytest.raises(PlanError, match=f"source 'ticks' has idle=, and {where} reads no markers"):
-        need_no_idle(pipeline().plan(), where)
+def test_where_no_markers_are_read_the_source_is_named() -> None:
+    with pytest.raises(PlanError, match="source 'ticks' has idle=, and Spark reads no markers"):
+        need_no_idle(pipeline().plan(), "Spark")
+
+
+def test_a_cluster_that_divides_records_anew_refuses_idle_inputs() -> None:
+    plan = pipeline().plan()
+    need_one_division(plan, "a cluster", {"ticks": ("symbol",)})
+    why = "records of ticks are divided by venue, and sums needs all of one symbol"
+    with pytest.raises(PlanError, match=re.escape(f"its records are divided anew ({why}): let")):
+        need_one_division(plan, "a cluster", {"ticks": ("venue",)})
 
 
 def test_a_replay_on_spark_reads_the_markers(

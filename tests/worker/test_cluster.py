@@ -34,13 +34,16 @@ TRIALS = (
     "joined",
     "by_watermark",
     "endings",
+    "idle",
+    "idle_sources",
     "windows",
     "window_totals",
     "chain",
     "totals",
     "rows",
+    "idle_totals",
 )
-TRIALS = TRIALS[: 10 if EXAMPLES == 1 else 12]
+TRIALS = TRIALS[: 12 if EXAMPLES == 1 else 15]
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:
@@ -96,6 +99,9 @@ MISSED = {
     "come_back": ("chain", 2),
     "fence": ("rows", 37),
     "final_rows": ("window_totals", 5),
+    "marker_follow": ("idle", 3),
+    "marker_put": ("idle", 2),
+    "marker_replay": ("idle", 3),
     "muted_replay": ("streams", 0),
 }
 

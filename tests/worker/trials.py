@@ -29,9 +29,9 @@ def events(name: str) -> list[dict[str, Any]]:
     return listed
 
 
-def first(window: Any = None) -> Any:
+def first(window: Any = None, idle: str | None = None) -> Any:
     """Return the first stage, of all pipelines."""
-    pipeline = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
+    pipeline = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, idle=idle)
     pipeline = pipeline.partition("first", key=("symbol", "venue"))
     if window is not None:
         pipeline = pipeline.window("w", window, lateness=4)
@@ -147,14 +147,15 @@ def middle(quote: Any) -> dict[str, Any]:
     return {"symbol": quote.symbol, "price": (quote.bid + quote.ask) / 2, "t": quote.t}
 
 
-def both_sources(*, further: bool = False) -> Any:
+def both_sources(idle: str | None = None, *, further: bool = False) -> Any:
     """Fold two sources together, in windows and for ever, one of them alone, and show events.
 
-    further: and fold the rows of these folds by other keys, over partial and row edges.
+    idle: of quotes. further: and fold the rows of these folds by other keys, over partial and row
+    edges.
     """
     market = rp.Pipeline("p")
     bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
-    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
+    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5, idle=idle)
     union = rp.union(
         "prices",
         bought.map("traded", lambda trade: trade, into=Price),
@@ -257,6 +258,17 @@ rows = shown(
     first()
     .partition("second", key="n", partitions=2)
     .fold("by_n", middle=rp.median("total"), kinds=rp.count_distinct("size")),
+)
+# Inputs that may be idle: of windows alone, of one of two sources, and of windows that a later
+# stage waits for.
+idle = shown("idle", first(rp.Tumbling(10), "200ms"))
+idle_sources = ClusterTrial(both_sources("200ms"), from_both("idle sources"))
+idle_totals = ClusterTrial(
+    first(rp.Sliding(12, 5), "900ms")
+    .partition("second", key=("venue", "window_start_ns"), partitions=2)
+    .fold("by_venue", n=rp.sum("n"), total=rp.sum("total"))
+    .sink("last"),
+    events("idle totals"),
 )
 chain = shown(
     "chain",

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--markers",
         type=a_place,
         metavar="DIR",
-        help="checkpoints of the run, in one process, whose markers of idle inputs are read",
+        help="checkpoints of the run, or store of the cluster, whose markers are read",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace existing folders")
     parser.add_argument(

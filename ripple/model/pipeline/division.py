@@ -137,7 +137,7 @@ def need_one_division(
 
     keyed_by: as for ``undivided_why``.
     """
-    need_no_idle(plan, where)
+    _need_idle_undivided(plan, where, keyed_by or {})
     for node in plan.stream_joins:
         raise PlanError(
             f"pipeline {plan.name!r} has the join {node.name!r}, and {where} computes no joins of "
@@ -166,6 +166,21 @@ def need_one_division(
             f"pipeline {plan.name!r}: {where} leaves the records of the table {table!r} in the "
             f"partitions of their topic, where offsets tell the newest of a key, and {divided}: "
             "let the topic be written by that key, or run it in one process"
+        )
+
+
+def _need_idle_undivided(
+    plan: Plan, where: str, keyed_by: Mapping[str, tuple[str, ...] | None]
+) -> None:
+    """Raise PlanError for idle inputs whose records are divided anew, apart from their silence."""
+    if not plan.is_idle:
+        return
+    why = divided_why(plan, keyed_by.get(plan.sources[0].name))
+    if why is not None:
+        raise PlanError(
+            f"source {plan.source.name!r} has idle=, which {where} records where the partitions of "
+            f"the source are computed, and its records are divided anew ({why}): let the topic be "
+            "written by that key, run it in one process, or leave idle= out"
         )
 
 

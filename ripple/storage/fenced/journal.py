@@ -70,9 +70,12 @@ class Journal:
         self.damage: tuple[str, ...] = ()
         """The objects that were unreadable at the last reading, one text each, in order."""
 
-    async def read(self) -> list[Added]:
-        """Return the valid, readable objects in order; any process may call this at any time."""
-        return (await self._read())[1]
+    async def read(self, known: dict[int, Added] | None = None) -> list[Added]:
+        """Return the valid, readable objects in order; any process may call this at any time.
+
+        known: objects by number that were read before, and are not read again; it is updated.
+        """
+        return (await self._read(known))[1]
 
     async def newest_epoch(self) -> int:
         """Return the epoch of the newest readable object, 0 for none. Raises StoreError."""
@@ -152,31 +155,36 @@ class Journal:
     async def _is_newest(self) -> bool:
         return (await self._numbers())[-1:] == [self._number]
 
-    async def _read(self) -> tuple[list[int], list[Added]]:
+    async def _read(self, known: dict[int, Added] | None = None) -> tuple[list[int], list[Added]]:
         """Return all numbers, and the valid objects: from the last whole one on."""
+        known = {} if known is None else known
         while True:
             numbers = await self._numbers()
-            reading = await self._back_to_whole(numbers)
+            reading = await self._back_to_whole(numbers, known)
             if reading is not None:
                 found, self.damage = reading
                 return numbers, found
             # One was deleted meanwhile, so there is a new whole one: read again.
 
     async def _back_to_whole(
-        self, numbers: list[int]
+        self, numbers: list[int], known: dict[int, Added]
     ) -> tuple[list[Added], tuple[str, ...]] | None:
         """Return the valid objects and the unreadable ones; None if one was deleted meanwhile."""
-        found: list[Added] = []
+        before, found = known.copy(), list[Added]()
+        known.clear()
         damage: list[str] = []
         behind = numbers[-1] + 1 if numbers else 1
         for number in reversed(numbers):
             damage += self._missing(number + 1, behind)
             behind = number
             try:
-                data = await self._get(self._name(number))
-                if data is None:
+                if number in before:
+                    found.append(before[number])
+                elif (data := await self._get(self._name(number))) is not None:
+                    found.append(added_in(data, self._name(number)))
+                else:
                     return None
-                found.append(_decoded(data, self._name(number)))
+                known[number] = found[-1]
             except DamagedError as error:
                 damage.append(str(error))
                 continue
@@ -211,7 +219,7 @@ class Journal:
         """Return the epoch of an object's owner, -1 if unknown."""
         try:
             data = await self._get(name)
-            return -1 if data is None else _decoded(data, name).epoch
+            return -1 if data is None else added_in(data, name).epoch
         except DamagedError:
             return -1
 
@@ -227,7 +235,8 @@ class Journal:
         return f"{self.prefix}{number:016d}.journal"
 
 
-def _decoded(data: bytes, name: str) -> Added:
+def added_in(data: bytes, name: str) -> Added:
+    """Return what an object holds; ``name`` is its own, for people. Raises DamagedError."""
     if len(data) < _HEADER.size + _ABOUT.size:
         raise DamagedError(f"{name} is damaged: it is truncated to {len(data)} bytes")
     magic, checksum = _HEADER.unpack_from(data)

@@ -53,7 +53,8 @@ def spread(
             else:
                 listed.append((own[_number_of(plan, source, one, len(listed), len(own))], one))
     end_ns = _newest_ns(plan, listed) if any(fold.expiry for fold in plan.folds) else END
-    return CrashSource(plan, [*listed, *(Marker(each, end_ns) for each in names)], names)
+    ends = [name for name in names if source_of(plan, name).idle_ns is None]  # others fall silent
+    return CrashSource(plan, [*listed, *(Marker(each, end_ns) for each in ends)], names)
 
 
 def _newest_ns(plan: Plan, listed: Iterable[Happening]) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ripple.control.assignment import worker_of
 from ripple.control.assignment.rules import check_follows
 from ripple.core.cut import is_within
+from ripple.model.pipeline.input_names import is_markers
 from ripple.testing.check import Marker
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class OfPartition:
     def __init__(self, truth: Truth, stage: int, number: int, first: int) -> None:
         self._truth = truth
         self._place = stage, number, first
+        self._end = truth.end_of(stage, number, first)
         # Where nothing is written, a commit is of nothing, and only checkpoints are left of it.
         self._writes = bool(truth.outputs_of(stage))
         self._name = f"partition {number}" + (f" of stage {stage}" if stage else "")
@@ -60,6 +62,12 @@ class OfPartition:
         self._checkpoints_named: Sequence[Checkpoint] = ()
         self._checkpoints: dict[str, Checkpoint] = {}
         self._damaged: dict[int, frozenset[str]] = {}  # when an owner's newest life began
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all records are committed, and all windows that markers end."""
+        read = {name: at for name, at in self.committed.items() if not _is_of_markers(name)}
+        return read == self._end and self._truth.is_over(*self._place, self.committed)
 
     def began(self, epoch: int, damaged: frozenset[str]) -> None:
         """Note a new owner, and the objects that were damaged by then."""
@@ -184,10 +192,15 @@ class OfPartition:
         expected = sum(
             not isinstance(event, Marker)
             for name, offset in cut.items()
-            for event in events[name][:offset]
+            for event in events.get(name, [])[:offset]
         )
         found = sum(counters[name] for name in ("applied", "very_late", "dead_lettered"))
         hold(found == expected, "I7", f"{self._name} at {dict(cut)}: {dict(counters)}")
+
+
+def _is_of_markers(name: str) -> bool:
+    """Return whether an input is a log of markers, of this partition or of a sender."""
+    return is_markers(name) or is_markers(name.partition("/")[2])
 
 
 def _takers(version: Assignment) -> dict[str, tuple[int, int] | None]:

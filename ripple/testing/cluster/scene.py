@@ -75,9 +75,9 @@ class ClusterScene:
     """Coordinators c1, c2; workers w1, w2 ...; their input, outputs, and the watch over them."""
 
     def __init__(self, cluster: SimCluster, truth: Truth, shape: Shape) -> None:
-        self.cluster, self.truth, self.shape = cluster, truth, shape
+        self.cluster, self.truth, self.shape = cluster, truth.of_run(), shape
         self.coordinators = tuple(f"c{n + 1}" for n in range(shape.coordinators))
-        self.watch = Watch(cluster, truth, shape.partitions)
+        self.watch = Watch(cluster, self.truth, shape.partitions)
         self.shells: dict[str, Shell] = {}
         self.workers: dict[str, SimWorker] = {}
         self._is_healed = False
@@ -196,6 +196,7 @@ class ClusterScene:
             self.start()
             await asyncio.sleep(1)
             self.watch.chain.look()
+        self.watch.settle()
 
     def _undo_commands(self) -> None:
         now = self.newest

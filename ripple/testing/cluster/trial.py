@@ -130,7 +130,8 @@ class ClusterTrial:
 
     async def compare(self, scene: ClusterScene) -> None:
         """Raise AssertionError with the first key that differs from one process."""
-        for output, expected in self.truth.tables.items():
+        truth = scene.truth
+        for output, expected in truth.tables.items():
             found = scene.tables(output)
             for key in [*expected, *(key for key in found if key not in expected)]:
                 one, other = found.get(key), expected.get(key)
@@ -139,28 +140,30 @@ class ClusterTrial:
                         f"output {output!r}, key {key!r}: the cluster has {_shown(one)}, one "
                         f"process {_shown(other)}"
                     )
-        for output in self.truth.events:
-            for number, rows in enumerate(scene.events(output)):
-                self._compare_events(output, number, rows, scene.shape.partitions)
-        for output in self.truth.rows:
-            self._compare_rows(output, scene.events(output))
+        for output in truth.events:
+            for number, events in enumerate(scene.events(output)):
+                self._compare_events(output, number, events, scene.shape.partitions)
+        for output, rows in truth.rows.items():
+            self._compare_rows(output, rows, scene.events(output))
         dead_letters = await scene.dead_letters()
-        assert dead_letters == self.truth.dead_letters, (
-            f"dead letters: {dead_letters ^ self.truth.dead_letters}"
+        assert dead_letters == truth.dead_letters, (
+            f"dead letters: {dead_letters ^ truth.dead_letters}"
         )
 
-    def _compare_rows(self, output: str, found: Sequence[Sequence[Any]]) -> None:
+    def _compare_rows(
+        self, output: str, rows: Sequence[Any], found: Sequence[Sequence[Any]]
+    ) -> None:
         """Raise AssertionError unless each row is there once, and final rows in their order."""
-        expected = list(map(as_text, self.truth.rows[output]))
-        whole = sorted(as_text(row) for rows in found for row in rows)
+        expected = list(map(as_text, rows))
+        whole = sorted(as_text(row) for each in found for row in each)
         assert whole == sorted(expected), (
             f"output {output!r}: the cluster has {whole}, one process {sorted(expected)}"
         )
         finals = {node.name for node in self.plan.finals}
         if finals.issuperset(self.plan.roots_of(self.plan.output(output).of)):
-            for number, rows in enumerate(found):
+            for number, each in enumerate(found):
                 left = iter(expected)
-                for row in map(as_text, rows):
+                for row in map(as_text, each):
                     assert row in left, f"output {output!r}, partition {number}: {row} is too late"
 
     def _compare_events(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +15,21 @@ from ripple.engine.machine.router import OFFSET, Router
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
 from ripple.model.pipeline.division import divided_into, divided_why
-from ripple.model.pipeline.input_names import inputs_by_source, source_of
+from ripple.model.pipeline.input_names import inputs_by_source, is_markers, markers_of, source_of
 from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of
 from ripple.model.schema.columns import records_of
 from ripple.task.drive import Drive
 from ripple.testing.check import Follower as Reader
 from ripple.testing.check import Marker
+from ripple.testing.cluster.recorded import RecordedMarkers
 from worker.engine.hosting import judged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ripple.engine.edges.edge_changes import EdgeChanges
+    from ripple.engine.machine import Changes
+    from ripple.model.batch import IdleMarker
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.crash.source import CrashSource
     from ripple.testing.reference.interpreter import Table
@@ -58,22 +62,12 @@ class Truth:
         # The stage that reads the source: in front of the plan's where records are repartitioned.
         self.reading = DIVIDING if self.divides else 0
         self._senders = {stage.before for stage in stages if self.is_spread}
-        self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
-        self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
-        self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
+        self.recorded = RecordedMarkers()
+        self._forget()
         reader, self.dead_letters = Reader(plan), set[tuple[str, int]]()
         engine = Engine(plan, inputs=source.inputs)
         self.dead_letters |= self._feed(engine, source.end)
-        for output, rows in engine.stabilize().outputs.items():
-            if output in reader.streams:
-                reader.streams[output] += rows.to_pylist()
-                continue
-            for row in rows.to_pylist():
-                key = tuple(row[part] for part in reader.identity[output])
-                if row.pop(OP) == OP_REMOVE:
-                    reader.tables[output].pop(key, None)
-                else:
-                    reader.tables[output][key] = row
+        _follow(reader, engine.stabilize())
         self.tables: dict[str, Table] = reader.tables
         self.identity = reader.identity
         waits = bool(plan.waiting)
@@ -81,6 +75,37 @@ class Truth:
         self.events = {} if waits else {name: self._events_of(name) for name in reader.streams}
         self.schemas = {one.name: schema_of_output(plan, one) for one in plan.outputs}
         self.digests = engine.digests
+
+    def _forget(self) -> None:
+        self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
+        self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
+        self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
+
+    def of_run(self) -> Truth:
+        """Return the truth of one run: where inputs may be idle, its own markers are among them."""
+        if not self.plan.is_idle:
+            return self
+        own = copy.copy(self)
+        own.recorded = RecordedMarkers()
+        own._forget()
+        return own
+
+    def settle(self, cuts: Mapping[tuple[int, int], Mapping[str, int]], first: int) -> None:
+        """Take tables and rows from the last cuts, by stage and number: markers are part of them.
+
+        Without idle inputs they are known before.
+        """
+        if not self.plan.is_idle:
+            return
+        reader = Reader(self.plan)
+        for (stage, number), cut in cuts.items():
+            _follow(reader, self._fresh(stage, number, first, cut).stabilize())
+        self.tables = reader.tables
+        self.rows = {name: reader.streams[name] for name in self.rows}
+
+    def is_over(self, stage: int, number: int, first: int, cut: Mapping[str, int]) -> bool:
+        """Return whether nothing waits for the watermark at a cut after all records."""
+        return not self.plan.is_idle or not self._engine(stage, number, first, cut).windows
 
     def _events_of(self, output: str) -> dict[str, list[Row]]:
         """Return an output's events, by input: none depends on another input."""
@@ -145,14 +170,27 @@ class Truth:
         if key in self._engines:
             self._engines.move_to_end(key)
             return self._engines[key]
+        made = self._fresh(stage, number, first, cut)
+        made.stabilize()
+        if stage in self._senders:
+            self._engines[key] = made
+            if len(self._engines) > ENGINES_KEPT:
+                self._engines.popitem(last=False)
+        return made
+
+    def _fresh(
+        self, stage: int, number: int, first: int, cut: Mapping[str, int]
+    ) -> Engine | Follower:
+        """Return a partition that has taken everything before a cut."""
         made: Engine | Follower
         if stage == DIVIDING:
             made = Router(self.plan, number, self.inputs_of(number, first))
             self._feed(made, cut)
         elif stage == self.reading:
-            names = self.inputs_of(number, first)
+            names = (*self.inputs_of(number, first), *filter(is_markers, cut))
             made = Engine(self.plan, number, names, staged=self.is_spread)
-            self._feed(made, cut)
+            marks = self.recorded.before(number, cut.get(markers_of(number), 0))
+            self._feed(made, cut, marks)
         elif stage == 0:
             plan, names = judged(self.plan), self.source.inputs
             made = Engine(plan, number, names, staged=self.is_spread)
@@ -166,11 +204,6 @@ class Truth:
                 prefix = f"{sender}/"
                 of = {n.removeprefix(prefix): at for n, at in cut.items() if n.startswith(prefix)}
                 made.follow(sender, 1, self._sent(stage, number, int(sender), first, of))
-        made.stabilize()
-        if stage in self._senders:
-            self._engines[key] = made
-            if len(self._engines) > ENGINES_KEPT:
-                self._engines.popitem(last=False)
         return made
 
     def _divided(self, number: int, name: str, end: int) -> Batch:
@@ -198,19 +231,45 @@ class Truth:
                 self._given.popitem(last=False)
         return self._given[key]
 
-    def _feed(self, engine: Engine, cut: Mapping[str, int]) -> set[tuple[str, int]]:
-        """Apply all inputs up to a cut; return the rejected records."""
+    def _feed(
+        self, engine: Engine, cut: Mapping[str, int], marks: Sequence[IdleMarker] = ()
+    ) -> set[tuple[str, int]]:
+        """Apply all inputs up to a cut, with markers at their places; return rejected records."""
         drive, refused = Drive(engine), set[tuple[str, int]]()
+        read = dict.fromkeys(cut, 0)
+        for mark in marks:
+            refused |= self._feed_input(drive, mark.input, read[mark.input], mark.offset)
+            read[mark.input] = mark.offset
+            drive.apply(markers_of(engine.partition), mark)
         for name, end in cut.items():
-            rows: list[Any] = []
-            for at, event in enumerate([*self.source.events[name][:end], None]):
-                if event is not None and not isinstance(event, Marker):
-                    rows.append(event)
-                    continue
-                if rows:
-                    batch = Batch(records_of(rows, source_of(self.plan, name).fields), at)
-                    refused |= {(name, bad.offset) for bad in drive.apply(name, batch)}
-                    rows = []
-                if event is not None:
-                    drive.apply(name, BatchMarker(event.watermark_ns, at + 1))
+            if not is_markers(name):
+                refused |= self._feed_input(drive, name, read[name], end)
         return refused
+
+    def _feed_input(self, drive: Drive, name: str, first: int, end: int) -> set[tuple[str, int]]:
+        refused, rows = set[tuple[str, int]](), list[Any]()
+        for at, event in enumerate([*self.source.events[name][first:end], None], first):
+            if event is not None and not isinstance(event, Marker):
+                rows.append(event)
+                continue
+            if rows:
+                batch = Batch(records_of(rows, source_of(self.plan, name).fields), at)
+                refused |= {(name, bad.offset) for bad in drive.apply(name, batch)}
+                rows = []
+            if event is not None:
+                drive.apply(name, BatchMarker(event.watermark_ns, at + 1))
+        return refused
+
+
+def _follow(reader: Reader, changes: Changes) -> None:
+    """Give a reader the changes of a partition that it has not heard of before."""
+    for output, rows in changes.outputs.items():
+        if output in reader.streams:
+            reader.streams[output] += rows.to_pylist()
+            continue
+        for row in rows.to_pylist():
+            key = tuple(row[part] for part in reader.identity[output])
+            if row.pop(OP) == OP_REMOVE:
+                reader.tables[output].pop(key, None)
+            else:
+                reader.tables[output][key] = row

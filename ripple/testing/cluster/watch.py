@@ -11,7 +11,13 @@ from ripple.core.events import Committed, Diverged, PartitionFailed, Restored, S
 from ripple.storage.checkpoint.manifest import HoldingContent
 from ripple.storage.fenced import decode_entry
 from ripple.task.standby import StandbyDivergedError
-from ripple.testing.cluster.invariants import Broken, OfChain, OfConnection, OfPartition
+from ripple.testing.cluster.invariants import (
+    Broken,
+    OfChain,
+    OfConnection,
+    OfPartition,
+    hold,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,15 +46,14 @@ class Watch:
         self.failed: dict[int, Exception] = {}
         """Why a partition's last task has ended, until another one resumes."""
         self.chain = OfChain()
-        self.partitions = [
-            OfPartition(truth, stage, number, first)
+        self._truth, self._first = truth, first
+        self._places = [
+            (stage, number)
             for stage, count in truth.counts(first).items()
             for number in range(count)
         ]
-        self._ends = [
-            truth.end_of(stage, number, first)
-            for stage, count in truth.counts(first).items()
-            for number in range(count)
+        self.partitions = [
+            OfPartition(truth, stage, number, first) for stage, number in self._places
         ]
         cluster.always(self.look)
 
@@ -60,11 +65,12 @@ class Watch:
     @property
     def lagging(self) -> list[int]:
         """The partitions that have not committed everything."""
-        return [
-            partition
-            for partition, (one, end) in enumerate(zip(self.partitions, self._ends, strict=True))
-            if dict(one.committed) != end
-        ]
+        return [at for at, one in enumerate(self.partitions) if not one.is_at_end]
+
+    def settle(self) -> None:
+        """Take the last cuts as those of the truth."""
+        cuts = zip(self._places, self.partitions, strict=True)
+        self._truth.settle({place: one.committed for place, one in cuts}, self._first)
 
     def on_version(self, version: Assignment) -> None:
         """Check a version of the assignment that a process has read."""
@@ -136,6 +142,8 @@ class Watch:
         self._count, self._last = len(objects), last
         for name in [name for name in objects if name not in self._seen]:
             self._seen[name] = crc32c(objects[name])
+            wrong = self._truth.recorded.came(name, objects[name])
+            hold(wrong is None, "J11", str(wrong))
             found = _ENTRY.fullmatch(name)
             if found is not None:
                 entry = decode_entry(objects[name], name, HoldingContent())
