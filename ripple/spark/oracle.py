@@ -29,7 +29,8 @@ __all__ = ["GraphOracle", "Oracle", "Table", "oracle_of", "same_row"]
 
 def oracle_of(plan: Plan, inputs: Sequence[str]) -> Oracle | GraphOracle:
     """Return the oracle of a plan over inputs."""
-    return Oracle(plan) if plan.is_chain else GraphOracle(plan, inputs)
+    is_line = plan.is_chain and len(inputs) == 1
+    return Oracle(plan) if is_line else GraphOracle(plan, inputs)
 
 
 class Oracle(Reference):
@@ -90,6 +91,8 @@ class GraphOracle(GraphReference):
 
     def finish(self) -> dict[str, Table]:
         """End every window; return each output's rows by key, those of folds."""
+        for fold in self._by_key:  # keys with a ttl= end by events, and not by the end
+            fold.advance(self._mark(fold.fold))
         self.close()
         for fold in self._by_key:
             fold.advance(self._mark(fold.fold))

@@ -28,6 +28,7 @@ class DifferingError(PlanError):
     """Driver and executor have different versions of a pipeline."""
 
 
+_NO_TABLES = "Spark, but for a replay and a validation,"
 _NO_MARKERS = "Spark, but for a replay with markers= (--markers DIR),"
 
 
@@ -55,17 +56,19 @@ class Parcel:
         *,
         chain_for: str = "",
         has_markers: bool = False,
+        has_tables: bool = False,
     ) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
         dumps: a pickler that pickles local classes and functions by value. chain_for: the work on
         Spark that takes neither branches nor several sources. has_markers: whether those of idle
-        inputs are read. Raises PlanError and InputError.
+        inputs are read. has_tables: whether tables from topics are. Raises PlanError and
+        InputError.
         """
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            check_plan(plan, chain_for, has_markers=has_markers)
+            check_plan(plan, chain_for, has_markers=has_markers, has_tables=has_tables)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -83,7 +86,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        check_plan(plan, chain_for, has_markers=has_markers)
+        check_plan(plan, chain_for, has_markers=has_markers, has_tables=has_tables)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -96,11 +99,14 @@ class Parcel:
         return _opened(self)
 
 
-def check_plan(plan: Plan, chain_for: str = "", *, has_markers: bool = False) -> None:
+def check_plan(
+    plan: Plan, chain_for: str = "", *, has_markers: bool = False, has_tables: bool = False
+) -> None:
     """Raise PlanError for a plan that Spark does not compute. The rest: see ``Parcel.of``."""
     if not has_markers:
         need_no_idle(plan, _NO_MARKERS)
-    need_no_table(plan, "Spark")
+    if not has_tables:
+        need_no_table(plan, _NO_TABLES)
     if chain_for:
         need_chain(plan, chain_for)
 

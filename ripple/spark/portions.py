@@ -75,8 +75,8 @@ class Sources:
 
     def divided_anew(self, plan: Plan) -> str | None:
         """Return why records must be repartitioned, None if they need not be or cannot be."""
-        if not plan.is_chain or len(self.shares) == 1:
-            return None
+        if not plan.is_chain or len(self.shares) == 1 or plan.source.table is not None:
+            return None  # offsets tell the newest record of a table, and stay as they are
         (only,) = self.each
         if only.are_files:
             return "files are not divided by key"
@@ -92,8 +92,10 @@ class Sources:
 
     def together_why(self, plan: Plan) -> str | None:
         """Return why one task reads all inputs, None where it need not."""
-        if plan.is_chain or len(self.shares) == len(self.each):
+        if len(self.shares) == len(self.each):
             return None
+        if plan.is_chain:
+            return self._table_together_why(plan)
         if self.partitions == 1:
             counts = _listed((one.name, str(len(one.shares))) for one in self.each)
             return f"no number but 1 divides those of their partitions: {counts}"
@@ -109,6 +111,15 @@ class Sources:
             or several_stages_why(plan)
             or other_keys_why(plan)
         )
+
+    def _table_together_why(self, plan: Plan) -> str | None:
+        """Return why one task reads all inputs of a chain, None where it need not."""
+        (only,) = self.each
+        if plan.source.table is None:
+            return None
+        if only.are_files:
+            return f"{only.place} is several files, which are not divided by key"
+        return self._contradiction(plan) or divided_why(plan, only.keyed_by)
 
     def divisions(self, plan: Plan, portion: Portion) -> tuple[Division, ...]:
         """Return the partitioning by key of each source in a portion, where it is known."""

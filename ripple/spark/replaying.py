@@ -101,7 +101,9 @@ class Replay:
         """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled, has_markers=markers is not None)
+        self._parcel = Parcel.of(
+            pipeline, pickled, has_markers=markers is not None, has_tables=True
+        )
         self.plan = self._parcel.plan()
         self.sources = sources_at(
             source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header

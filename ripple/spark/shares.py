@@ -63,8 +63,10 @@ class Share:
                 checks=source.checks,
                 batch_rows=batch_rows,
                 header=self.header,
+                table=source.table,
+                needs_all=plan.has_versions_of(source),
             )
-        shape = RecordShape(source.schema, source.checks)
+        shape = RecordShape.of(source)
         topic, _ = open_topic(self.place)
         return LogInputs(topic, {self.name: self.partition}, shape, batch_rows)
 

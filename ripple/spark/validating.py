@@ -68,7 +68,7 @@ def validate(
     PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
-    parcel = Parcel.of(pipeline, pickled)
+    parcel = Parcel.of(pipeline, pickled, has_tables=True)
     plan = parcel.plan()
     given = sources_at(source, plan, start=start, stop=stop, header=header)
     jobs: list[Check] = [*_crashes(parcel, given.portions(plan), crashes, seed, engine)]

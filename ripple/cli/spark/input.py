@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 
-def load_for_spark(place: str, chain_for: str = "", *, has_markers: bool = False) -> Plan:
+def load_for_spark(
+    place: str, chain_for: str = "", *, has_markers: bool = False, has_tables: bool = False
+) -> Plan:
     """Return the plan at ``FILE.py[:NAME]``, before a JVM is started.
 
     chain_for: the work that takes neither branches nor several sources. has_markers: whether those
-    of idle inputs are read. Raises PlanError for a plan that Spark does not compute.
+    of idle inputs are read. has_tables: whether tables from topics are. Raises PlanError for a
+    plan that Spark does not compute.
     """
     plan = load_plan(place)
-    check_plan(plan, chain_for, has_markers=has_markers)
+    check_plan(plan, chain_for, has_markers=has_markers, has_tables=has_tables)
     return plan
 
 

@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
-    plan = load_for_spark(options.file, has_markers=options.markers is not None)
+    plan = load_for_spark(options.file, has_markers=options.markers is not None, has_tables=True)
     arguments = input_of(options, plan)  # before a JVM is started
     if options.markers is not None:
         ranged = {name: value for name, value in arguments.items() if name != "source"}

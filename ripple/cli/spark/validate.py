@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
         options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
-    plan = load_for_spark(options.file, "a watch on Spark" if options.watch else "")
+    plan = load_for_spark(
+        options.file, "a watch on Spark" if options.watch else "", has_tables=not options.watch
+    )
     arguments = input_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):
