@@ -89,6 +89,10 @@ def custom(**changed: Any) -> rp.Plan:
     return folded(rp.custom("n", **{**given, **changed}))
 
 
+def joined(**changed: Any) -> Any:
+    return SOURCE.join_asof("j", SOURCE, **{"on": "k", "emit": "final", **changed})
+
+
 def record(annotation: Any = int, **options: Any) -> rp.Schema:
     cls = type("A", (), {"__annotations__": {"a": annotation}})
     return rp.schema_of(rp.record(**options)(cls))
@@ -320,6 +324,28 @@ TABLE: dict[str, P] = {
     "Pipeline.join_interval(lateness)": P(lambda v: near(lateness=v), "none zero three np_int"),
     "Pipeline.join_interval(emit)": P(lambda v: near(emit=v)),
     "Pipeline.join_interval(suffix)": P(lambda v: near(suffix=v), "digit word"),
+    "Pipeline.join_asof(name)": P(
+        lambda v: SOURCE.join_asof(v, SOURCE, on="k", emit="final"), "digit word"
+    ),
+    "Pipeline.join_asof(right)": P(
+        lambda v: SOURCE.join_asof("j", v, on="k", emit="final"), "", "the right side"
+    ),
+    "Pipeline.join_asof(on)": P(lambda v: joined(on=(v,)), "", f"on|key|{INPUT}"),
+    "Pipeline.join_asof(left_on)": P(
+        lambda v: joined(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
+    ),
+    "Pipeline.join_asof(right_on)": P(
+        lambda v: joined(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
+    ),
+    "Pipeline.join_asof(strategy)": P(lambda v: joined(strategy=v)),
+    "Pipeline.join_asof(tolerance)": P(lambda v: joined(tolerance=v), "none zero three np_int"),
+    "Pipeline.join_asof(allow_exact_matches)": P(
+        lambda v: joined(allow_exact_matches=v), "true false"
+    ),
+    "Pipeline.join_asof(how)": P(lambda v: joined(how=v)),
+    "Pipeline.join_asof(lateness)": P(lambda v: joined(lateness=v), "none zero three np_int"),
+    "Pipeline.join_asof(emit)": P(lambda v: joined(emit=v)),
+    "Pipeline.join_asof(suffix)": P(lambda v: joined(suffix=v), "digit word"),
     "Pipeline.finals(name)": P(
         lambda v: KEYED.window("w", rp.Tumbling(1)).fold("f", n=rp.count()).finals(v), "digit word"
     ),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class AsofRows(JoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
-    Invariants: every row that a side holds is at or above the last mark of both; ``_newest`` has
-    per key the last row of the right side below it, and ``_slots`` their keys.
+    Invariants: every row that a side holds is at or above the last marks; ``_kept`` has the rows of
+    the right side below them that may still match, in their order, and ``_slots`` their keys.
     """
 
     node: AsofJoin
@@ -36,34 +36,39 @@ class AsofRows(JoinRows):
     def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
         """Make an empty node; see JoinRows."""
         super().__init__(node, feeds, by_input)
-        self._newest = pa.RecordBatch.from_pylist([], self.right.held.schema)
+        self._kept = pa.RecordBatch.from_pylist([], self.right.held.schema)
         self._slots = np.empty(0, np.int64)
 
     @property
     def watermark_ns(self) -> int:
         """No row below follows: each was given once its match was certain."""
         left_ns, right_ns = (side.settled_ns for side in self.sides)
-        if self.node.is_strict and right_ns not in (watermark.NONE, watermark.END):
-            right_ns += 1  # a row at the mark itself would not match
+        if right_ns not in (watermark.NONE, watermark.END):
+            if self.node.strategy != "backward":
+                right_ns = _before(right_ns, self.node.tolerance_ns)
+            elif self.node.is_strict:
+                right_ns += 1  # a row at the mark itself would not match
         return min(left_ns, right_ns)
 
     @property
-    def _free_ns(self) -> int:
-        """Up to here both sides are settled."""
-        return min(side.settled_ns for side in self.sides)
+    def _known_ns(self) -> int:
+        """Up to here the rows of the right side are looked at: backward not beyond the left side's.
+
+        Of those below both marks the last one of each key is enough there.
+        """
+        ends_ns = [side.settled_ns for side in self.sides]
+        return min(ends_ns) if self.node.strategy == "backward" else ends_ns[1]
 
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
-        if self._free_ns == watermark.NONE:
-            return None
         left = self.left.held.take_below(self.watermark_ns)
-        right = self.right.held.take_below(self._free_ns)
+        right = self.right.held.take_below(self._known_ns)
         if left is None and right is None:
             return None
         if right is not None:
             self._slots = np.concatenate([self._slots, self.slots_of(right, self.right)])
-            self._newest = _joined(self._newest, right)
+            self._kept = _joined(self._kept, right)
         if left is not None:
             self.taken = self._with_matches(left)
         self._forget()
@@ -72,15 +77,8 @@ class AsofRows(JoinRows):
 
     def _with_matches(self, left: pa.RecordBatch) -> Rows | None:
         """Return rows of the left side, each with its match, or with nulls."""
-        slots, times = self.slots_of(left, self.left), np.asarray(left.column(TIME))
-        theirs = np.asarray(self._newest.column(TIME))
-        at = last_before(slots, times, self._slots, theirs, is_strict=self.node.is_strict)
-        if self.node.tolerance_ns is not None:
-            far = times - theirs[at] > self.node.tolerance_ns if len(theirs) else at == -1
-            at[far] = -1
-        if self.node.deleted is not None and len(theirs):
-            is_none = self._newest.column(self.node.deleted.name).fill_null(False)
-            at[is_none.to_numpy(zero_copy_only=False)[at]] = -1
+        slots = self.slots_of(left, self.left)
+        at = self._matches(slots, np.asarray(left.column(TIME)))
         self._release(slots)
         if self.node.how == "inner":
             left, at = left.filter(pa.array(at >= 0)), at[at >= 0]
@@ -89,22 +87,47 @@ class AsofRows(JoinRows):
         columns = {field.name: left.column(field.name) for field in self.node.left_fields}
         picked = pa.array(at, mask=at < 0)
         added = zip(self.node.added, self.node.right_fields, strict=True)
-        columns |= {one.name: self._newest.column(of.name).take(picked) for one, of in added}
+        columns |= {one.name: self._kept.column(of.name).take(picked) for one, of in added}
         rows = Rows(Columns(columns), left.num_rows, np.array(left.column(PLACE)))
         rows.times_ns = np.array(left.column(TIME))
         if self.node.finals:
             self.identities_taken = np.array(left.column(IDENTITY))
         return rows
 
+    def _matches(self, slots: Ints, times: Ints) -> Ints:
+        """Return which of the rows of the right side match at these keys and times, -1 for none."""
+        node, theirs = self.node, np.asarray(self._kept.column(TIME))
+        if not len(theirs):
+            return np.full(len(slots), -1, np.int64)
+        found = Near(slots, times, self._slots, theirs, is_strict=node.is_strict)
+        at = found.after() if node.strategy == "forward" else found.before()
+        self._drop_far(at, times, theirs)
+        if node.strategy == "nearest":
+            after = found.after()
+            self._drop_far(after, times, theirs)
+            is_nearer = (at < 0) | (theirs[after] - times < times - theirs[at])
+            at = np.where((after >= 0) & is_nearer, after, at)
+        if node.deleted is not None:
+            is_none = self._kept.column(node.deleted.name).fill_null(False)
+            at[is_none.to_numpy(zero_copy_only=False)[at]] = -1
+        return at
+
+    def _drop_far(self, at: Ints, times: Ints, theirs: Ints) -> None:
+        if self.node.tolerance_ns is not None:
+            at[np.abs(times - theirs[at]) > self.node.tolerance_ns] = -1
+
     def _forget(self) -> None:
-        """Keep per key the last row of the right side, as long as the tolerance lets it match."""
-        last = np.full(self.keys.capacity, -1, np.int64)
-        last[self._slots] = np.arange(len(self._slots))
-        kept = np.sort(last[last >= 0])
-        kept = kept[np.asarray(self._newest.column(TIME))[kept] >= self._oldest_ns]
+        """Keep those rows of the right side that may still match."""
+        count = len(self._slots)
+        kept = np.arange(count)
+        if self.node.strategy == "backward":  # the last one of each key
+            last = np.full(self.keys.capacity, -1, np.int64)
+            last[self._slots] = kept
+            kept = np.sort(last[last >= 0])
+        kept = kept[np.asarray(self._kept.column(TIME))[kept] >= self._oldest_ns]
         before, self._slots = self._slots, self._slots[kept]
         if len(kept) < len(before):
-            self._newest = self._newest.take(pa.array(kept))
+            self._kept = self._kept.take(pa.array(kept))
             self._release(before)
 
     def _release(self, slots: Ints) -> None:
@@ -117,15 +140,17 @@ class AsofRows(JoinRows):
     @property
     def _oldest_ns(self) -> int:
         """A row of the right side below it matches none of the left side that still follows."""
-        if self.node.tolerance_ns is None or self._free_ns == watermark.NONE:
-            return watermark.NONE
-        return max(self._free_ns - self.node.tolerance_ns, watermark.NONE)
+        node = self.node
+        oldest_ns = self._known_ns if node.strategy == "backward" else self.watermark_ns
+        if oldest_ns == watermark.NONE or node.strategy == "forward":
+            return oldest_ns
+        return _before(oldest_ns, node.tolerance_ns)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
         held = self.left.held.nbytes + self.right.held.nbytes
-        newest: int = self._newest.nbytes
+        newest: int = self._kept.nbytes
         return held + newest + self._slots.nbytes + self.keys.index.nbytes
 
     # --- snapshots ---
@@ -133,8 +158,8 @@ class AsofRows(JoinRows):
     def dump(self) -> tuple[pa.Table, pa.Table]:
         """Return the rows of each side that are held."""
         left, right = (side.held for side in self.sides)
-        near = pa.array(np.asarray(self._newest.column(TIME)) >= self._oldest_ns)
-        rows = [self._newest.filter(near), *right.parts()]
+        near = pa.array(np.asarray(self._kept.column(TIME)) >= self._oldest_ns)
+        rows = [self._kept.filter(near), *right.parts()]
         return (
             pa.Table.from_batches(left.parts(), left.schema),
             pa.Table.from_batches(rows, right.schema),
@@ -148,28 +173,53 @@ class AsofRows(JoinRows):
                 side.held.add(batch)
 
 
-def last_before(
-    slots: Ints, times: Ints, their_slots: Ints, their_times: Ints, *, is_strict: bool
-) -> Ints:
-    """Return per row which of the others with its slot is the last at its time or before; else -1.
+class Near:
+    """Rows among others by key and time: which of the others with its slot stand beside each.
 
-    The others stand in their order, by slot. is_strict: not at its time.
+    The others of each slot are in their order.
     """
-    count = len(their_slots)
-    by_slot = np.concatenate([their_slots, slots])
-    is_mine = np.arange(len(by_slot)) >= count
-    last = is_mine != is_strict  # of one time, strictly: before the others
-    order = np.lexsort((last, np.concatenate([their_times, times]), by_slot))
-    places = np.where(is_mine[order], -1, np.arange(len(order)))
-    before = np.maximum.accumulate(places)
-    mine = order >= count
-    found = before[mine]
-    is_same = (
-        (found >= 0) & (by_slot[order[found]] == by_slot[order[mine]]) & (by_slot[order[mine]] >= 0)
-    )
-    at = np.empty(len(slots), np.int64)
-    at[order[mine] - count] = np.where(is_same, order[found], -1)
-    return at
+
+    def __init__(
+        self, slots: Ints, times: Ints, their_slots: Ints, their_times: Ints, *, is_strict: bool
+    ) -> None:
+        """Take rows and others; is_strict: whether those at the time of a row are left out."""
+        self._slots = np.concatenate([their_slots, slots])
+        self._times = np.concatenate([their_times, times])
+        self._count = len(their_slots)
+        self._is_strict = is_strict
+
+    def before(self) -> Ints:
+        """Return the last one at the time of each row or before, -1 if there is none."""
+        order = self._order(mine_last=not self._is_strict)
+        places = np.where(order < self._count, np.arange(len(order)), -1)
+        return self._found(order, np.maximum.accumulate(places))
+
+    def after(self) -> Ints:
+        """Return the first one at the time of each row or after, -1 if there is none."""
+        order = self._order(mine_last=self._is_strict)
+        places = np.where(order < self._count, np.arange(len(order)), len(order))
+        beside = np.minimum.accumulate(places[::-1])[::-1]
+        return self._found(order, np.where(beside < len(order), beside, -1))
+
+    def _order(self, *, mine_last: bool) -> Ints:
+        is_mine = np.arange(len(self._slots)) >= self._count
+        return np.lexsort((is_mine == mine_last, self._times, self._slots))
+
+    def _found(self, order: Ints, beside: Ints) -> Ints:
+        mine = order >= self._count
+        found, row = order[beside[mine]], order[mine]
+        is_same = (beside[mine] >= 0) & (self._slots[found] == self._slots[row])
+        is_same &= self._slots[row] >= 0
+        at = np.empty(len(self._slots) - self._count, np.int64)
+        at[row - self._count] = np.where(is_same, found, -1)
+        return at
+
+
+def _before(time_ns: int, span_ns: int | None) -> int:
+    """Return a time less a span, of which there is one, or no bound."""
+    if span_ns is None or time_ns in (watermark.NONE, watermark.END):
+        return watermark.NONE if span_ns is None else time_ns
+    return max(time_ns - span_ns, watermark.NONE)
 
 
 def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:

@@ -500,7 +500,7 @@ class Pipeline:
         on: Key | Sequence[Key] = None,
         left_on: Key | Sequence[Key] = None,
         right_on: Key | Sequence[Key] = None,
-        strategy: Literal["backward"] = "backward",
+        strategy: Literal["backward", "forward", "nearest"] = "backward",
         tolerance: str | int | None = None,
         allow_exact_matches: bool = True,
         how: Literal["left", "inner"] = "left",
@@ -512,14 +512,16 @@ class Pipeline:
 
         right: another branch of the pipeline. on: the key fields, of one name on both sides;
         left_on, right_on: of other names. A null key matches nothing. strategy: "backward" takes
-        the last row at the time or before; of rows of one time, the later one in the order of
-        sources and offsets. tolerance: how far apart in event time the two may be, None for any
-        span. allow_exact_matches: whether a row of the very same time counts. how: "left" gives
-        each row, with nulls where nothing matches; "inner" those that match. lateness: how far
-        below its watermark a row of either side still counts, "60s" by default; sides of rows that
-        come by the watermark take none. emit: "final", and nothing else yet: a row is given once,
-        in the order of event time, when no row on time can change its match. suffix: for fields of
-        the right side with a name that the left side has; its keys are left out.
+        the last row at the time or before, "forward" the first one then or after, "nearest" the
+        backward one unless the forward one is nearer; rows of one time are in the order of sources
+        and offsets. tolerance: how far apart in event time the two may be; without it any span,
+        which "backward" alone takes. allow_exact_matches: whether a row of the very same time
+        counts. how: "left" gives each row, with nulls where nothing matches; "inner" those that
+        match. lateness: how far below its watermark a row of either side still counts, "60s" by
+        default; sides of rows that come by the watermark take none. emit: "final", and nothing else
+        yet: a row is given once, in the order of event time, when no row on time can change its
+        match. suffix: for fields of the right side with a name that the left side has; its keys are
+        left out.
         """
         with self._step("join_asof", name) as draft:
             other = _branch(right)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     Keys = Operand | Sequence[Operand]
     Pairs = tuple[tuple[Field, Field], ...]
-
-_NONE_YET = ("forward", "nearest")
+_STRATEGIES = ("backward", "forward", "nearest")
 
 
 def asof_of(
@@ -50,10 +49,14 @@ def asof_of(
     check_how(how)
     check_final(emit)
     need_bool("allow_exact_matches", allow_exact_matches)
-    if isinstance(strategy, str) and strategy in _NONE_YET:
-        raise PlanError(f"strategy {strategy!r} is not there yet: take 'backward'")
-    if not isinstance(strategy, str) or strategy != "backward":
-        raise PlanError(f"strategy is {shown(strategy)}: it must be 'backward'")
+    if not isinstance(strategy, str) or strategy not in _STRATEGIES:
+        raise PlanError(
+            f"strategy is {shown(strategy)}: it must be 'backward', 'forward' or 'nearest'"
+        )
+    if strategy != "backward" and tolerance is None:
+        raise PlanError(
+            f"{strategy}: a row could wait for ever for a later one: say how long with tolerance="
+        )
     shown_fields, added = added_fields(left, right, pairs, how, suffix)
     return AsofJoin(
         name,

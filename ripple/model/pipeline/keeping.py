@@ -110,10 +110,14 @@ def _of_stream_join(node: StreamJoin) -> str:
         return _of_interval(node)
     rows = f"rows of {node.left!r} and {node.right!r} until the watermarks of both are {late}"
     assert isinstance(node, AsofJoin), "no other joins"
-    longer = "for ever: it has no tolerance"
-    if node.tolerance_ns is not None:
-        longer = f"for {span_text(node.tolerance_ns)} more"
-    return f"{rows}; of {node.right!r} a key's last one before that {longer}"
+    span = "" if node.tolerance_ns is None else span_text(node.tolerance_ns)
+    if node.strategy == "backward":
+        longer = f"for {span} more" if span else "for ever: it has no tolerance"
+        return f"{rows}; of {node.right!r} a key's last one before that {longer}"
+    further = f"{rows}, that of {node.right!r} by {span} more"
+    return (
+        further if node.strategy == "forward" else f"{further}; of {node.right!r} for as much more"
+    )
 
 
 def _of_interval(node: IntervalJoin) -> str:

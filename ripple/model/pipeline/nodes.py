@@ -275,9 +275,10 @@ class StreamJoin:
 class AsofJoin(StreamJoin):
     """Each row of the left side with the row of the right side that counted at its time.
 
-    strategy: "backward": the last one at its time or before. tolerance_ns: how far apart they may
-    be, None for any span. is_strict: whether a row of the very same time does not count. A row
-    follows once no row on time can change its match.
+    strategy: "backward": the last one at its time or before; "forward": the first one then or
+    after; "nearest": the backward one, unless the forward one is nearer. tolerance_ns: how far
+    apart they may be, None for any span, backward. is_strict: whether a row of the very same time
+    does not count. A row follows once no row on time can change its match.
     """
 
     strategy: str

@@ -174,10 +174,7 @@ class GraphReference(Reference):
         """Pass on each row of the left side that became final, with its match."""
         ends = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
         for row in self._in_order(node.name, 0):
-            mine, theirs = (end is not None and end > row.time_ns for end in ends)
-            if node.is_strict and ends[1] == row.time_ns:
-                theirs = True
-            if row.is_decided or not (mine and theirs):
+            if row.is_decided or None in ends or not _is_certain(node, row.time_ns, ends):
                 continue
             row.is_decided = True
             matches = [
@@ -185,10 +182,11 @@ class GraphReference(Reference):
                 for other in self._in_order(node.name, 1)
                 if other.key == row.key and None not in row.key and _counts(node, row, other)
             ]
-            if matches and node.deleted is not None and matches[-1].row[node.deleted.name]:
-                matches = []
-            if matches or node.how == "left":
-                match = matches[-1].row if matches else {}
+            best = _best(node, row, matches)
+            if best is not None and node.deleted is not None and best.row[node.deleted.name]:
+                best = None
+            if best is not None or node.how == "left":
+                match = best.row if best is not None else {}
                 pairs = zip(node.added, node.right_fields, strict=True)
                 joined = row.row | {one.name: match.get(of.name) for one, of in pairs}
                 self._give(node, replace(row, row=joined), arrived)
@@ -328,8 +326,11 @@ class GraphReference(Reference):
         marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
         if isinstance(node, IntervalJoin) and marks_ns[1] not in (None, END_NS):
             marks_ns[1] -= node.hi_ns
-        if isinstance(node, AsofJoin) and node.is_strict and marks_ns[1] is not None:
-            marks_ns[1] += 1
+        if isinstance(node, AsofJoin) and marks_ns[1] not in (None, END_NS):
+            if node.strategy == "backward":
+                marks_ns[1] += node.is_strict
+            else:
+                marks_ns[1] -= node.tolerance_ns or 0
         return None if None in marks_ns else min(ns for ns in marks_ns if ns is not None)
 
     def _settled(self, name: str, lateness_ns: int) -> int | None:
@@ -452,9 +453,34 @@ class GraphReference(Reference):
         return views
 
 
+def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> bool:
+    """Return whether no row that still comes, of either side, can come before or match better."""
+    left_ns, right_ns = (END_NS if end is None else end for end in ends)
+    if node.strategy == "backward":
+        return left_ns > time_ns and right_ns + node.is_strict > time_ns
+    return left_ns > time_ns and (
+        right_ns == END_NS or right_ns > time_ns + (node.tolerance_ns or 0)
+    )
+
+
 def _counts(node: AsofJoin, row: Held, other: Held) -> bool:
     """Return whether a row of the right side counts at the time of one of the left."""
     behind_ns = row.time_ns - other.time_ns
-    if behind_ns < 0 or (node.is_strict and not behind_ns):
+    if node.is_strict and not behind_ns:
         return False
-    return node.tolerance_ns is None or behind_ns <= node.tolerance_ns
+    if node.tolerance_ns is not None and abs(behind_ns) > node.tolerance_ns:
+        return False
+    return {"backward": behind_ns >= 0, "forward": behind_ns <= 0, "nearest": True}[node.strategy]
+
+
+def _best(node: AsofJoin, row: Held, matches: Sequence[Held]) -> Held | None:
+    """Return the one of the matches, which are in their order, None if there are none."""
+    before = [one for one in matches if one.time_ns <= row.time_ns]
+    after = [one for one in matches if one.time_ns >= row.time_ns]
+    if node.strategy == "forward":
+        return after[0] if after else None
+    if node.strategy == "backward" or not after:
+        return before[-1] if before else None
+    if not before or after[0].time_ns - row.time_ns < row.time_ns - before[-1].time_ns:
+        return after[0]
+    return before[-1]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ripple as rp
 import ripple.model.aggregate as ra
+from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
+from ripple.engine.machine.engine import SnapshotError
+from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.keeping import keeping
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline
+from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import Tick, ticks
@@ -63,25 +70,44 @@ def again(rows: Pipeline) -> Pipeline:
 
 WAYS = [shown, strict, running, windowed, again]
 
+
+def bounded(how: dict[str, Any]) -> dict[str, Any]:
+    """Give a join that looks ahead a tolerance."""
+    if how["strategy"] != "backward" and how["tolerance"] is None:
+        return how | {"tolerance": 15}
+    return how
+
+
 spans = st.sampled_from([None, 0, 3, 40, 10**6])
-latenesses = st.sampled_from([0, 20, 200])
+latenesses = st.sampled_from([0, 0, 5, 20, 200])
+delays = st.sampled_from([(10, 30), (30, 0), (0, 0)])
 joins = st.fixed_dictionaries(
     {
+        "strategy": st.sampled_from(["backward", "backward", "forward", "nearest"]),
         "tolerance": spans,
         "lateness": latenesses,
         "allow_exact_matches": st.booleans(),
         "how": st.sampled_from(["left", "inner"]),
     }
-)
+).map(bounded)
 chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
 sides = st.lists(st.sampled_from(["ticks", "more"]), min_size=60, max_size=60)
 
 
-def joined(on: dict[str, Any], how: dict[str, Any], ways: list[Any]) -> Pipeline:
-    """Return a pipeline that joins ticks with more of them."""
+def sources(delays_ns: tuple[int, int]) -> list[Pipeline]:
     pipeline = Pipeline("test")
-    left = pipeline.source("ticks", Tick, out_of_order=10, reject_future=100_000)
-    right = pipeline.source("more", Tick, out_of_order=30, reject_future=100_000)
+    each = zip(["ticks", "more"], delays_ns, strict=True)
+    return [
+        pipeline.source(name, Tick, out_of_order=delay_ns, reject_future=100_000)
+        for name, delay_ns in each
+    ]
+
+
+def joined(
+    on: dict[str, Any], how: dict[str, Any], ways: list[Any], delays_ns: tuple[int, int]
+) -> Pipeline:
+    """Return a pipeline that joins ticks with more of them."""
+    left, right = sources(delays_ns)
     return ended(left.join_asof("j", right, **on, **how, emit="final"), ways, left)
 
 
@@ -92,11 +118,11 @@ def alone(on: dict[str, Any], how: dict[str, Any], ways: list[Any]) -> Pipeline:
     return ended(left.join_asof("j", right, **on, **how, emit="final"), ways, left)
 
 
-def mixed(on: dict[str, Any], how: dict[str, Any], ways: list[Any]) -> Pipeline:
+def mixed(
+    on: dict[str, Any], how: dict[str, Any], ways: list[Any], delays_ns: tuple[int, int]
+) -> Pipeline:
     """Return a pipeline that joins rows of both sources, told apart, with final rows."""
-    pipeline = Pipeline("test")
-    one = pipeline.source("ticks", Tick, out_of_order=10, reject_future=100_000)
-    other = pipeline.source("more", Tick, out_of_order=30, reject_future=100_000)
+    one, other = sources(delays_ns)
     both = rp.union("both", one, other.filter("k", rp.col("size") > 0))
     fewer = both.distinct("d", ["symbol", "size"], within=5, lateness=20)
     final = bars(other, rp.Tumbling(50), None, 15).finals("final")
@@ -135,14 +161,23 @@ def ended(rows: Pipeline, ways: list[Any], base: Pipeline) -> Pipeline:
     make=st.sampled_from([joined, mixed]),
     happened=ticks(extreme=True),
     owners=sides,
+    delays_ns=delays,
     at=st.tuples(st.integers(0, 45), st.integers(0, 45)),
 )
 def test_joined_rows_equal_their_evaluation_from_scratch(
-    *, on: Any, how: Any, ways: Any, make: Any, happened: Any, owners: Any, at: tuple[int, int]
+    *,
+    on: Any,
+    how: Any,
+    ways: Any,
+    make: Any,
+    happened: Any,
+    owners: Any,
+    delays_ns: tuple[int, int],
+    at: tuple[int, int],
 ) -> None:
     rows: list[Any] = list(zip(owners, happened, strict=False))
     rows.insert(min(at[0], len(rows)), Marker("more", 150))
-    check_pipeline(make(on, how, ways), rows, SIZES, restarts=[min(at[1], len(rows))])
+    check_pipeline(make(on, how, ways, delays_ns), rows, SIZES, restarts=[min(at[1], len(rows))])
 
 
 @settings(max_examples=6 * EXAMPLES)
@@ -170,10 +205,47 @@ def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     lanes: dict[str, list[Any]] = {"ticks": [], "more": []}
     for event in happened:
         lanes[data.draw(st.sampled_from(["ticks", "more"]))].append(event)
-    pipeline = make(JOINS[0], how, WAYS)
+    pipeline = make(JOINS[0], how, WAYS, data.draw(delays))
     one, other = (read_mixed(pipeline, lanes, data.draw(st.integers())) for _ in range(2))
 
     assert one == other
+
+
+def lagging(chance: random.Random, count: int) -> list[tuple[str, dict[str, Any]]]:
+    """Return ticks of two sources, of which one may be far ahead, with ties and null keys."""
+    clocks = {"ticks": chance.choice([0, 0, 60]), "more": chance.choice([0, 20, 60])}
+    found = []
+    for _ in range(count):
+        source = chance.choice(["ticks", "more"])
+        clocks[source] += chance.choice([0, 0, 1, 2, 5, 9])
+        late = chance.choice([0, 0, 0, 1, 4, 15])
+        row = {
+            "symbol": chance.choice("AAB"),
+            "price": chance.choice([None, float(len(found))]),
+            "size": len(found),
+            "venue": chance.choice(["A", "B", None]),
+            "timestamp_ns": clocks[source] - late,
+        }
+        found.append((source, row))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40 * EXAMPLES))
+def test_joined_rows_of_a_side_that_lags(seed: int) -> None:
+    chance = random.Random(seed)
+    how = {
+        "strategy": chance.choice(["backward", "forward", "nearest"]),
+        "tolerance": chance.choice([0, 2, 8, 25]),
+        "lateness": chance.choice([0, 0, 3, 12]),
+        "allow_exact_matches": chance.random() < 0.6,
+        "how": chance.choice(["left", "left", "inner"]),
+    }
+    if how["strategy"] == "backward" and chance.random() < 0.4:
+        how["tolerance"] = None
+    delays_ns = chance.choice([(0, 0), (0, 8), (8, 0)])
+    pipeline = joined(chance.choice(JOINS[:3]), how, [shown], delays_ns)
+    rows = lagging(chance, 50)
+    check_pipeline(pipeline, rows, SIZES, restarts=[chance.randint(0, 50)])
 
 
 @rp.record
@@ -275,3 +347,264 @@ def test_the_slower_side_decides_what_is_kept() -> None:
     assert len(read(engine, "trades", ("A", 1.0, 10), ("A", 1.0, 20), ("A", 1.0, 30))) == 2
     (_, right) = engine.snapshot().tables.values()
     assert right.num_rows == 1000 - 24
+
+
+def refused(make: Any) -> str:
+    with pytest.raises(PlanError) as raised:
+        make()
+    return str(raised.value)
+
+
+@rp.record
+class Untimed:
+    symbol: str
+
+
+@rp.record
+class Numbered:
+    symbol: int
+    kind: int
+    at: rp.Timestamp
+
+
+def windowed_rows(rows: Pipeline, lateness: int) -> Pipeline:
+    keyed = rows.derive("d", whole=rp.col("price").round().cast(int)).partition("t", key="whole")
+    return keyed.window("w", rp.Tumbling(1), lateness=lateness)
+
+
+def test_bad_uses_are_told_what_to_write() -> None:
+    pipeline = Pipeline("p")
+    trades, quotes = pipeline.source("trades", Trade), pipeline.source("quotes", Quote)
+    numbered = pipeline.source("numbered", Numbered)
+
+    def join(right: Any = quotes, **options: Any) -> str:
+        return refused(
+            lambda: trades.join_asof("j", right, **{"on": "symbol", "emit": "final"} | options)
+        )
+
+    for emit in (None, "eager"):
+        assert join(emit=emit) == (
+            f"join_asof 'j': emit is {emit!r}, and rows that may be corrected reach no sink and no "
+            "fold yet: say emit='final', which gives each row once"
+        )
+    assert "emit is 'now': it must be 'final'" in join(emit="now")
+    assert "how is 'outer': it must be 'left' or 'inner'" in join(how="outer")
+    for strategy in ("forward", "nearest"):
+        assert "a row could wait for ever for a later one: say how long with tolerance=" in join(
+            strategy=strategy
+        )
+    assert "must be 'backward', 'forward' or 'nearest'" in join(strategy="exact")
+    assert "allow_exact_matches must be True or False, not 1" in join(allow_exact_matches=1)
+    assert "tolerance" in join(tolerance="soon")
+    assert "keys are missing: name them with on=" in join(on=None)
+    assert "right_on=" in join(on=None, left_on="symbol")
+    assert "leave left_on= and right_on= out" in join(left_on="symbol")
+    assert "left_on names 1 fields and right_on 2: name them in pairs" in join(
+        numbered, on=None, left_on="symbol", right_on=["symbol", "kind"]
+    )
+    assert "on names no field" in join(on=[])
+    assert "the key names 'symbol' twice" in join(on=["symbol", "symbol"])
+    assert "floats are compared bit by bit here, NaN with NaN" in join(on="price")
+    assert (
+        "on names 'at', the event time of 'trades': on= are the keys, and rows are matched by "
+        "event time in any case"
+    ) in join(on="at")
+    assert "there is no field 'venue'" in join(on="venue")
+    assert (
+        "'symbol' is a text in 'trades', and 'symbol' is an integer in 'numbered', and they would "
+        "never be equal: .cast one of them"
+    ) in join(numbered)
+    named = quotes.derive("d", bid_right=rp.col("bid"))
+    assert "two fields would be called 'bid_right'" in refused(
+        lambda: named.join_asof("j", quotes, on="symbol", emit="final")
+    )
+    assert "suffix is ''" in join(suffix="")
+    assert "the right side is another branch of the pipeline, not 3" in join(3)
+    timeless = pipeline.source("timeless", Untimed)
+    assert "the source 'timeless' has no time field" in join(timeless)
+    named_quotes = quotes.derive("n", name=rp.col("symbol").fill_null(""))
+    fold = named_quotes.partition("q", key="name").fold("best", bid=ra.max("bid"))
+    assert (
+        "'best' is a table: which row it has when a row of the left side is read depends on how "
+        "the inputs interleave"
+    ) in join(fold)
+    assert "name the right side before its .partition(...)" in join(
+        named_quotes.partition("q", "name")
+    )
+    assert "right side has nothing to read yet" in join(Pipeline("p"))
+    assert "begin both branches with the same Pipeline" in join(
+        Pipeline("risk").source("quotes", Quote)
+    )
+    assert "the rows of a fold have no event time" in refused(
+        lambda: fold.join_asof("j", trades, on="symbol", emit="final")
+    )
+    keyed = trades.derive("n", name=rp.col("symbol").fill_null("")).partition("t", key="name")
+    assert "put it before .partition(...)" in refused(
+        lambda: keyed.join_asof("j", quotes, on="symbol", emit="final")
+    )
+    rows = trades.join_asof("j", quotes, on="symbol", emit="final")
+    assert "the rows of 'j' are never late: leave lateness= out" in refused(
+        lambda: windowed_rows(rows, lateness=1)
+    )
+    assert "have rows of the same events, of 'trades', and 'j' gives them later" in refused(
+        lambda: rp.union("u", rows, trades.join_asof("k", quotes, on="symbol", emit="final"))
+    )
+    assert "put it before .distinct and joins" in refused(
+        lambda: rows.flat_map("m", lambda row: [row], into=Trade)
+    )
+    assert "leave lateness= out" in refused(
+        lambda: rows.join_asof("k", rows, on="symbol", suffix="_k", lateness=3, emit="final")
+    )
+
+
+def test_a_cluster_names_the_join_that_it_does_not_compute() -> None:
+    plan = prices().sink("out").plan()
+    with pytest.raises(PlanError, match="has the join 'at-quote', and a cluster computes no joins"):
+        need_one_division(plan, "a cluster")
+
+
+def test_the_plan_says_what_is_kept_on_both_sides() -> None:
+    assert [one.text for one in keeping(prices().sink("out").plan())] == [
+        "lateness 5ns; rows of 'trades' and 'quotes' until the watermarks of both are 5ns past "
+        "them; of 'quotes' a key's last one before that for ever: it has no tolerance"
+    ]
+    plan = prices(strategy="nearest", tolerance="5s").sink("out").plan()
+    assert "that of 'quotes' by 5s more" in next(keeping(plan)).text
+    assert "join at-quote: on symbol, trades with quotes nearest within 5s" in plan.describe()
+
+
+def test_state_is_kept_or_refused_after_a_change() -> None:
+    engine = Engine(prices(tolerance=30).sink("out").plan())
+    read(engine, "quotes", ("A", 1.0, 0, 12), ("A", 2.0, 0, 20), ("A", 3.0, 0, 50))
+    read(engine, "trades", ("A", 1.0, 20))
+    snapshot = engine.snapshot()
+    options = {"on": "symbol", "lateness": 5, "emit": "final", "tolerance": 30}
+    pipeline = Pipeline("prices")
+    trades = pipeline.source("trades", Trade)
+    quotes = pipeline.source("quotes", Quote, out_of_order=10)
+    renamed = trades.join_asof("best", quotes, **options, suffix="_q").sink("out").plan()
+    found = decide(renamed, snapshot)
+    assert found.kept_outputs == ("out",)
+    assert found.snapshot is not None
+    again = Engine.restore(renamed, found.snapshot)
+    for one in (engine, again):
+        one.close()
+        assert shown_by(one) == [("A", 20, 2.0)]
+    for changed in ({"tolerance": 31}, {"allow_exact_matches": False}, {"how": "inner"}):
+        other = prices(**{"tolerance": 30} | changed).sink("new").plan()
+        with pytest.raises(ChangedPlanError, match="there are no rows for 'at-quote'"):
+            decide(other, snapshot)
+    with pytest.raises(SnapshotError):
+        Engine.restore(prices(tolerance=31).sink("out").plan(), snapshot)
+
+
+def test_joined_rows_survive_crashes() -> None:
+    chance = random.Random(3)
+    rows = lagging(chance, 24)
+    how = {"strategy": "nearest", "tolerance": 8, "lateness": 3, "how": "left"}
+    pipeline = joined({"on": "symbol"}, how, [shown, running], (0, 8))
+    crash_test(pipeline, rows, seeds=range(2), every=31, pairs=1)
+
+
+STRATEGIES = [
+    ("backward", True, None),
+    ("backward", True, 40),
+    ("backward", False, 40),
+    ("forward", True, 40),
+    ("forward", False, 60),
+]
+
+
+@pytest.mark.parametrize(("strategy", "exact", "tolerance"), STRATEGIES)
+def test_rows_are_those_of_polars(strategy: Any, exact: bool, tolerance: int | None) -> None:
+    polars = pytest.importorskip("polars")
+    chance = random.Random(11)
+    keys = [*"ABCDEF", None]
+    quotes = [
+        {"symbol": chance.choice(keys), "bid": float(at), "price": 0.0, "at": 2 * at // 3 * 3}
+        for at in range(3000)
+    ]
+    trades = [
+        {"symbol": chance.choice(keys), "price": float(at), "at": 10 * at + chance.randint(0, 40)}
+        for at in range(600)
+    ]
+    late = [{**row, "at": row["at"] - chance.choice([0] * 9 + [30])} for row in quotes]
+    options = {"strategy": strategy, "allow_exact_matches": exact, "tolerance": tolerance}
+    engine = Engine(prices(out_of_order=50, **options, lateness=100).sink("out").plan())
+    found: list[tuple[Any, ...]] = []
+    for part in range(30):
+        for source, record, rows in (("trades", Trade, trades), ("quotes", Quote, late)):
+            size = len(rows) // 30
+            batch = records_of(rows[part * size : (part + 1) * size], rp.schema_of(record).fields)
+            engine.apply(source, batch, (part + 1) * size)
+        if part == 29:
+            engine.close()
+        shown_rows = engine.stabilize().outputs["out"].to_pylist()
+        found += [(row["price"], row["bid"]) for row in shown_rows]
+    left = polars.DataFrame(trades).sort("at", maintain_order=True)
+    right = polars.DataFrame(late).sort("at", maintain_order=True)
+    expected = left.join_asof(right, on="at", by="symbol", **options).select("price", "bid")
+
+    assert engine.counters.very_late == 0
+    assert found == [tuple(row) for row in expected.rows()]
+    assert sum(bid is not None for _, bid in found) > 300
+
+
+def test_rows_are_those_of_duckdb() -> None:
+    import duckdb
+
+    chance = random.Random(12)
+    quotes = [
+        {"symbol": chance.choice("ABCD"), "bid": float(at), "price": 0.0, "at": 7 * at}
+        for at in range(2000)
+    ]
+    trades = [
+        {"symbol": chance.choice("ABCDE"), "price": float(at), "at": 20 * at} for at in range(600)
+    ]
+    engine = Engine(prices().sink("out").plan())
+    trades_in = records_of(trades, rp.schema_of(Trade).fields)
+    quotes_in = records_of(quotes, rp.schema_of(Quote).fields)
+    engine.apply("trades", trades_in, 600)
+    engine.apply("quotes", quotes_in, 2000)
+    engine.close()
+    rows = duckdb.sql(
+        "select trades_in.symbol, trades_in.at, bid from trades_in asof left join quotes_in "
+        "on trades_in.symbol = quotes_in.symbol and trades_in.at >= quotes_in.at order by 2"
+    )
+
+    assert shown_by(engine) == rows.fetchall()
+
+
+@rp.record
+class Rate:
+    symbol: str
+    bid: float | None
+    gone: bool | None
+    at: rp.Timestamp
+
+
+def rated(**options: Any) -> Pipeline:
+    """Return trades with the row that a table had at their time."""
+    pipeline = Pipeline("rated")
+    trades = pipeline.source("trades", Trade, out_of_order=2)
+    rates = pipeline.table("rates", Rate, key="symbol", time="at", deleted="gone")
+    options = {"on": "symbol", "lateness": 5, "emit": "final"} | options
+    return trades.join_asof("at-rate", rates.versions("changes"), **options)
+
+
+def test_a_deleted_version_matches_as_no_row() -> None:
+    pipeline = rated()
+    assert [field.name for field in pipeline.fields] == ["symbol", "price", "at", "bid", "at_right"]
+    trades = [("trades", {"symbol": "A", "price": 1.0, "at": at}) for at in (9, 10, 19, 20, 30)]
+    rates = [
+        ("rates", {"symbol": "A", "bid": bid, "gone": bid is None, "at": at})
+        for at, bid in ((10, 1.0), (20, None), (25, 3.0))
+    ]
+    engine = Engine(pipeline.sink("out").plan())
+    for source, row in (*rates, *trades):
+        fields = engine.plan.sources[source == "rates"].fields_taken
+        engine.apply(source, records_of([row], fields), engine.cut[source] + 1)
+    engine.close()
+
+    assert [bid for _, _, bid in shown_by(engine)] == [None, 1.0, 1.0, None, 3.0]
+    check_pipeline(rated(how="inner").sink("out"), [*trades, *rates], SIZES)
