@@ -172,9 +172,9 @@ class GraphReference(Reference):
 
     def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side that became final, with its match."""
-        ends = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
+        marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
         for row in self._in_order(node.name, 0):
-            if row.is_decided or None in ends or not _is_certain(node, row.time_ns, ends):
+            if row.is_decided or None in marks_ns or not _is_certain(node, row.time_ns, marks_ns):
                 continue
             row.is_decided = True
             matches = [
