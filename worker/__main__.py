@@ -32,7 +32,7 @@ def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
     from ripple.model.pipeline.file import load_plan  # noqa: PLC0415 - slow
 
     plan = load_plan(settings.pipeline)
-    need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster", is_one=True)
     return partial(_work, settings, plan)
 
 

@@ -73,7 +73,12 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
     for source in sources.values():
         check_not_read(source, sinks)
     ends = EndpointUris(
-        plan, sources, sinks, batch_rows=settings.batch_rows, executor=LiveExecutor()
+        plan,
+        sources,
+        sinks,
+        batch_rows=settings.batch_rows,
+        executor=LiveExecutor(),
+        partitions=settings.partitions,
     )
     async with (
         open_store(settings.store, settings.s3, is_probed=True) as store,
@@ -99,12 +104,14 @@ async def _work(
     sources, sinks = places
     world = live_world(settings.root or ".", store=store, control=LiveControl())
     processes = settings.processes or processors.usable()
-    has = has_lanes(plan, divides=ends.divides)
+    divides, needs_one = ends.divides, ends.needs_one
+    has = has_lanes(plan, divides=divides)
     home = _home(settings, plan, [*sources.values(), *sinks.values()]) if has else None
-    await check_code(plan, store, divides=ends.divides)
+    await check_code(plan, store, divides=divides)
     lanes = _lanes(settings, home) if has else ""
     said = ends_of(sources, sinks, lanes, settings.batch_rows)
-    inputs, code = ends.counts(), code_of(plan, divides=ends.divides, ends=said)
+    inputs = ends.counts()
+    code = code_of(plan, divides=divides, needs_one=needs_one, ends=said)
     pages = {name: getattr(settings, name) for name in ("health_port", "metrics_port")}
     addresses = delta_addresses(settings.host, settings.rpc_port, processes, pages)
     if has_state_edge(plan):

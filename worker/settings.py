@@ -181,6 +181,12 @@ class Settings:
         least=0,
         most=PROCESSES_MAX,
     )
+    partitions: int = setting(
+        "partitions of the first stage, as the coordinators have it; 1: it has all records, so "
+        "sources and branches need not be divided alike; 0: only the coordinators know",
+        default=0,
+        least=0,
+    )
     batch_rows: int = setting(
         "records per batch; the same for all workers", default=1000, least=1, most=BATCH_ROWS_MAX
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import gcd
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
@@ -11,7 +12,7 @@ from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
-from ripple.model.pipeline.division import divided_why, need_one_division
+from ripple.model.pipeline.division import divided_why, need_one_division, needs_one
 from ripple.model.pipeline.topology import outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
@@ -19,7 +20,7 @@ from ripple.task.several_sources import inputs_of
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried
@@ -80,6 +81,11 @@ def check_keys(plan: Plan, places: Mapping[str, str], opened: Mapping[str, Input
             raise InputError(f"{places[source.name]} {why}: say key={by!r}{then}, or leave it out")
 
 
+def has_one(counts: Iterable[int]) -> bool:
+    """Return whether one partition alone can share sources with so many partitions each."""
+    return gcd(*counts) == 1
+
+
 class EndpointUris:
     """Endpoints given as URIs."""
 
@@ -91,17 +97,20 @@ class EndpointUris:
         *,
         batch_rows: int,
         executor: Executor,
+        partitions: int = 0,
     ) -> None:
         """Take the URIs of each source and of each wanted output, by name.
 
-        Raises OutputError for a sink that cannot be sealed, InputError for a source that cannot be
-        read again, and the errors of opening them where those show at once.
+        partitions: how many the first stage is to have, 0 where only coordinators know. Raises
+        OutputError for a sink that cannot be sealed, InputError for a source that cannot be read
+        again, and the errors of opening them where those show at once.
         """
         self._plan = plan
         self._sources = dict(sources)
         self._sinks = dict(sinks)
         self._batch_rows = batch_rows
         self._executor = executor
+        self._partitions = partitions
         for place in self._sinks.values():
             check_sealed(place)
         self.counts()
@@ -115,12 +124,23 @@ class EndpointUris:
         """Return whether the source is repartitioned, by the keys of pipeline and input.
 
         Raises InputError if both contradict each other, PlanError for branches or sources that do
-        not fit.
+        not fit several partitions.
         """
         opened = self._opened()
         check_keys(self._plan, self._sources, opened)
-        need_one_division(self._plan, "a cluster", keyed_by_source(opened))
+        need_one_division(
+            self._plan, "a cluster", keyed_by_source(opened), is_one=self._has_one(opened)
+        )
         return divided_why(self._plan, keyed_by(next(iter(opened.values())))) is not None
+
+    @property
+    def needs_one(self) -> bool:
+        """Return whether the first stage has one partition since its records are not divided."""
+        opened = self._opened()
+        return self._has_one(opened) and needs_one(self._plan, keyed_by_source(opened))
+
+    def _has_one(self, opened: Mapping[str, Inputs]) -> bool:
+        return self._partitions == 1 or has_one(len(each.names) for each in opened.values())
 
     def divisions(self) -> tuple[Division, ...]:
         """Return how the records of each source that tells it are divided among its partitions."""

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from ripple.core.errors import PlanError
+from ripple.storage.log import LogSettings, Topic
+from ripple.task.endpoints import EndpointUris
+from ripple.world import LiveDisk
+from ripple.world.ports import INLINE
 from tests.cli.processes import ripple
 from tests.cluster.market import BAD, BAD_EVERY, OUTPUTS, PIPELINE, append, job_of
 from tests.cluster.up import Up
+from tests.worker.trials import in_one
+from worker.engine.identity import code_of
 
 ROWS = 5000
 
@@ -77,3 +84,23 @@ def test_sources_that_do_not_fit_are_refused_before_anything_starts(
     assert refused.code == 1
     assert why in refused.only_line
     assert not (tmp_path / "state").exists()
+
+
+def test_one_partition_takes_sources_however_they_are_divided(tmp_path: Path) -> None:
+    plan = in_one().plan
+    for name, count in (("trades", 4), ("quotes", 6)):
+        schema = next(one.schema for one in plan.sources if one.name == name)
+        Topic.ensure(
+            LiveDisk(str(tmp_path)), name, schema, partitions=count, settings=LogSettings()
+        )
+    places = {name: f"log:{tmp_path / name}" for name in ("trades", "quotes")}
+
+    def ends(partitions: int) -> EndpointUris:
+        return EndpointUris(plan, places, {}, batch_rows=1, executor=INLINE, partitions=partitions)
+
+    for unknown in (0, 2):
+        with pytest.raises(PlanError, match=r"quotes are divided by t, and newest .* 1\)$"):
+            _ = ends(unknown).divides
+    assert ends(1).needs_one
+    assert not ends(1).divides
+    assert code_of(plan, needs_one=True).stages == (("main", 1),)

@@ -72,6 +72,13 @@ def test_free_ports_are_nobody_elses_while_a_process_is_down(per_worker: int) ->
     assert max(ports) < min(int(first_given), 32_768)
 
 
+def test_workers_are_told_that_one_partition_has_all_records() -> None:
+    for needs_one in (False, True):
+        asked = Asked("market.py", "a=log:a,b=log:b", (), "state", 2, 1, 1, 1, needs_one=needs_one)
+        told = ["--partitions=1" in one.command for one in processes(asked)]
+        assert told == [True, needs_one, needs_one]
+
+
 def test_partitions_that_do_not_fit_the_source_are_refused_before_anything_starts(
     job: Job,
 ) -> None:

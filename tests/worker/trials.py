@@ -228,11 +228,37 @@ def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-# Two sources, of 12 and 8 partitions, in one stage and in several; tables of both that are joined.
-# Rows that follow by the watermark, and keys that end by it.
+def undivided() -> Any:
+    """Fold two sources, and one of them, by keys that have nothing in common."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key="t", out_of_order=5)
+    prices = rp.union(
+        "prices",
+        bought.map("traded", lambda trade: trade, into=Price),
+        quotes.map("middle", middle, into=Price),
+    )
+    last = prices.partition("by-symbol", key="symbol").fold("newest", price=rp.last("price"))
+    venues = bought.partition("by-venue", key="venue").fold("rows", n=rp.count())
+    total = venues.partition("all", key=()).fold("total", n=rp.sum("n"))
+    return last.sink("last").also(venues.sink("sizes")).also(total.sink("shown"))
+
+
+def in_one() -> ClusterTrial:
+    """Return the trial of sources that one partition alone can read: one has 2, the other 3."""
+    counts, found, random = {"trades": 2, "quotes": 3}, [], Random("one")
+    for name, event in from_both("one"):
+        found.append((f"{name}/{random.randrange(counts[name])}", event))
+    inputs = [f"{name}/{at}" for name, count in counts.items() for at in range(count)]
+    return ClusterTrial(undivided(), found, inputs=inputs)
+
+
+# Two sources, of 12 and 8 partitions, in one stage and in several; divided in no way; tables of
+# both that are joined. Rows that follow by the watermark, and keys that end by it.
 # Branches of one stage and of several, and a chain of one.
 # Then partial edges, of rows that stay and of windows that end; a row edge; both.
 sources = ClusterTrial(both_sources(), from_both("sources"))
+one_partition = in_one()
 source_stages = ClusterTrial(both_sources(further=True), from_both("stages"))
 joined = ClusterTrial(tables_joined(), from_both("joined"))
 by_watermark = ClusterTrial(ordered(), events("ordered"))

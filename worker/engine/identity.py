@@ -31,10 +31,16 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 
 
-def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], ...] = ()) -> Code:
+def code_of(
+    plan: Plan,
+    *,
+    divides: bool = False,
+    needs_one: bool = False,
+    ends: tuple[tuple[str, str], ...] = (),
+) -> Code:
     """Return the code and settings that all workers of a cluster must share.
 
-    divides: whether the source is repartitioned. ends: see ``ends_of``.
+    divides, needs_one: as for ``stage_counts``. ends: see ``ends_of``.
 
     The plan hash covers the plan as ``ripple plan`` shows it, and the keys under which state is
     found.
@@ -51,7 +57,7 @@ def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], .
         topology_hash=plan.topology_hash,
         protocol=PROTOCOL,
         schemas=tuple(sorted(schemas)),
-        stages=stage_counts(plan, divides=divides),
+        stages=stage_counts(plan, divides=divides, needs_one=needs_one),
         ends=ends,
     )
 

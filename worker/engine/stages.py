@@ -29,11 +29,14 @@ def has_lanes(plan: Plan, *, divides: bool) -> bool:
     return divides or (is_spread(plan) and transport_into(plan, 1) is Transport.LOG)
 
 
-def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int], ...]:
+def stage_counts(
+    plan: Plan, *, divides: bool = False, needs_one: bool = False
+) -> tuple[tuple[str, int], ...]:
     """Return the stages of a plan by name, with their numbers of partitions.
 
     0: as configured for the cluster. With one partition, one engine computes all stages. divides:
-    whether a stage in front repartitions the source.
+    whether a stage in front repartitions the source. needs_one: whether one partition of the first
+    stage must have all records, however they are divided.
     """
     first, *later = stages_of(plan)
     if later and not is_spread(plan):
@@ -41,7 +44,7 @@ def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int],
     counts = [(name_of(stage.number), stage.partitions or 1) for stage in later]
     if divides:
         return ((DIVIDING, 0), (FIRST, divided_into(plan)), *counts)
-    return ((name_of(first.number), 0), *counts)
+    return ((name_of(first.number), int(needs_one)), *counts)
 
 
 def check_stages(plan: Plan, assignment: Assignment) -> None:

@@ -35,7 +35,7 @@ from ripple.connectors.registry import forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
-from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.division import need_one_division, needs_one
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
@@ -139,14 +139,14 @@ def run(options: argparse.Namespace) -> int:
     from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
 
     plan = load_plan(options.file)
-    need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster", is_one=True)
     sources, places = sources_by_name(plan, options.source), sinks_by_output(plan, options.sink)
     for source in sources.values():
         check_not_read(source, places)
     reach = Reach(plan, sources, places)
-    need_one_division(plan, "a cluster", reach.keyed_by)
-    reach.look()  # topics of other pipelines are refused before anything starts
     partitions = options.partitions or gcd(*reach.counts.values())
+    need_one_division(plan, "a cluster", reach.keyed_by, is_one=partitions == 1)
+    reach.look()  # topics of other pipelines are refused before anything starts
     for name, count in reach.counts.items():
         undivided = undivided_by(sources[name], count, partitions)
         if undivided is not None:
@@ -165,6 +165,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         coordinators=options.coordinators,
         partitions=partitions,
+        needs_one=needs_one(plan, reach.keyed_by),
         store=options.store or "",
         free_ports=options.free_ports,
         dashboard=options.dashboard,

@@ -131,11 +131,15 @@ def _event_edge_why(plan: Plan) -> str | None:
 
 
 def need_one_division(
-    plan: Plan, where: str, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+    plan: Plan,
+    where: str,
+    keyed_by: Mapping[str, tuple[str, ...] | None] | None = None,
+    *,
+    is_one: bool = False,
 ) -> None:
     """Raise PlanError for branches that ``where`` cannot compute in partitions of the sources.
 
-    keyed_by: as for ``undivided_why``.
+    keyed_by: as for ``undivided_why``. is_one: whether one partition has all records.
     """
     _need_idle_undivided(plan, where, keyed_by or {})
     for node in plan.stream_joins:
@@ -143,12 +147,12 @@ def need_one_division(
             f"pipeline {plan.name!r} has the join {node.name!r}, and {where} computes no joins of "
             "streams: run it in one process, with ripple run or rp.run"
         )
-    why = undivided_why(plan, keyed_by)
+    why = None if is_one and needs_one(plan, keyed_by) else undivided_why(plan, keyed_by)
     if why is not None and len(plan.sources) > 1:
         raise PlanError(
             f"pipeline {plan.name!r} has the sources {plan.source_names}, which {where} reads in "
             f"partitions divided alike, and {why}; or run it in one process, with ripple run or "
-            "rp.run"
+            "rp.run, or in one partition (--partitions 1)"
         )
     if why is not None:
         parts, own = "branches", "make a pipeline of each branch"
@@ -157,7 +161,8 @@ def need_one_division(
             own = "divide it by a field of all these keys"
         raise PlanError(
             f"pipeline {plan.name!r} has {parts}, which {where} computes in the partitions of its "
-            f"source, and {why}: run it in one process, with ripple run or rp.run, or {own}"
+            f"source, and {why}: run it in one process, with ripple run or rp.run, or in one "
+            f"partition (--partitions 1), or {own}"
         )
     table = next((one.name for one in plan.sources if one.table is not None), None)
     divided = None if table is None else divided_why(plan, (keyed_by or {}).get(table))
@@ -182,6 +187,16 @@ def _need_idle_undivided(
             f"the source are computed, and its records are divided anew ({why}): let the topic be "
             "written by that key, run it in one process, or leave idle= out"
         )
+
+
+def needs_one(plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None) -> bool:
+    """Return whether a plan needs one partition of the first stage that has all records.
+
+    Not where a source is a table: offsets tell the newest of a key, so its topic must divide it.
+    keyed_by: as for ``undivided_why``.
+    """
+    has_table = any(source.table is not None for source in plan.sources)
+    return not has_table and undivided_why(plan, keyed_by) is not None
 
 
 def need_no_table(plan: Plan, where: str) -> None:

@@ -10,6 +10,8 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.input_names import inputs_by_source
+from ripple.task.endpoints import has_one
 from ripple.testing.check import NO_EVENTS, as_text
 from ripple.testing.cluster.input import spread
 from ripple.testing.cluster.truth import Truth
@@ -65,7 +67,8 @@ class ClusterTrial:
         with needed("cluster", "a simulated cluster"):
             import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - needed by a trial alone
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
-        need_one_division(plan, "a cluster")
+        is_one = inputs is not None and has_one(map(len, inputs_by_source(plan, inputs).values()))
+        need_one_division(plan, "a cluster", is_one=is_one)
         self.plan = plan
         events = list(events)
         if not events:

@@ -30,8 +30,8 @@ class Asked:
     """The arguments of ``ripple cluster up``.
 
     pipeline: FILE.py[:NAME]. source, sinks: as workers take them. partitions: of the first stage
-    of a new cluster. store: "" for the folder. free_ports: any free ports, instead of the
-    documented ones.
+    of a new cluster; needs_one: whether it must be one. store: "" for the folder. free_ports: any
+    free ports, instead of the documented ones.
     """
 
     pipeline: str
@@ -42,6 +42,7 @@ class Asked:
     processes: int
     coordinators: int
     partitions: int
+    needs_one: bool = False
     store: str = ""
     free_ports: bool = False
     dashboard: int | None = None
@@ -92,6 +93,7 @@ def processes(asked: Asked) -> list[Planned]:
             "rpc-port": data,
             "metrics-port": metrics,
             "sink": ",".join(asked.sinks),
+            **({"partitions": asked.partitions} if asked.needs_one else {}),
         }
         command = (sys.executable, "-m", "worker", asked.pipeline, *_flags(flags.items()))
         found.append(Planned(name, command, is_worker=True))
