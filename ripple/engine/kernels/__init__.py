@@ -3,6 +3,7 @@
 columns     columns of a batch, read in place; screen: whether all of its rows pass the checks
 keyed       keys found, events added and noted; key_fields: keys, their hashes, their order
 states      a fold's accumulators, compiled from its aggregates: a record a slot
-feed        rows on their way from fold to fold; postings: which rows name which other row
+feed        rows on their way from fold to fold
+beside      rows of two columns in one; postings: which rows name which other row
 view        changes, digests, and their export by Arrow's C data interface
 """

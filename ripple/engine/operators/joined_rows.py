@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.graph.column import Column, DerivedColumn
+from ripple.engine.kernels.beside import lay_beside
 from ripple.engine.kernels.postings import Postings
 from ripple.engine.operators.result_rows import SHOWN, ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
@@ -149,20 +150,18 @@ class JoinedRows(DerivedColumn):
     def recompute_now(self) -> None:
         """Show the rows of which a side changed."""
         rows = self._touched.take()
-        left, right = self._left_at[rows] >= 0, self._partners(rows) >= 0
-        empty = rows[~left & self._has_no(rows)]
+        left, right = self._left_at[rows], self._partners(rows)
+        empty = rows[(left < 0) & self._has_no(rows)]
         if len(empty):
             self._empty.append(empty)
-        match self.fold.how:
-            case "inner":
-                there = left & right
-            case "left":
-                there = left
-            case "right":
-                there = right
-            case _:
-                there = left | right
-        shown, kept = rows[there], _NONE
+        needs_left = self.fold.how in ("inner", "left")
+        needs_right = self.fold.how in ("inner", "right")
+        if not self.fold.steps:
+            needs = {"needs_left": needs_left, "needs_right": needs_right}
+            lay_beside(self, self._left, self._right, rows, left, right, **needs)
+            return
+        there = ((left >= 0) | (not needs_left)) & ((right >= 0) | (not needs_right))
+        shown, kept = rows[there & ((left >= 0) | (right >= 0))], _NONE
         failed: dict[int, Failure] = {}
         if len(shown):
             # It is its own source of results.
@@ -254,6 +253,8 @@ class ReferringRows(JoinedRows):
         super().__init__(graph, join, left, right)
         self._link_keys = key_space(join.right_key)
         self._named = Postings()
+        self._key_names = [field.name for field in left.keys.fields]
+        """Of the left."""
         self._loose: list[Ints] = []
 
     def _links(self, keys: Sequence[pa.Array]) -> Ints:
@@ -272,16 +273,21 @@ class ReferringRows(JoinedRows):
 
     def _references(self, slots: Ints) -> tuple[list[pa.Array], Mask]:
         """Return the fields that name a row of the right, where none is null, and where that is."""
-        keys = {field.name: at for at, field in enumerate(self._left.keys.fields)}
-        own = {name: at for at, name in enumerate(self._left.names)}
-        arrays, fields = self._left.keys.arrays(slots), self._left.rows(slots)
-        there, found = np.ones(len(slots), np.bool_), []
-        for name, _ in self.fold.pairs:
-            values, valid = (arrays[keys[name]], None) if name in keys else fields[own[name]]
-            if valid is not None:
-                there &= valid.view(np.bool_)
-            found.append(values)
-        return [pa.array(values).filter(pa.array(there)) for values in found], there
+        there = np.ones(len(slots), np.bool_)
+        named: dict[str, Any] = {}
+        if any(name in self._key_names for name, _ in self.fold.pairs):
+            named |= zip(self._key_names, self._left.keys.arrays(slots), strict=True)
+        if any(name in self._left.names for name, _ in self.fold.pairs):
+            fields = dict(zip(self._left.names, self._left.rows(slots), strict=True))
+            for name, _ in self.fold.pairs:
+                if name in fields:
+                    named[name], valid = fields[name]
+                    if valid is not None:
+                        there &= valid.view(np.bool_)
+        found = [pa.array(named[name]) for name, _ in self.fold.pairs]
+        if there.all():
+            return found, there
+        return [values.filter(pa.array(there)) for values in found], there
 
     def _part(self, slots: Ints) -> Ints:
         rows = super()._part(slots)

@@ -1,0 +1,18 @@
+import numpy as np
+import numpy.typing as npt
+
+from ripple.engine.graph.column import Column
+
+Ints = npt.NDArray[np.int64]
+
+def lay_beside(
+    joined: Column,
+    left: Column,
+    right: Column,
+    rows: Ints,
+    left_slots: Ints,
+    right_slots: Ints,
+    *,
+    needs_left: bool,
+    needs_right: bool,
+) -> None: ...
