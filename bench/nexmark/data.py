@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from bench.nexmark.results import TOPICS
 from tests.services.cache import fetch, kept, needed
 
 GENERATOR = Path(__file__).parent / "generator"
-TOPICS = ("person", "auction", "bid")
 GROUP_ROWS = 1 << 16
 WITHIN_S = 600
 

@@ -52,7 +52,7 @@ def measure() -> list[Row]:
 def _rows(query: Query, folder: Path) -> Iterator[Row]:
     title = f"{query.name} {query.title}"
     ours = _rate(RIPPLE, query, folder)
-    seconds = _count(EVENTS) / ours / 1e6
+    seconds = _count(EVENTS, query.topics) / ours / 1e6
     yield Row(f"{title}, processor", seconds, "s")
     others = {engine: rate for engine in OTHERS if (rate := _rate_of_other(engine, query, folder))}
     peers = [rate for engine, rate in others.items() if engine.is_peer]
@@ -66,7 +66,7 @@ def _rows(query: Query, folder: Path) -> Iterator[Row]:
 
 def _rate_of_other(engine: Engine, query: Query, folder: Path) -> float | None:
     if query.name in engine.cannot:
-        _say(f"{query.name}: {engine.name} cannot say it")
+        _say(f"{query.name}: {engine.name} is not measured")
         return None
     try:
         return _rate(engine, query, folder)
@@ -87,7 +87,7 @@ def _rate(engine: Engine, query: Query, folder: Path) -> float:
         if lines:
             said = "\n".join(lines)
             raise WrongError(f"{query.name}: {engine.name} differs from the SQL:\n{said}")
-    rate = _count(count) / best / 1e6
+    rate = _count(count, query.topics) / best / 1e6
     _say(
         f"{query.name}: {engine.name} has the {len(wanted):,} rows of the SQL; "
         f"{best:.2f} s of the processor, {rate:.3g} M events/s a core"
@@ -97,14 +97,14 @@ def _rate(engine: Engine, query: Query, folder: Path) -> float:
 
 @lru_cache(maxsize=2)  # of a query: over all events, and over those of the peers
 def _wanted(sql: str, events_made: int) -> pa.Table:
-    return expected(sql, events(events_made) / "bid.parquet")
+    return expected(sql, events(events_made))
 
 
 @cache
-def _count(events_made: int) -> int:
-    """Return the number of bids among the events: the input rows of the queries."""
-    rows: int = pq.ParquetFile(events(events_made) / "bid.parquet").metadata.num_rows
-    return rows
+def _count(events_made: int, topics: tuple[str, ...]) -> int:
+    """Return the number of events of the topics that a query reads."""
+    files = (pq.ParquetFile(events(events_made) / f"{topic}.parquet") for topic in topics)
+    return sum(file.metadata.num_rows for file in files)
 
 
 def _say(line: str) -> None:

@@ -12,6 +12,7 @@ from ripple.connectors.contract import BasicSink, Commit
 from ripple.core.row_ops import OP, OP_REMOVE, place_of_op
 
 SHOWN = 5
+TOPICS = ("person", "auction", "bid")
 
 
 class Changes(BasicSink):
@@ -40,14 +41,16 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
         ).to_arrow_table()
 
 
-def expected(sql: str, bids: Path) -> pa.Table:
-    """Return DuckDB's rows of a query over a Parquet file of bids."""
+def expected(sql: str, folder: Path) -> pa.Table:
+    """Return DuckDB's rows of a query over a folder's Parquet files."""
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")  # it would be printed
-        connection.execute(
-            "CREATE VIEW bid AS SELECT *, make_timestamp_ns(date_time) AS moment, "
-            f"file_row_number AS place FROM read_parquet('{bids}', file_row_number = true)"
-        )
+        for topic in TOPICS:
+            file = folder / f"{topic}.parquet"
+            connection.execute(
+                f"CREATE VIEW {topic} AS SELECT *, make_timestamp_ns(date_time) AS moment, "
+                f"file_row_number AS place FROM read_parquet('{file}', file_row_number = true)"
+            )
         return connection.sql(sql).to_arrow_table()
 
 

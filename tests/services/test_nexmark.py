@@ -17,6 +17,7 @@ from bench.nexmark.data import events
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.results import Changes, differences, expected, table
 from ripple.core.row_ops import OP
+from ripple.model.pipeline.nodes import SourceSpec
 from ripple.storage.log import LogSettings, Topic
 from ripple.storage.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
@@ -40,55 +41,67 @@ FOLDED = [name for name in QUERIES if not QUERIES[name].pipeline().plan().output
 
 
 @pytest.fixture(scope="module")
-def bids() -> Path:
+def folder() -> Path:
     try:
-        return events(EVENTS) / "bid.parquet"
+        return events(EVENTS)
     except MissingError as error:
         skip(error)
 
 
 @cache
-def wanted(query: str, bids: Path) -> pa.Table:
-    return expected(QUERIES[query].sql, bids)
+def wanted(query: str, folder: Path) -> pa.Table:
+    return expected(QUERIES[query].sql, folder)
+
+
+def files(query: str, folder: Path) -> dict[str, str]:
+    return {topic: str(folder / f"{topic}.parquet") for topic in QUERIES[query].topics}
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_run_over_a_file(query: str, bids: Path) -> None:
+def test_a_run_over_a_file(query: str, folder: Path) -> None:
     sink = Changes()
-    rp.run(QUERIES[query].pipeline(), source=str(bids), sink=sink)
-    assert differences(table(sink.batches), wanted(query, bids)) == []
+    rp.run(QUERIES[query].pipeline(), source=files(query, folder), sink=sink)
+    assert differences(table(sink.batches), wanted(query, folder)) == []
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_restart_in_the_middle_of_several_inputs(query: str, bids: Path, tmp_path: Path) -> None:
-    pipeline, rows = QUERIES[query].pipeline(), pq.read_table(bids)
-    topic = topic_for(pipeline.plan(), tmp_path)
-    half = len(rows) // 2 // PARTITIONS * PARTITIONS  # so that the topic has the order of the file
-    for start, end in ((0, half), (half, len(rows))):
-        write(topic, rows.slice(start, end - start), is_last=end == len(rows))
+def test_a_restart_in_the_middle_of_several_inputs(
+    query: str, folder: Path, tmp_path: Path
+) -> None:
+    pipeline = QUERIES[query].pipeline()
+    sources = pipeline.plan().sources
+    topics = {one.name: topic_for(one, tmp_path) for one in sources}
+    for is_last in (False, True):
+        consumed = 0
+        for name, topic in topics.items():
+            rows = pq.read_table(folder / f"{name}.parquet")
+            # So that the topic has the order of the file.
+            half = len(rows) // 2 // PARTITIONS * PARTITIONS
+            write(topic, rows.slice(half) if is_last else rows.slice(0, half), is_last=is_last)
+            consumed += len(rows) if is_last else half
         report = rp.run(
             pipeline,
-            source=f"log:{tmp_path}/bid",
+            source={name: f"log:{tmp_path}/{name}" for name in topics},
             sink=f"{tmp_path}/rows.jsonl",
             checkpoint_dir=tmp_path / "state",
         )
-        assert report.consumed == end
+        assert report.consumed == consumed
     with (tmp_path / "rows.jsonl").open() as lines:
         written = [json.loads(line) for line in lines]
-    found = last_rows(written, pipeline.plan(), wanted(query, bids).schema)
-    assert differences(found, wanted(query, bids)) == []
+    found = last_rows(written, pipeline.plan(), wanted(query, folder).schema)
+    assert differences(found, wanted(query, folder)) == []
 
 
 @pytest.mark.parametrize("query", FOLDED)
-def test_a_replay_on_spark(query: str, bids: Path, spark: Any) -> None:
+def test_a_replay_on_spark(query: str, folder: Path, spark: Any) -> None:
     import ripple.spark as rs
 
-    found = rs.replay(spark, QUERIES[query].pipeline(), str(bids)).toArrow()
-    assert differences(found, wanted(query, bids)) == []
+    found = rs.replay(spark, QUERIES[query].pipeline(), files(query, folder)).toArrow()
+    assert differences(found, wanted(query, folder)) == []
 
 
-def test_the_command_compares_all_engines(bids: Path, tmp_path: Path) -> None:
-    del bids  # they are there, or the test is skipped
+def test_the_command_compares_all_engines(folder: Path, tmp_path: Path) -> None:
+    del folder  # they are there, or the test is skipped
     chosen = ("--quick", "--events", "5000", "--queries", "q2,q12")
     figures_at = tmp_path / "figures.json"
     # The peers may have to be fetched.
@@ -102,14 +115,14 @@ def test_the_command_compares_all_engines(bids: Path, tmp_path: Path) -> None:
         assert all(row["value"] > 0 for row in rows)
 
 
-def topic_for(plan: rp.Plan, folder: Path) -> Topic:
+def topic_for(source: SourceSpec, folder: Path) -> Topic:
     """Create a topic with the fields of a pipeline's source."""
     return Topic.create(
         LiveDisk(folder),
-        "bid",
-        plan.source.schema,
+        source.name,
+        source.schema,
         partitions=PARTITIONS,
-        time_field=plan.source.time_field,
+        time_field=source.time_field,
         settings=LogSettings(sync_appends=0),
     )
 

@@ -13,8 +13,8 @@ from bench.nexmark.results import expected
 
 
 def rows(query: str, folder: Path) -> pa.Table:
-    """Return the rows of a query over a folder's bids."""
-    return expected(QUERIES[query].sql, folder / "bid.parquet")
+    """Return the rows of a query over a folder's events."""
+    return expected(QUERIES[query].sql, folder)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ from bench.nexmark.results import Changes, table
 
 
 def changes(query: str, folder: Path) -> Changes:
-    """Run a query over a folder's bids."""
+    """Run a query over a folder's events."""
     sink = Changes()
-    rp.run(QUERIES[query].pipeline(), source=str(folder / "bid.parquet"), sink=sink)
+    asked = QUERIES[query]
+    places = {topic: str(folder / f"{topic}.parquet") for topic in asked.topics}
+    rp.run(asked.pipeline(), source=places, sink=sink)
     return sink
 
 

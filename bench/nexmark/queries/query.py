@@ -13,8 +13,9 @@ class Query:
     """A pipeline over bids, and the SQL with the same rows.
 
     pipeline: with an output ``rows``; columns have the same names as in the SQL.
-    sql: for DuckDB, over the table ``bid``; its column ``place`` is the row number.
-    differs: the difference from the published SQL, in words; empty if none.
+    sql: for DuckDB, over the tables ``person``, ``auction`` and ``bid``, of which the column
+    ``place`` is the row number. differs: the difference from the published SQL, in words; empty if
+    none. topics: those that it reads.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Query:
     pipeline: Callable[[], rp.Pipeline]
     sql: str
     differs: str = ""
+    topics: tuple[str, ...] = ("bid",)
 
 
 def reading(name: str, record: type) -> rp.Pipeline:

@@ -1,0 +1,145 @@
+"""Queries that join the tables of auctions, of persons and of bids."""
+
+from __future__ import annotations
+
+import ripple as rp
+from bench.nexmark.queries.query import Query
+
+
+@rp.record
+class Person:
+    """A person's name and place."""
+
+    id: int
+    name: str
+    city: str
+    state: str
+    date_time: rp.Timestamp
+
+
+@rp.record
+class Auction:
+    """An auction: what, by whom, from when until when."""
+
+    id: int
+    item_name: str
+    date_time: rp.Timestamp
+    expires: int
+    seller: int
+    category: int
+
+
+@rp.record
+class Offered:
+    """A bid's numbers."""
+
+    auction: int
+    bidder: int
+    price: int
+    date_time: rp.Timestamp
+
+
+def q3() -> rp.Pipeline:
+    p = rp.Pipeline("q3")
+    sellers = (
+        p.source("person", Person)
+        .filter("near", rp.col("state").is_in(["or", "id", "ca"]))
+        .partition("by-person", key="id")
+        .fold("seller", of=rp.last_row(["name", "city", "state"]))
+    )
+    return (
+        p.source("auction", Auction)
+        .filter("tenth", rp.col("category") == 10)
+        .partition("by-auction", key="id")
+        .fold("newest", seller=rp.last("seller"))
+        .join("sold-by", sellers, left_on="seller", right_on="id")
+        .sink("rows")
+    )
+
+
+def _in_time(name: str, fields: list[str]) -> rp.Pipeline:
+    """Return the bids between begin and end of their auction, with fields of it."""
+    p = rp.Pipeline(name)
+    auctions = (
+        p.source("auction", Auction)
+        .partition("by-auction", key="id")
+        .fold("newest", of=rp.last_row([*fields, "date_time", "expires"]))
+    )
+    at = rp.col("date_time")
+    return (
+        p.source("bid", Offered)
+        .partition("by-bid", key=("auction", "date_time", "bidder"))
+        .fold("bids", price=rp.max("price"))
+        .join("with-auction", auctions, left_on="auction", right_on="id")
+        .filter("in-time", (at >= rp.col("of_date_time")) & (at <= rp.col("of_expires")))
+    )
+
+
+def q4() -> rp.Pipeline:
+    return (
+        _in_time("q4", ["category"])
+        .partition("by-auction-there", key=("auction", "of_category"))
+        .fold("final", final=rp.max("price"))
+        .partition("by-category", key="of_category")
+        .fold("mean", avg_price=rp.mean("final"))
+        .sink("rows")
+    )
+
+
+def q9() -> rp.Pipeline:
+    fields = ["item_name", "seller", "category"]
+    shown = [f"of_{field}" for field in fields]
+    return (
+        _in_time("q9", fields)
+        .partition("by-auction-there", key="auction")
+        .fold("won", by=rp.arg_max("price", ["bidder", "price", "date_time", *shown]))
+        .sink("rows")
+    )
+
+
+IN_TIME = """
+    FROM auction JOIN bid ON auction.id = bid.auction
+    WHERE bid.date_time BETWEEN auction.date_time AND auction.expires
+"""
+
+QUERIES = (
+    Query(
+        "q3",
+        "sellers of three states",
+        q3,
+        """
+        SELECT auction.id, seller, name AS of_name, city AS of_city, state AS of_state
+        FROM auction JOIN person ON seller = person.id
+        WHERE category = 10 AND state IN ('or', 'id', 'ca')
+        """,
+        "the generator writes states in small letters",
+        topics=("auction", "person"),
+    ),
+    Query(
+        "q4",
+        "mean price of the winning bids of a category",
+        q4,
+        f"""
+        SELECT category AS of_category, avg(final) AS avg_price
+        FROM (SELECT auction.id, category, max(price) AS final {IN_TIME} GROUP BY ALL)
+        GROUP BY category
+        """,
+        "the mean is a float, not rounded down",
+        topics=("auction", "bid"),
+    ),
+    Query(
+        "q9",
+        "winning bid of an auction",
+        q9,
+        f"""
+        SELECT auction.id AS auction, bidder AS by_bidder, price AS by_price,
+               bid.date_time AS by_date_time, item_name AS by_of_item_name,
+               seller AS by_of_seller, category AS by_of_category
+        {IN_TIME}
+        QUALIFY row_number() OVER (PARTITION BY auction.id
+                                   ORDER BY price DESC, bid.date_time, bidder) <= 1
+        """,
+        "some fields of the auction; of equal prices at one time that of the smallest bidder",
+        topics=("auction", "bid"),
+    ),
+)
