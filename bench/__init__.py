@@ -22,6 +22,7 @@ BENCHMARKS = (
     "memory",
     "longest_turn",
     "ordered",
+    "joins",
     "b01_cells",
     "b01_columns",
     "b02_wire",

@@ -65,6 +65,19 @@ market = (
     .also(seen.fold("seen", n=rp.count(), last=rp.last("bid")).sink("bars-out"))
 )
 
+newest = sold.partition("n-by", key="symbol").fold("newest", **ends)
+asked = quotes.partition("a-by", key="symbol").fold("asked", n=rp.count(), bid=rp.last("bid"))
+small, every = (
+    some.partition(f"{name}-by", key="symbol").window(f"{name}-w", rp.Tumbling("30s"))
+    .fold(name, n=rp.count(), best=rp.max("price"))
+    for name, some in (("small", sold.filter("less", rp.col("size") < 3)), ("every", sold))
+)
+joined = (
+    quotes.sink("events")
+    .also(newest.join("beside", asked, on="symbol", how="full").sink("rows-out"))
+    .also(every.join("w", small, on=["symbol", "window_start_ns"], how="left").sink("bars-out"))
+)
+
 both = rp.Pipeline("both")
 left = both.source("trades", Trade, time="t", out_of_order="2s")
 right = both.source("others", Trade, time="t", out_of_order="2s")

@@ -21,6 +21,7 @@ WAYS = [
     ("market", (1, 1)),
     ("market", (4, 2)),
     ("united", (1, 1)),
+    ("joined", (4, 2)),
     ("united", (2, 3)),
 ]
 

@@ -28,6 +28,7 @@ WAYS = [
     ("branches", (3,)),
     ("finals", (2,)),
     ("market", (4, 2)),
+    ("joined", (4, 2)),
     ("united", (2, 2)),
     ("united", (2, 3)),
 ]
