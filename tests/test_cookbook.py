@@ -1,0 +1,55 @@
+"""The recipes of the cookbook give what they promise."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).resolve().parent.parent / "docs/cookbook.md"
+MINUTE_NS = 60 * 10**9
+
+
+@pytest.fixture
+def cooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a recipe, by its title, and return the rows of its sinks."""
+    monkeypatch.chdir(tmp_path)
+
+    def cook(title: str) -> dict[str, list[dict[str, Any]]]:
+        (code,) = re.findall(rf"## {title}\n.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        Path("recipe.py").write_text(code)
+        runpy.run_path("recipe.py")
+        return {
+            path.stem: [json.loads(line) for line in path.read_text().splitlines()]
+            for path in tmp_path.glob("*.jsonl")
+        }
+
+    return cook
+
+
+def test_trades_have_their_orders(cooked: Any) -> None:
+    rows = cooked("Trades with their orders")
+    filled = [(row["order"], row["trader"], row["waited_ns"]) for row in rows["filled"]]
+    assert filled == [
+        ("o1", "ann", 500), ("o1", "ann", 2000), ("o9", None, None), ("o2", "bob", 2000)
+    ]  # fmt: skip
+    slips = {row["by"]: row for row in rows["slips"]}
+    assert (slips["ann"]["trades"], slips["ann"]["slip"], slips["ann"]["longest_ns"]) == (
+        2,
+        1,
+        2000,
+    )
+    assert (slips["bob"]["slip"], slips["nobody"]["trades"]) == (0, 1)
+
+
+def test_sessions_have_their_purchases(cooked: Any) -> None:
+    rows = cooked("Sessions with their purchases")
+    bought = [(row["window_start_ns"] // MINUTE_NS, row["item"]) for row in rows["bought"]]
+    assert bought == [(10, "book"), (10, "pen"), (90, "cup")]
+    spent = {row["window_start_ns"] // MINUTE_NS: row for row in rows["spent"]}
+    assert (spent[10]["items"], spent[10]["price"], spent[10]["pages"]) == (2, 13.5, 2)
+    assert (spent[90]["items"], spent[90]["price"], spent[90]["pages"]) == (1, 7.0, 1)
