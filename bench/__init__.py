@@ -23,6 +23,7 @@ BENCHMARKS = (
     "longest_turn",
     "ordered",
     "joins",
+    "interval",
     "b01_cells",
     "b01_columns",
     "b02_wire",

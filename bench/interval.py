@@ -1,0 +1,145 @@
+"""Interval joins: records of both sides a second of one core, beside DuckDB at once.
+
+The pairs are compared before a time counts.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+import ripple as rp
+from bench.row import Row
+from bench.timing import QUICK
+from ripple.engine.machine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.model.pipeline.plan import Plan
+
+LEFT = 30_000 if QUICK else 100_000
+RIGHTS = 5  # for each left row
+ROUNDS = 2 if QUICK else 3
+MS, LATE_NS = 10**6, 2 * 10**9
+
+
+@rp.record(version=1)
+class Order:
+    user: str
+    number: int
+    amount: float
+    at_ns: rp.Timestamp
+
+
+@rp.record(version=1)
+class Click:
+    user: str
+    click: int
+    weight: float
+    at_ns: rp.Timestamp
+
+
+def measure() -> list[Row]:
+    rows = []
+    for keys, reach_ns, late in (
+        (1_000, 200 * MS, 0.0),
+        (1_000, 200 * MS, 0.01),
+        (10_000, 2000 * MS, 0.0),
+        (10_000, 2000 * MS, 0.01),
+    ):
+        orders, clicks = _sides(keys, late)
+        within = (-reach_ns, reach_ns)
+        peer = partial(_duckdb, orders, clicks, within)
+        calls = {
+            f"batches of {size:,}": partial(_ripple, _plan(within), orders, clicks, size)
+            for size in (1_000, 16_384)
+        }
+        expected = peer()
+        for name, call in calls.items():
+            assert call().equals(expected), f"{name}: other pairs than DuckDB's"
+        best = _best({**calls, "DuckDB": peer})
+        count = orders.num_rows + clicks.num_rows
+        what = f"{keys:,} keys, ±{reach_ns / 1e9:g} s, {late:.0%} late"
+        pairs = f"{expected.num_rows:,} pairs"
+        for name in calls:
+            other = count / best["DuckDB"]
+            label = f"{what}, {pairs}, {name}"
+            rows.append(Row(label, count / best[name], "records/s", "DuckDB, once", other))
+    return rows
+
+
+def _sides(keys: int, late: float) -> tuple[pa.Table, pa.Table]:
+    """Return orders and clicks of the same time, of which some are late by up to 2 s."""
+    rng = np.random.default_rng(5)
+    names = pa.array([f"user-{number}" for number in range(keys)])
+    span_ns = LEFT * MS
+
+    def side(count: int, number: str, value: str) -> pa.Table:
+        at_ns = np.sort(rng.integers(0, span_ns // MS, count)) * MS + LATE_NS
+        is_late = rng.random(count) < late
+        at_ns[is_late] -= rng.integers(0, LATE_NS, is_late.sum())
+        columns = {
+            "user": names.take(pa.array(rng.integers(0, keys, count))),
+            number: np.arange(count),
+            value: rng.random(count),
+            "at_ns": at_ns,
+        }
+        return pa.table(columns)
+
+    return side(LEFT, "number", "amount"), side(LEFT * RIGHTS, "click", "weight")
+
+
+def _plan(within: tuple[int, int]) -> Plan:
+    pipeline = rp.Pipeline("shop")
+    orders, clicks = pipeline.source("orders", Order), pipeline.source("clicks", Click)
+    near = orders.join_interval(
+        "near", clicks, on="user", within=within, lateness=LATE_NS, emit="final"
+    )
+    return near.sink("out").plan()
+
+
+def _ripple(plan: Plan, orders: pa.Table, clicks: pa.Table, size: int) -> pa.Table:
+    """Return the pairs: batches of the two are read by turns, and rows taken after each."""
+    engine, parts = Engine(plan), []
+    lanes = {"orders": (orders, size), "clicks": (clicks, size * RIGHTS)}
+    for at in range(0, orders.num_rows, size):
+        for name, (rows, step) in lanes.items():
+            of = size if name == "orders" else step
+            first = at // size * of
+            for batch in rows.slice(first, of).to_batches(max_chunksize=size):
+                first += batch.num_rows
+                engine.apply(name, batch, first)
+                parts.append(engine.stabilize().outputs["out"])
+    engine.close()
+    parts.append(engine.stabilize().outputs["out"])
+    found = pa.Table.from_batches([one for one in parts if one.num_rows])
+    return found.select(["number", "click", "weight"])
+
+
+def _duckdb(orders: pa.Table, clicks: pa.Table, within: tuple[int, int]) -> pa.Table:
+    import duckdb  # noqa: PLC0415 - of the extra bench
+
+    connection = duckdb.connect(config={"threads": 1})
+    connection.register("orders", orders)
+    connection.register("clicks", clicks)
+    return connection.sql(
+        "select number, click, weight from orders join clicks using (user) where clicks.at_ns - "
+        f"orders.at_ns between {within[0]} and {within[1]} "
+        "order by orders.at_ns, number, clicks.at_ns, click"
+    ).to_arrow_table()
+
+
+def _best(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Return the least processor seconds of each; they take turns."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            started = time.process_time()
+            call()
+            best[name] = min(best[name], time.process_time() - started)
+    return best
