@@ -182,8 +182,8 @@ class Settings:
         most=PROCESSES_MAX,
     )
     partitions: int = setting(
-        "partitions of the first stage, as the coordinators have it; 1: it has all records, so "
-        "sources and branches need not be divided alike; 0: only the coordinators know",
+        "1: one partition of the first stage has all records, if sources or branches are not "
+        "divided alike; any other number: the coordinators decide",
         default=0,
         least=0,
     )

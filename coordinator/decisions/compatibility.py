@@ -9,7 +9,7 @@ from ripple.control.assignment.version import PARTITIONS_MAX
 from ripple.control.rpc.membership_messages import MISFIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 INPUTS_MAX = 1024
 
@@ -21,7 +21,8 @@ def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -
     """
     found = store_differences(candidate.store, store)
     found += code_differences(candidate.code, code) + stage_differences(candidate.code, now)
-    found += input_problems(dict(candidate.inputs), now)
+    theirs = () if now.version else stages_of(candidate.code, now.stages[0].partitions)
+    found += input_problems(dict(candidate.inputs), now, theirs or now.stages)
     if not found:
         return None
     return f"{candidate.id} {MISFIT}: " + "; ".join(found)
@@ -96,14 +97,17 @@ def _shown(stages: tuple[Stage, ...]) -> str:
     return ", ".join(f"{stage.name} of {stage.partitions}" for stage in stages) or "none"
 
 
-def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
+def input_problems(
+    counts: Mapping[str, int], now: Assignment, stages: Sequence[Stage] = ()
+) -> list[str]:
     """Return why inputs with so many partitions cannot be read.
 
+    stages: those of the first version, before there is one.
     Partition i of an input belongs to i mod P, with P partitions in the first stage. P has to
     divide the number that an input has and every number that it grows to: then no key ever moves.
     """
     found = []
-    ours = now.stages[0].partitions
+    ours = (stages or now.stages)[0].partitions
     known = dict(now.inputs)
     for name, count in sorted(counts.items()):
         undivided = undivided_by(name, count, ours)

@@ -524,6 +524,12 @@ def test_an_input_that_partitions_do_not_divide_is_refused_with_numbers_that_fit
     assert "--partitions 6" in told.reason
 
 
+def test_a_worker_that_needs_one_partition_gets_one() -> None:
+    one = alone(Limits(partitions=8))
+    needs = replace(CODE, stages=(("main", 1),))
+    assert register(one, code=needs, inputs=(("trades", 12), ("quotes", 7))) == []
+
+
 def test_an_input_that_grows_to_a_multiple_is_noted_and_any_other_is_a_problem() -> None:
     one = started(limits=Limits(partitions=4))
     beat = one.workers[0].beat(one.step_number)
