@@ -36,6 +36,7 @@ from ripple.core.events import (
     RecoveryStalled,
     Remark,
     Restored,
+    Silences,
     Stabilized,
     Stabilizing,
     StoreFailed,
@@ -49,7 +50,7 @@ from ripple.core.events import (
 def line_of(event: Event) -> str | None:
     """Return the text of an event, None if it is only counted."""
     match event:
-        case Stabilized():  # first, since it comes with each batch
+        case Stabilized() | Silences():  # first, since one comes with each batch
             return None
         case Promise(sink, text):
             return f"{sink}: {text}"

@@ -252,6 +252,16 @@ class InputIdle(NamedTuple):
     watermark_ns: int
 
 
+class Silences(NamedTuple):
+    """The silence of inputs has changed, or markers of it were recorded.
+
+    idle: how many inputs go on by markers now, by source. recorded: new markers, by source.
+    """
+
+    idle: Mapping[str, int]
+    recorded: Mapping[str, int]
+
+
 class Stored(NamedTuple):
     """A checkpoint counts from now on. length_bytes: of its files. seconds: that it took."""
 
@@ -427,6 +437,7 @@ Event: TypeAlias = (
     | InputWaits
     | InputBack
     | InputIdle
+    | Silences
     | Stored
     | StoreFailed
     | StoreHandedOver

@@ -83,6 +83,14 @@ class Idleness:
             if one.due_ns <= now_ns:
                 one.due_ns = now_ns + max(1, one.idle_ns // part)
 
+    def by_source(self, names: Iterable[str]) -> dict[str, int]:
+        """Return how many of these inputs each source has that may have idle ones."""
+        sources = {name: self._timed[name].name for name in self._silences}
+        found = dict.fromkeys(sources.values(), 0)
+        for name in names:
+            found[sources[name]] += 1
+        return found
+
     def markers(
         self,
         silent: Collection[str],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ripple.connectors.inputs import Signal
 from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core.errors import InputAwayError, InputError
-from ripple.core.events import EventListener, InputIdle, Remark
+from ripple.core.events import EventListener, InputIdle, Remark, Silences
 from ripple.model.window import watermark
 from ripple.task.idleness import Idleness
 from ripple.task.several_sources import WatermarkedInputs
@@ -149,7 +149,9 @@ class MarkedInputs(PassedInputs):
             return found
         if self._is_live:
             self._idleness.came(found[0], now_ns)
-            self._silent.discard(found[0])
+            if found[0] in self._silent:
+                self._silent.discard(found[0])
+                self._emit(Silences(self._idleness.by_source(self._silent), {}))
         return found
 
     async def more(self) -> None:
@@ -237,6 +239,8 @@ class MarkedInputs(PassedInputs):
             # A marker behind records that a power cut takes would wait for others in their place.
             await self._inputs.sync()
             await self._stored(lambda: self._log.add(markers))
+            recorded = self._idleness.by_source(one.input for one in markers)
+            self._emit(Silences(self._idleness.by_source(self._silent), recorded))
             await self._stored(self._log.tidy)
 
     async def _at_their_ends(self, silent: set[str]) -> set[str]:

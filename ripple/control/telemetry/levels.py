@@ -25,6 +25,7 @@ _OF: dict[type, tuple[Level, str]] = {
     events.InputWaits: (Level.ERROR, "partition"),
     events.InputBack: (Level.INFO, "partition"),
     events.InputIdle: (Level.INFO, "partition"),
+    events.Silences: (Level.DEBUG, "partition"),
     events.Stored: (Level.DEBUG, "checkpoint"),
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),
     events.Restored: (Level.INFO, "checkpoint"),
@@ -77,6 +78,9 @@ def context_of(event: events.Event) -> tuple[str, dict[str, object]]:
         case events.Stored():
             about = {"checkpoint": event.checkpoint, "bytes": event.length_bytes}
             return "checkpoint written", about | {"cut": dict(event.cut)}
+        case events.Silences():
+            idle, recorded = dict(event.idle), dict(event.recorded)
+            return "silences", {"idle": idle, "recorded": recorded}
         case events.CoordinatorAnswered():
             return "heartbeat", {"coordinator": event.coordinator}
         case _:

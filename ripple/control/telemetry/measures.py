@@ -65,6 +65,7 @@ class _OfPartition:
         self.engine: Callable[[], events.EngineView | None] = lambda: None
         self.is_live = False
         self.before: Mapping[str, Mapping[str, int]] = {}
+        self.idle: Mapping[str, int] = {}  # inputs that go on by markers, by source
         self.cut: Mapping[str, int] = {}
         self.stored: Mapping[str, int] = {}
         self.committed_ns: int | None = None
@@ -137,6 +138,8 @@ class Measures:
             case events.Committed():
                 one.cut, one.committed_ns = event.cut, self._clock.monotonic_ns()
                 one.commits_wait_ns = None
+            case events.Silences():
+                one.idle = event.idle
             case events.Stored():
                 one.stored, one.stored_ns = event.cut, self._clock.monotonic_ns()
                 one.stored_bytes, one.checkpoints_wait_ns = event.length_bytes, None
@@ -202,6 +205,9 @@ class Measures:
                 self._observe("ripple_checkpoint_seconds", event.seconds)
             case events.StoreFailed():
                 self._add("ripple_checkpoint_failures_total")
+            case events.Silences():
+                for source, count in event.recorded.items():
+                    self._add("ripple_source_markers_total", count, source)
             case events.Diverged():
                 self._add("ripple_digest_mismatches_total")
             case events.PartitionFailed():
@@ -278,6 +284,8 @@ class Measures:
             found.set("ripple_partition_keys", engine.keys_held, worker, number)
             for fold, rows in engine.uncomputable_counts.items():
                 found.add("ripple_fold_uncomputable_rows", rows, worker, fold)
+            for source, inputs in one.idle.items():
+                found.add("ripple_source_idle_inputs", inputs, worker, source)
             if is_time(engine.watermark_ns):
                 lag_ns = max(0, self._clock.now_ns() - engine.watermark_ns)
                 self._observe("ripple_system_event_lag_ns", lag_ns)

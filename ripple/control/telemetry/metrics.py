@@ -102,6 +102,12 @@ _WORKER = (
         "The same by source, where a pipeline has several",
         *("worker", "source", "fate"),
     ),
+    _gauge(
+        "source_idle_inputs",
+        "Inputs that are silent, and go on by markers, by source",
+        *("worker", "source"),
+    ),
+    _counter("source_markers_total", "Recorded markers of idle inputs", "worker", "source"),
     _counter("letters_total", "Dead letters, by cause", "worker", "cause"),
     _counter("commits_total", "Committed cuts", "worker"),
     _counter("commit_rows_total", "Committed rows", "worker"),
