@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ripple.cli.cluster.event_logs import NewestEvents, newest_of, places_of
 from ripple.cli.lib import client_options
 from ripple.cli.lib.exits import EXIT_UNREACHABLE, say
 from ripple.cli.lib.number_options import positive
@@ -20,7 +21,7 @@ from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -31,9 +32,11 @@ EXAMPLES = (
     "ripple query 'SELECT count(*) FROM \"by-class\"' --format json",
     'ripple query "SELECT * FROM vwap" --format csv > vwap.csv',
     "ripple query --list",
+    'ripple query "SELECT count(*) FROM fills" --events fills=log:out/fills',
 )
 TIMEOUT_S = 30
 CSV, TEXT = "csv", "text"
+NEWEST = 100_000
 PRINTED = 16  # bytes that a byte of the result takes when it is printed as text or JSON
 
 
@@ -41,6 +44,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("sql", nargs="?", metavar="SQL", help="one statement")
     parser.add_argument("--list", action="store_true", help="list the outputs and their columns")
+    parser.add_argument(
+        "--events",
+        action="append",
+        default=[],
+        metavar="NAME=log:DIR/TOPIC",
+        help="a table of the newest rows of an output of events, from the log of its sink",
+    )
+    parser.add_argument(
+        "--newest",
+        type=positive,
+        default=NEWEST,
+        metavar="N",
+        help="how many rows of --events, of each partition (default: %(default)s)",
+    )
     parser.add_argument(
         "--timeout",
         type=positive,
@@ -61,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("give one statement, or --list")
     if options.list and options.format == CSV:
         raise InputError("--list has no CSV: use json")
+    if options.list and options.events:
+        raise InputError("--events goes with a statement: leave it out of --list")
     return asyncio.run(_run(options))
 
 
@@ -75,12 +94,29 @@ def limits_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _run(options: argparse.Namespace) -> int:
+    places = places_of(options.events)
+    if options.sql is not None and places:
+        from ripple.client.sql.tables_read import mentioned, reads_others  # noqa: PLC0415 - an extra, and slow
+
+        read = mentioned(options.sql, places)
+        found = {name: newest_of(places[name], options.newest) for name in read}
+        if not reads_others(options.sql, places):
+            return await _answered(options, (), found)
+        return await _asked(options, found)
+    return await _asked(options, {})
+
+
+async def _asked(options: argparse.Namespace, events: Mapping[str, NewestEvents]) -> int:
+    """Ask the cluster for the outputs that a statement reads, beside these events."""
     async with client_options.observer_of(options, lambda _: None) as observer:
         edges = await observer.known()
         if options.list:
             return _list(options, {name: edge.offer for name, edge in edges.items()})
         from ripple.client.sql.tables_read import mentioned  # noqa: PLC0415 - an extra, and slow
 
+        for name in events:
+            if name in edges:
+                raise InputError(f"the output {name!r} has a table: leave --events {name}= out")
         named = mentioned(options.sql, edges)
         found = await _shown(observer, named, options.timeout)
     missing = {one.output: one.missing for one in found if one.missing}
@@ -88,14 +124,23 @@ async def _run(options: argparse.Namespace) -> int:
         parts = "; ".join(f"{output}: {_listed(numbers)}" for output, numbers in missing.items())
         say(f"no answer within {options.timeout} s from partitions of {parts}")
         return EXIT_UNREACHABLE
+    return await _answered(options, found, events)
+
+
+async def _answered(
+    options: argparse.Namespace, found: Sequence[OutputRows], events: Mapping[str, NewestEvents]
+) -> int:
+    """Print the answer over tables of outputs and rows of events."""
     from ripple.client.sql.query import query  # noqa: PLC0415 - an extra, and slow
 
     tables = {one.output: one.table for one in found}
+    tables |= {name: one.rows for name, one in events.items()}
     rows: pa.Table = await asyncio.to_thread(query, options.sql, tables, **limits_of(options))
     if options.format == CSV:
         _write_csv(rows)
         return 0
     cut = {one.output: _cut(one) for one in found}
+    cut |= {name: _ranges(one) for name, one in events.items()}
     listed = [] if options.format == TEXT else rows.to_pylist()
     value = {"cut": cut, "columns": rows.column_names, "rows": listed}
 
@@ -107,6 +152,9 @@ async def _run(options: argparse.Namespace) -> int:
         for one in found:
             for number, position in one.cuts.items():
                 say(f"{one.output}/{number} at {cuts.text(position.cut)} (epoch {position.epoch})")
+        for name, newest in events.items():
+            for number, (first, end) in newest.ranges.items():
+                say(f"{name}/{number} from offset {first} to {end}")
 
     write(options.format, value, text)
     return 0
@@ -122,6 +170,10 @@ def _cut(one: OutputRows) -> dict[str, Any]:
         str(number): {"epoch": position.epoch, "cut": dict(position.cut)}
         for number, position in one.cuts.items()
     }
+
+
+def _ranges(one: NewestEvents) -> dict[str, Any]:
+    return {str(number): {"from": first, "to": end} for number, (first, end) in one.ranges.items()}
 
 
 def _write_csv(rows: pa.Table) -> None:

@@ -18,7 +18,10 @@ STATUS_S = 5.0
 # The repartitioning stage has no outputs, and is not in the plan.
 DIVIDING = "repartition"
 
-NO_TABLE = "an output of events has no table: read it where its sink writes it"
+NO_TABLE = (
+    "an output of events has no table: read it where its sink writes it, as ripple query does with "
+    "--events NAME=log:DIR/TOPIC"
+)
 
 
 class AccessDeniedError(ConnectionError):

@@ -84,7 +84,7 @@ def query(
         text = " ".join(str(error).split())
         if absent := _ABSENT.search(text):  # DuckDB would suggest names of its own
             text = f"no output {absent[1]}: ripple query --list shows the outputs. Those of "
-            text += "events have no table: read them where their sinks write them"
+            text += "events have no table: ripple query --events NAME=log:DIR/TOPIC makes one"
         raise InputError(text[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()

@@ -42,6 +42,12 @@ def mentioned(sql: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in exact or name.lower() in others]
 
 
+def reads_others(sql: str, names: Iterable[str]) -> bool:
+    """Return whether a statement may read other tables than those of these names."""
+    read, known = _read(sql), {name.lower() for name in names}
+    return read is None or any(path[-1].lower() not in known for path in read)
+
+
 def _read(sql: str) -> list[list[str]] | None:
     """Return the names of the tables that a statement reads; None if unknown."""
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:

@@ -1,0 +1,74 @@
+"""``ripple query --events``: SQL over the newest rows of outputs of events, from their logs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ripple as rp
+from tests.patience import PATIENCE_S
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    size: int
+    t: rp.Timestamp
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    trades = [{"symbol": "AB"[at % 2], "size": at, "t": at} for at in range(50)]
+    place = f"log:{tmp_path}/fills"
+    events = rp.Pipeline("p").source("trades", Trade).filter("some", rp.col("size") >= 10)
+    rp.run(events.sink("fills"), source=trades, sink={"fills": place}, batch_rows=7)
+    return place
+
+
+def asked(*given: str, code: int = 0) -> tuple[str, str]:
+    command = [sys.executable, "-m", "ripple.cli.main", "query", *given]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+def test_the_newest_events_of_a_log_are_a_table_without_a_cluster(log: str) -> None:
+    sql = "SELECT symbol, count(*) AS n, min(size) AS least FROM fills GROUP BY ALL ORDER BY ALL"
+    out, _ = asked(sql, "--events", f"fills={log}", "--format", "json")
+    answer = json.loads(out)
+    assert answer["rows"] == [
+        {"symbol": "A", "n": 20, "least": 10},
+        {"symbol": "B", "n": 20, "least": 11},
+    ]
+    assert answer["cut"] == {"fills": {"0": {"from": 0, "to": 40}}}
+    newest = ("--events", f"fills={log}", "--newest", "3")
+    out, said = asked("SELECT size FROM fills ORDER BY size", *newest, "--format", "csv")
+    assert out.splitlines() == ['"size"', "47", "48", "49"]
+    out, said = asked("SELECT count(*) AS n FROM Fills", *newest)
+    assert "fills/0 from offset 37 to 40" in said
+
+
+def test_what_is_wrong_with_events_is_said_in_one_line(log: str, tmp_path: Path) -> None:
+    for given, reason in (
+        (("SELECT 1", "--events", "fills"), "--events is NAME=log:DIR/TOPIC[/PARTITION], not 'fil"),
+        (("SELECT 1", "--events", "f=a.csv"), "--events is NAME=log:DIR/TOPIC[/PARTITION], not 'f"),
+        (("SELECT 1", "--events", f"f={log}", "--events", f"f={log}"), "--events names 'f' twice"),
+        (("SELECT * FROM f", "--events", f"f=log:{tmp_path}/no"), f"cannot read log:{tmp_path}/no"),
+        (("SELECT * FROM f", "--events", f"f={log}/7"), f"cannot read {log}/7"),
+        (("--list", "--events", f"f={log}"), "--events goes with a statement"),
+    ):
+        _, said = asked(*given, code=1)
+        assert reason in said
+        assert said.count("\n") == 1
+
+
+def test_other_tables_are_those_of_the_cluster(log: str) -> None:
+    both = "SELECT * FROM fills JOIN bars USING (symbol)"
+    here = ("--coordinator", "127.0.0.1:1", "--timeout", "1")
+    _, said = asked(both, "--events", f"fills={log}", *here, code=2)
+    assert "no coordinator answers" in said
