@@ -117,3 +117,23 @@ def test_hang_up_does_not_end_who_is_to_outlast_his_terminal():
     finally:
         signal.signal(signal.SIGHUP, before)
     assert not daemon._is_of_nohup(signal.SIGTERM)
+
+
+def test_signal_that_comes_after_the_work_is_done_changes_no_exit_code():
+    script = """
+import os, signal
+from types import SimpleNamespace
+from ripple.control.daemon import Daemon
+
+async def work(ending):
+    os.kill(os.getpid(), signal.SIGTERM)
+    await ending.wait()
+
+settings = SimpleNamespace(end_with_stdin=False, origins={}, text="")
+code = Daemon("ripple-test", (), lambda *_: settings, lambda _: work).main([])
+for number in (signal.SIGTERM, signal.SIGHUP):
+    os.kill(os.getpid(), number)
+print(code)
+"""
+    found = ended(script)
+    assert (found.returncode, found.stdout) == (0, "0\n")
