@@ -27,7 +27,8 @@ _COUNTERS = {
     "recomputed": "recomputed_rate",
     "cutoffs": "wasted_rate",
 }
-_GAUGES = ("keys", "bytes")
+_GAUGES = ("keys", "bytes", "idle_inputs")
+_GREATEST = "idle_seconds"
 
 
 class Graphs:
@@ -78,10 +79,13 @@ def added(parts: Iterable[Mapping[str, Any]], rates: Rates, now_ns: int) -> dict
                 rate: rates.rate((name, counter, where), node.get(counter), now_ns)
                 for counter, rate in _COUNTERS.items()
             }
-            said.setdefault(name, []).append(values | {name: node.get(name) for name in _GAUGES})
+            values |= {gauge: node.get(gauge) for gauge in (*_GAUGES, _GREATEST)}
+            said.setdefault(name, []).append(values)
     found: dict[str, Values] = {}
     for node, known in said.items():
         one: Values = {each: total(values[each] for values in known) for each in known[0]}
+        greatest = [each[_GREATEST] for each in known if each[_GREATEST] is not None]
+        one[_GREATEST] = max(greatest, default=None)
         again, wasted = one["recomputed_rate"], one["wasted_rate"]
         found[node] = one | {"cutoff": wasted / again if again else None}
     return found

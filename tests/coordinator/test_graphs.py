@@ -28,6 +28,16 @@ def test_rates_are_of_each_partition_and_then_added() -> None:
     assert (found["rate"], found["changes_rate"], found["keys"], found["bytes"]) == (100, 6, 10, 14)
 
 
+def test_idle_inputs_are_added_and_the_longest_silence_is_shown() -> None:
+    parts = [part(number, 1, 0) for number in range(3)]
+    for one, seconds in zip(parts, (4.0, 9.5), strict=False):
+        one["nodes"][0] |= {"idle_inputs": 2, "idle_seconds": seconds}
+    found = added(parts, Rates(), 0)
+    source = found["source trades"]
+    assert (source["idle_inputs"], source["idle_seconds"]) == (4, 9.5)
+    assert found["prices"]["idle_inputs"] is found["prices"]["idle_seconds"] is None
+
+
 def test_nodes_with_most_work_come_first() -> None:
     nodes: dict[str, Any] = {
         "a": {"recomputed_rate": 60.0, "wasted_rate": 50.0},

@@ -17,7 +17,7 @@ from ripple.core.causes import Causes
 from ripple.core.cut import events_between
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ripple.core.events import Event
     from ripple.world.ports import Clock
@@ -66,6 +66,7 @@ class _OfPartition:
         self.is_live = False
         self.before: Mapping[str, Mapping[str, int]] = {}
         self.idle: Mapping[str, int] = {}  # inputs that go on by markers, by source
+        self.idle_ns: dict[str, int] = {}  # since when a source has some
         self.cut: Mapping[str, int] = {}
         self.stored: Mapping[str, int] = {}
         self.committed_ns: int | None = None
@@ -139,7 +140,12 @@ class Measures:
                 one.cut, one.committed_ns = event.cut, self._clock.monotonic_ns()
                 one.commits_wait_ns = None
             case events.Silences():
-                one.idle = event.idle
+                one.idle, now_ns = event.idle, self._clock.monotonic_ns()
+                one.idle_ns = {
+                    source: one.idle_ns.get(source, now_ns)
+                    for source, inputs in event.idle.items()
+                    if inputs
+                }
             case events.Stored():
                 one.stored, one.stored_ns = event.cut, self._clock.monotonic_ns()
                 one.stored_bytes, one.checkpoints_wait_ns = event.length_bytes, None
@@ -240,9 +246,26 @@ class Measures:
         return found
 
     def inspected(self, hosted: Collection[int]) -> dict[int, dict[str, Any]]:
-        """Return the live graphs of the hosted partitions that have one, by number."""
-        engines = {n: one.engine() for n, one in sorted(self._partitions.items()) if n in hosted}
-        return {n: engine.inspected() for n, engine in engines.items() if engine is not None}
+        """Return the live graphs of the hosted partitions that have one, by number.
+
+        Sources with inputs that go on by markers have their number, ``idle_inputs``, and for how
+        long there are some, ``idle_seconds``.
+        """
+        found = {}
+        for number, one in sorted(self._partitions.items()):
+            engine = one.engine()
+            if number in hosted and engine is not None:
+                found[number] = engine.inspected()
+                self._note_idle(found[number]["nodes"], one)
+        return found
+
+    def _note_idle(self, nodes: Sequence[dict[str, Any]], one: _OfPartition) -> None:
+        now_ns = self._clock.monotonic_ns()
+        for node in nodes:
+            since_ns = one.idle_ns.get(node["name"])
+            if node["kind"] == "source" and since_ns is not None:
+                node["idle_inputs"] = one.idle[node["name"]]
+                node["idle_seconds"] = (now_ns - since_ns) / 1e9
 
     def _stabilized(self, one: _OfPartition, engine: events.EngineView, took_ns: int) -> None:
         if one.engine() is not engine:

@@ -73,17 +73,23 @@ def test_outcomes_of_several_sources_are_counted_by_source(measures: Measures) -
     assert of(found, "events_total", "applied") == 5
 
 
-def test_idle_inputs_and_their_markers_are_counted_by_source(measures: Measures) -> None:
+def test_idle_inputs_and_their_markers_are_counted_by_source(
+    measures: Measures, clock: Hands
+) -> None:
     engine = Engine(PLAN)
     begin(measures, engine)
     measures.on_event(3, events.Stabilized(engine, 0))
     measures.on_event(3, events.Silences({"trades": 2}, {"trades": 2}))
+    clock.at_s += 5
     measures.on_event(3, events.Silences({"trades": 2}, {"trades": 1}))
+    source = measures.inspected([3])[3]["nodes"][0]
+    assert (source["idle_inputs"], source["idle_seconds"]) == (2, 5)
     assert of(measures.samples([3]), "source_idle_inputs", "trades") == 2
     measures.on_event(3, events.Silences({"trades": 0}, {}))
     found = measures.samples([3])
     assert of(found, "source_idle_inputs", "trades") == 0
     assert of(found, "source_markers_total", "trades") == 3
+    assert "idle_inputs" not in measures.inspected([3])[3]["nodes"][0]
 
 
 def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Hands) -> None:

@@ -181,7 +181,8 @@ function curve(points) {
 function Node({ node, figures, edges, flows }) {
   const figure = figures[node.id];
   const facts = [["kind", node.kind], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
-    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)]];
+    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
+    ["idle inputs, which go on by markers", figure.idle_inputs ? `${count(figure.idle_inputs)}, for ${seconds(figure.idle_seconds)}` : DASH]];
   const into = edges.filter((one) => one.to === node.id && one.why);
   return html`<${Section} title=${node.name} id="node" more=${node.about}>
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
