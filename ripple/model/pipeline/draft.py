@@ -76,7 +76,10 @@ _NO_WINDOW_OVER_TABLE = (
     "their window with .partition(..., key='window_start_ns'), or have the final rows of windows "
     "as events, with .finals(...)"
 )
-AS_EVENTS = "read the topic as events, with .source(...)"
+AS_EVENTS = (
+    "take its versions, with .table(..., time=) and .versions(...), or read the topic as events, "
+    "with .source(...)"
+)
 _ONE_IN_TABLE = f"a table has one row a key: {AS_EVENTS}, to have a row for each record"
 # Steps for events alone, which no step before a table could be.
 _NOT_OVER_TABLES = {

@@ -183,7 +183,9 @@ def test_a_field_that_no_table_holds_is_named() -> None:
 
 
 def test_windows_tables_of_one_name_and_steps_on_half_a_fold_are_refused() -> None:
-    with pytest.raises(PlanError, match=r"window 'w': .* read the topic as events, with .source"):
+    with pytest.raises(
+        PlanError, match=r"window 'w': .* take its versions, .* read the topic as events, with .sou"
+    ):
         rates().window("w", rp.Tumbling("1s"))
     with pytest.raises(PlanError, match=r"window 'w': .* with .source"):
         rates().partition("p", key="currency").window("w", rp.Tumbling("1s"))
