@@ -1,9 +1,16 @@
-"""Queries that join the tables of auctions, of persons and of bids."""
+"""Queries that join auctions, persons and bids: as tables, or by event time."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 import ripple as rp
 from bench.nexmark.queries.query import Query
+from bench.nexmark.queries.records import WholeBid
+
+TEN_NS = 10_000_000_000
 
 
 @rp.record
@@ -36,6 +43,30 @@ class Offered:
     auction: int
     bidder: int
     price: int
+    date_time: rp.Timestamp
+
+
+@rp.record
+class WholeAuction:
+    """An auction with most of its fields."""
+
+    id: int
+    item_name: str
+    description: str
+    initial_bid: int
+    reserve: int
+    date_time: rp.Timestamp
+    expires: int
+    seller: int
+    category: int
+
+
+@rp.record
+class Seen:
+    """A new person, or without a name a seller."""
+
+    id: int
+    name: str
     date_time: rp.Timestamp
 
 
@@ -86,6 +117,32 @@ def q4() -> rp.Pipeline:
     )
 
 
+def _seller(auctions: dict[str, Any]) -> dict[str, Any]:
+    seller, at = auctions["seller"], auctions["date_time"]
+    return {"id": seller, "name": np.full(len(seller), ""), "date_time": at}
+
+
+def _person(persons: dict[str, Any]) -> dict[str, Any]:
+    return {name: persons[name] for name in ("id", "name", "date_time")}
+
+
+def q8() -> rp.Pipeline:
+    p = rp.Pipeline("q8")
+    sellers = p.source("auction", Auction).map("sold", _seller, into=Seen, batch=True)
+    persons = p.source("person", Person).map("came", _person, into=Seen, batch=True)
+    seen = rp.union("seen", persons, sellers)
+    new, selling = (
+        some.partition(f"by-{name}", key="id")
+        .window(f"ten-seconds-{name}", rp.Tumbling(TEN_NS))
+        .fold(name, **{name: rp.last("name")})
+        for name, some in (
+            ("new", seen.filter("named", rp.col("name") != "")),
+            ("selling", seen.filter("nameless", rp.col("name") == "")),
+        )
+    )
+    return new.join("new-sellers", selling, on=["id", "window_start_ns"]).sink("rows")
+
+
 def q9() -> rp.Pipeline:
     fields = ["item_name", "seller", "category"]
     shown = [f"of_{field}" for field in fields]
@@ -93,6 +150,24 @@ def q9() -> rp.Pipeline:
         _in_time("q9", fields)
         .partition("by-auction-there", key="auction")
         .fold("won", by=rp.arg_max("price", ["bidder", "price", "date_time", *shown]))
+        .sink("rows")
+    )
+
+
+def q20() -> rp.Pipeline:
+    p = rp.Pipeline("q20")
+    auctions = p.source("auction", WholeAuction).filter("tenth", rp.col("category") == 10)
+    return (
+        p.source("bid", WholeBid)
+        .join_asof(
+            "with-auction",
+            auctions,
+            left_on="auction",
+            right_on="id",
+            how="inner",
+            lateness=0,
+            emit="final",
+        )
         .sink("rows")
     )
 
@@ -128,6 +203,18 @@ QUERIES = (
         topics=("auction", "bid"),
     ),
     Query(
+        "q8",
+        "new persons who sell in the same ten seconds",
+        q8,
+        f"""
+        SELECT DISTINCT person.id AS id, name AS new,
+               person.date_time // {TEN_NS} * {TEN_NS} AS window_start_ns
+        FROM person JOIN auction ON person.id = seller
+         AND person.date_time // {TEN_NS} = auction.date_time // {TEN_NS}
+        """,
+        topics=("auction", "person"),
+    ),
+    Query(
         "q9",
         "winning bid of an auction",
         q9,
@@ -140,6 +227,19 @@ QUERIES = (
                                    ORDER BY price DESC, bid.date_time, bidder) <= 1
         """,
         "some fields of the auction; of equal prices at one time that of the smallest bidder",
+        topics=("auction", "bid"),
+    ),
+    Query(
+        "q20",
+        "bids with their auction, of one category",
+        q20,
+        """
+        SELECT auction, bidder, price, channel, url, bid.date_time AS date_time, bid.extra AS extra,
+               item_name, description, initial_bid, reserve, expires, seller, category
+        FROM bid JOIN auction ON auction = id
+        WHERE category = 10 AND auction.date_time <= bid.date_time
+        """,
+        "an auction's bids are those after its begin; without the auction's extra field",
         topics=("auction", "bid"),
     ),
 )

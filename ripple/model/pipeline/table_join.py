@@ -189,7 +189,8 @@ def _check_ends(left: Draft, right: Draft, pairs: Sequence[tuple[str, str]]) -> 
         raise PlanError(
             f"rows of {goes.at!r} leave when their windows are over, those of {stays.at!r} do not: "
             "fold both in the same windows, and name window_start_ns in on=; or have the final "
-            f"rows of {goes.at!r} as events, with .finals(...), and fold those into a table"
+            f"rows of {goes.at!r} as events, with .finals(...), and match those by event time, "
+            "with .join_asof(...)"
         )
     for side, fold in zip((left, right), ending, strict=True):
         assert fold.window is not None, "it has windows"

@@ -112,7 +112,7 @@ TO_CUSTOMER = {"right_on": "customer"}
 
 REFUSED: list[tuple[Pipeline, Any, dict[str, Any], str]] = [
     (NEWEST, ORDERS, {"on": "order"}, "on the right, tables are joined, and these are events"),
-    (ORDERS, NEWEST, {"on": "order"}, "tables are joined, and these are events: fold them"),
+    (ORDERS, NEWEST, {"on": "order"}, "these are events: join them with .join_asof"),
     (NEWEST.partition("k", key="order"), NEWEST, {"on": "order"}, "on their way into a fold"),
     (NEWEST, 3, {"on": "order"}, "joins another branch of the pipeline, not 3"),
     (NEWEST, COUNTS, {}, "by which fields rows belong together"),
