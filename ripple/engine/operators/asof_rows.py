@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+_MERGED_ROWS_MAX = 4096
+_UNNEEDED_MAX = 4096
+
 
 class AsofRows(JoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
-    Invariants: every row that a side holds is at or above the last marks; ``_kept`` has the rows of
-    the right side below them that may still match, in their order, and ``_slots`` their keys.
+    Invariants: every row that a side holds is at or above the last marks; ``_parts`` has the rows
+    of the right side below them that may still match, in their order, with their keys and times.
+    Others are dropped from it, and keys that no row has, once they may be as many.
     """
 
     node: AsofJoin
@@ -36,8 +40,10 @@ class AsofRows(JoinRows):
     def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
         """Make an empty node; see JoinRows."""
         super().__init__(node, feeds, by_input)
-        self._kept = pa.RecordBatch.from_pylist([], self.right.held.schema)
-        self._slots = np.empty(0, np.int64)
+        self._nothing = pa.RecordBatch.from_pylist([], self.right.held.schema)
+        self._parts: list[pa.RecordBatch] = []
+        self._slots = self._times = np.empty(0, np.int64)
+        self._needed_before = 0
 
     @property
     def watermark_ns(self) -> int:
@@ -67,27 +73,38 @@ class AsofRows(JoinRows):
         if left is None and right is None:
             return None
         if right is not None:
-            self._slots = np.concatenate([self._slots, self.slots_of(right, self.right)])
-            self._kept = _joined(self._kept, right)
+            self._add(right)
         if left is not None:
             self.taken = self._with_matches(left)
-        self._forget()
+        if len(self._slots) + len(self.keys.index) > 2 * self._needed_before + _UNNEEDED_MAX:
+            self._drop()
         self.given += 0 if self.taken is None else self.taken.count
         return self.taken
 
+    def _add(self, right: pa.RecordBatch) -> None:
+        """Add rows of the right side after all others; small parts become one."""
+        self._slots = np.concatenate([self._slots, self.slots_of(right, self.right)])
+        self._times = np.concatenate([self._times, np.asarray(right.column(TIME))])
+        while self._parts and self._parts[-1].num_rows <= min(2 * right.num_rows, _MERGED_ROWS_MAX):
+            right = pa.concat_batches([self._parts.pop(), right])
+        self._parts.append(right)
+
+    def _column(self, name: str, at: Ints) -> pa.Array:
+        """Return a column of rows of the right side, with nulls for -1."""
+        parts = [rows.column(name) for rows in self._parts or [self._nothing]]
+        picked = pa.array(at, mask=at < 0)
+        return pa.chunked_array(parts).take(picked).combine_chunks()
+
     def _with_matches(self, left: pa.RecordBatch) -> Rows | None:
         """Return rows of the left side, each with its match, or with nulls."""
-        slots = self.slots_of(left, self.left)
-        at = self._matches(slots, np.asarray(left.column(TIME)))
-        self._release(slots)
+        at = self._matches(self.slots_of(left, self.left), np.asarray(left.column(TIME)))
         if self.node.how == "inner":
             left, at = left.filter(pa.array(at >= 0)), at[at >= 0]
         if not left.num_rows:
             return None
         columns = {field.name: left.column(field.name) for field in self.node.left_fields}
-        picked = pa.array(at, mask=at < 0)
         added = zip(self.node.added, self.node.right_fields, strict=True)
-        columns |= {one.name: self._kept.column(of.name).take(picked) for one, of in added}
+        columns |= {one.name: self._column(of.name, at) for one, of in added}
         rows = Rows(Columns(columns), left.num_rows, np.array(left.column(PLACE)))
         rows.times_ns = np.array(left.column(TIME))
         if self.node.finals:
@@ -96,10 +113,14 @@ class AsofRows(JoinRows):
 
     def _matches(self, slots: Ints, times: Ints) -> Ints:
         """Return which of the rows of the right side match at these keys and times, -1 for none."""
-        node, theirs = self.node, np.asarray(self._kept.column(TIME))
-        if not len(theirs):
+        node = self.node
+        is_asked = np.zeros(self.keys.capacity, np.bool_)
+        is_asked[slots[slots >= 0]] = True
+        asked = np.flatnonzero(is_asked[self._slots])
+        if not len(asked):
             return np.full(len(slots), -1, np.int64)
-        found = Near(slots, times, self._slots, theirs, is_strict=node.is_strict)
+        theirs = self._times[asked]
+        found = Near(slots, times, self._slots[asked], theirs, is_strict=node.is_strict)
         at = found.after() if node.strategy == "forward" else found.before()
         self._drop_far(at, times, theirs)
         if node.strategy == "nearest":
@@ -107,35 +128,37 @@ class AsofRows(JoinRows):
             self._drop_far(after, times, theirs)
             is_nearer = (at < 0) | (theirs[after] - times < times - theirs[at])
             at = np.where((after >= 0) & is_nearer, after, at)
+        at = np.where(at >= 0, asked[at], -1)
         if node.deleted is not None:
-            is_none = self._kept.column(node.deleted.name).fill_null(False)
-            at[is_none.to_numpy(zero_copy_only=False)[at]] = -1
+            is_none = self._column(node.deleted.name, at).fill_null(False)
+            at[is_none.to_numpy(zero_copy_only=False)] = -1
         return at
 
     def _drop_far(self, at: Ints, times: Ints, theirs: Ints) -> None:
         if self.node.tolerance_ns is not None:
             at[np.abs(times - theirs[at]) > self.node.tolerance_ns] = -1
 
-    def _forget(self) -> None:
-        """Keep those rows of the right side that may still match."""
-        count = len(self._slots)
-        kept = np.arange(count)
+    def _needed(self) -> Ints:
+        """Return which of the rows of the right side may still match."""
+        needed = np.arange(len(self._slots))
         if self.node.strategy == "backward":  # the last one of each key
             last = np.full(self.keys.capacity, -1, np.int64)
-            last[self._slots] = kept
-            kept = np.sort(last[last >= 0])
-        kept = kept[np.asarray(self._kept.column(TIME))[kept] >= self._oldest_ns]
-        before, self._slots = self._slots, self._slots[kept]
-        if len(kept) < len(before):
-            self._kept = self._kept.take(pa.array(kept))
-            self._release(before)
+            last[self._slots] = needed
+            needed = np.sort(last[last >= 0])
+        return needed[self._times[needed] >= self._oldest_ns]
 
-    def _release(self, slots: Ints) -> None:
-        """Free those of some keys that no row of the right side has."""
-        gone = np.setdiff1d(slots[slots >= 0], self._slots)
-        if len(gone):
-            self.keys.release(gone)
-            self.keys.trim()
+    def _drop(self) -> None:
+        """Drop the rows that match nothing any more, and the keys that no row has."""
+        needed = self._needed()
+        rows = pa.Table.from_batches(self._parts, self._nothing.schema).take(pa.array(needed))
+        self._parts = rows.combine_chunks().to_batches()
+        self._slots, self._times = self._slots[needed], self._times[needed]
+        is_used = np.zeros(self.keys.capacity, np.bool_)
+        is_used[self._slots] = True
+        live = self.keys.index.live_slots()
+        self.keys.release(live[~is_used[live]])
+        self.keys.trim()
+        self._needed_before = len(needed) + len(self.keys.index)
 
     @property
     def _oldest_ns(self) -> int:
@@ -150,19 +173,18 @@ class AsofRows(JoinRows):
     def nbytes(self) -> int:
         """Bytes held."""
         held = self.left.held.nbytes + self.right.held.nbytes
-        newest: int = self._kept.nbytes
-        return held + newest + self._slots.nbytes + self.keys.index.nbytes
+        parts: int = sum(rows.nbytes for rows in self._parts)
+        return held + parts + self._slots.nbytes + self._times.nbytes + self.keys.index.nbytes
 
     # --- snapshots ---
 
     def dump(self) -> tuple[pa.Table, pa.Table]:
         """Return the rows of each side that are held."""
         left, right = (side.held for side in self.sides)
-        near = pa.array(np.asarray(self._kept.column(TIME)) >= self._oldest_ns)
-        rows = [self._kept.filter(near), *right.parts()]
+        known = pa.Table.from_batches(self._parts, right.schema).take(pa.array(self._needed()))
         return (
             pa.Table.from_batches(left.parts(), left.schema),
-            pa.Table.from_batches(rows, right.schema),
+            pa.concat_tables([known, pa.Table.from_batches(right.parts(), right.schema)]),
         )
 
     def load(self, tables: Sequence[pa.Table]) -> None:
@@ -220,7 +242,3 @@ def _before(time_ns: int, span_ns: int | None) -> int:
     if span_ns is None or time_ns in (watermark.NONE, watermark.END):
         return watermark.NONE if span_ns is None else time_ns
     return max(time_ns - span_ns, watermark.NONE)
-
-
-def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.concat_batches([one, other]) if one.num_rows else other

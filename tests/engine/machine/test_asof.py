@@ -15,6 +15,7 @@ from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.engine.operators import asof_rows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
@@ -231,8 +232,9 @@ def lagging(chance: random.Random, count: int) -> list[tuple[str, dict[str, Any]
 
 
 @pytest.mark.parametrize("seed", range(40 * EXAMPLES))
-def test_joined_rows_of_a_side_that_lags(seed: int) -> None:
+def test_joined_rows_of_a_side_that_lags(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
+    monkeypatch.setattr(asof_rows, "_UNNEEDED_MAX", chance.choice([0, 10, 4096]))
     how = {
         "strategy": chance.choice(["backward", "forward", "nearest"]),
         "tolerance": chance.choice([0, 2, 8, 25]),
