@@ -231,7 +231,6 @@ class Near:
         mine = order >= self._count
         found, row = order[beside[mine]], order[mine]
         is_same = (beside[mine] >= 0) & (self._slots[found] == self._slots[row])
-        is_same &= self._slots[row] >= 0
         at = np.empty(len(self._slots) - self._count, np.int64)
         at[row - self._count] = np.where(is_same, found, -1)
         return at
