@@ -35,6 +35,7 @@ TRIALS = (
     "one_partition",
     "by_watermark",
     "endings",
+    "matched",
     "idle",
     "idle_sources",
     "windows",

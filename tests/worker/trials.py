@@ -212,6 +212,18 @@ def tables_joined() -> Any:
     )
 
 
+def as_of() -> Any:
+    """Join trades with the quote of their time, and fold and show them."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
+    rows = bought.join_asof("at-quote", quotes, on="symbol", tolerance=20, lateness=4, emit="final")
+    keyed = rows.partition("by-symbol", key="symbol")
+    last = keyed.fold("newest", bid=rp.last("bid"), n=rp.count("bid"))
+    bars = keyed.window("w", rp.Tumbling(10)).fold("bars", bid=rp.max("bid"), n=rp.count())
+    return rows.sink("shown").also(last.sink("last")).also(bars.sink("sizes"))
+
+
 def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     """Return trades and quotes in a random order, in which quotes lag more and more."""
     random = Random(name)
@@ -254,13 +266,14 @@ def in_one() -> ClusterTrial:
 
 
 # Two sources, of 12 and 8 partitions, in one stage and in several; divided in no way; tables of
-# both that are joined. Rows that follow by the watermark, and keys that end by it.
+# both that are joined, and streams of both. Rows that follow by the watermark, and keys that end.
 # Branches of one stage and of several, and a chain of one.
 # Then partial edges, of rows that stay and of windows that end; a row edge; both.
 sources = ClusterTrial(both_sources(), from_both("sources"))
 one_partition = in_one()
 source_stages = ClusterTrial(both_sources(further=True), from_both("stages"))
 joined = ClusterTrial(tables_joined(), from_both("joined"))
+matched = ClusterTrial(as_of(), from_both("matched"))
 by_watermark = ClusterTrial(ordered(), events("ordered"))
 endings = ClusterTrial(ending(), events("endings"))
 streams = ClusterTrial(streamed(), events("streams"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.nodes import Distinct, EventNode, Fields, Fold
+    from ripple.model.pipeline.nodes import EventNode, Fields, Fold, Holding
     from ripple.model.pipeline.plan import Plan
 
 
@@ -41,13 +41,13 @@ class Division:
     partitions: int
 
     def tells(self, plan: Plan) -> bool:
-        """Return whether it knows the partition of each key of folds and nodes of distinct rows.
+        """Return whether it knows the partition of each key of folds and nodes that hold rows.
 
         Not where a map comes first: it may make other keys, each still in one partition.
         """
-        nodes: tuple[Fold | Distinct, ...] = plan.folds[:1]
+        nodes: tuple[Fold | Holding, ...] = plan.folds[:1]
         if not plan.is_chain:
-            nodes = *plan.distincts, *plan.event_folds
+            nodes = *plan.holding, *plan.event_folds
         keys = [{field.name for field in node.key} for node in nodes if self._leads(plan, node)]
         has_map = any(
             isinstance(step, Map | FlatMap) and self._leads(plan, step) for step in plan.steps
@@ -61,13 +61,14 @@ class Division:
     def check(self, name: str, rows: Rows, key: Fields, *, divides: bool = True) -> None:
         """Raise InputError unless all these rows belong to their input's partition, by their key.
 
-        divides: whether records could be divided anew.
+        A null in the key may be in any. divides: whether records could be divided anew.
         """
         kinds = {field.name: field for field in arrow_fields(key)}
         schema = pa.schema([kinds[field] for field in self.key])
         keys = pa.RecordBatch.from_arrays(
             [arrow_column(rows.columns[field.name], field.type) for field in schema], schema=schema
         )
+        keys = keys.drop_null()
         numbers = partition_numbers(keys, self.key, self.partitions)
         wrong = np.flatnonzero(numbers != self.numbers[name])
         if not len(wrong):

@@ -16,14 +16,14 @@ from ripple.model.schema.types import Int, Int64, Option
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ripple.model.pipeline.nodes import Distinct, SourceSpec
+    from ripple.model.pipeline.nodes import Holding, SourceSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
 
 
 def unlike_why(
     plan: Plan,
-    nodes: Sequence[Fold | Distinct],
+    nodes: Sequence[Fold | Holding],
     keyed_by: Mapping[str, tuple[str, ...] | None] | None = None,
 ) -> str | None:
     """Return why several sources are not divided alike, with a remedy; None where they are.
@@ -88,7 +88,7 @@ def contradiction(source: SourceSpec, found: tuple[str, ...] | None) -> str | No
     )
 
 
-def _untold(node: Fold | Distinct, source: SourceSpec) -> str:
+def _untold(node: Fold | Holding, source: SourceSpec) -> str:
     key = node.key[0].name if node.key else "FIELD"
     say = f".source({source.name!r}, ..., key={key!r})"
     if source.table is not None:
@@ -100,7 +100,7 @@ def _untold(node: Fold | Distinct, source: SourceSpec) -> str:
 
 
 def _outside(
-    plan: Plan, node: Fold | Distinct, source: SourceSpec, key: tuple[str, ...]
+    plan: Plan, node: Fold | Holding, source: SourceSpec, key: tuple[str, ...]
 ) -> Iterator[str]:
     """Yield why a source that is divided by a key does not fit a node, once at most."""
     of_node = {field.name: field for field in node.key if field.name in key_of(node)}
@@ -141,5 +141,5 @@ def _kind(field: Field) -> str:
     return "an integer" if isinstance(kind, Int | Int64) else type(kind).__name__.lower()
 
 
-def _text_of(node: Fold | Distinct) -> str:
+def _text_of(node: Fold | Holding) -> str:
     return ", ".join(key_of(node)) or "total"

@@ -19,7 +19,7 @@ from ripple.model.pipeline.stages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.model.pipeline.nodes import Distinct, Fold
+    from ripple.model.pipeline.nodes import Fold, Holding
     from ripple.model.pipeline.plan import Plan
 
 
@@ -80,16 +80,17 @@ def undivided_why(
     if not shared_fields(by.values()):
         keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
         nodes = "folds and distinct rows" if plan.distincts else "folds"
+        nodes = "folds and joins" if plan.stream_joins else nodes
         return f"its {nodes} have no field of their keys in common: {keys}{stay}"
     return None
 
 
-def _keyed(plan: Plan) -> Sequence[Fold | Distinct]:
+def _keyed(plan: Plan) -> Sequence[Fold | Holding]:
     """Return the nodes of the first stage that need all records of a key."""
     if not plan.folds:
-        return plan.distincts
+        return plan.holding
     folds = first_folds(plan) if staying_why(plan) is None else plan.folds
-    return (*plan.distincts, *folds)
+    return (*plan.holding, *folds)
 
 
 def waiting_why(plan: Plan) -> str | None:
@@ -104,7 +105,11 @@ def waiting_why(plan: Plan) -> str | None:
 def _apart_why(plan: Plan) -> str | None:
     """Return which join looks for rows in all partitions, None where none does."""
     for node in plan.stream_joins:
-        return f"both sides of {node.name} meet in one process"
+        if not node.key:
+            return (
+                f"the sides of {node.name} have other names for their keys: .derive a field of one "
+                "name on both, which divides their sources, for on="
+            )
     for join in plan.table_joins:
         if not key_of(join):
             return (
@@ -142,11 +147,6 @@ def need_one_division(
     keyed_by: as for ``undivided_why``. is_one: whether one partition has all records.
     """
     _need_idle_undivided(plan, where, keyed_by or {})
-    for node in plan.stream_joins:
-        raise PlanError(
-            f"pipeline {plan.name!r} has the join {node.name!r}, and {where} computes no joins of "
-            "streams: run it in one process, with ripple run or rp.run"
-        )
     why = None if is_one and needs_one(plan, keyed_by) else undivided_why(plan, keyed_by)
     if why is not None and len(plan.sources) > 1:
         raise PlanError(

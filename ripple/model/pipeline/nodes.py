@@ -266,6 +266,11 @@ class StreamJoin:
         """The fields of a row of the result."""
         return *self.left_fields, *self.added
 
+    @property
+    def key(self) -> Fields:
+        """The key fields that both sides call alike, by which rows that meet may be together."""
+        return tuple(mine for mine, theirs in self.on if mine.name == theirs.name)
+
     def key_of(self, side: int) -> Fields:
         """Return the key fields of a side, 0 for the left one."""
         return tuple(pair[side] for pair in self.on)

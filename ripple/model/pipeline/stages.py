@@ -14,7 +14,7 @@ from ripple.model.pipeline.nodes import TableJoin
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from ripple.model.pipeline.nodes import Distinct, Fold
+    from ripple.model.pipeline.nodes import Fold, Holding
     from ripple.model.pipeline.plan import Plan
 
 PARTITIONS_DEFAULT = 8
@@ -158,7 +158,7 @@ def staying_why(plan: Plan) -> str | None:
     return f"the rows that {joins[0]} joins meet in their partition" if joins else None
 
 
-def dividing(plan: Plan, keyed: Sequence[Fold | Distinct]) -> tuple[str, ...]:
+def dividing(plan: Plan, keyed: Sequence[Fold | Holding]) -> tuple[str, ...]:
     """Return the fields in the keys of all nodes; without any, the source's dividing fields."""
     if not keyed:
         return plan.source.key if len(plan.sources) == 1 else ()
@@ -171,7 +171,7 @@ def shared_fields(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in other for other in others))
 
 
-def key_of(node: Fold | Distinct) -> tuple[str, ...]:
+def key_of(node: Fold | Holding) -> tuple[str, ...]:
     """Return the names of the fields of a node's key by which its rows may be divided.
 
     Of a join of tables those that both sides call alike, so that rows which meet are together.

@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 import ripple as rp
 import ripple.model.aggregate as ra
-from ripple.core.errors import PlanError
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.operators import asof_rows
+from ripple.engine.operators.division import Division
+from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
@@ -270,13 +273,15 @@ def prices(**options: Any) -> Pipeline:
     pipeline = Pipeline("prices")
     trades = pipeline.source("trades", Trade, out_of_order=options.pop("out_of_order", 0))
     quotes = pipeline.source("quotes", Quote, out_of_order=10)
+    if options.pop("named", False):
+        quotes = quotes.derive("n", name=rp.col("symbol"))
     options = {"on": "symbol", "lateness": 5, "emit": "final"} | options
     return trades.join_asof("at-quote", quotes, **options)
 
 
 def read(engine: Engine, source: str, *rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """Return what is shown after some more rows of a source."""
-    record = Trade if source == "trades" else Quote
+    record = Trade if source.startswith("trades") else Quote
     fields = rp.schema_of(record).fields
     values = [dict(zip([field.name for field in fields], row, strict=True)) for row in rows]
     engine.apply(source, records_of(values, fields), engine.cut[source] + len(rows))
@@ -459,10 +464,37 @@ def test_bad_uses_are_told_what_to_write() -> None:
     )
 
 
-def test_a_cluster_names_the_join_that_it_does_not_compute() -> None:
+def test_a_cluster_joins_sources_that_are_divided_by_the_keys() -> None:
     plan = prices().sink("out").plan()
-    with pytest.raises(PlanError, match="has the join 'at-quote', and a cluster computes no joins"):
-        need_one_division(plan, "a cluster")
+    both = {"trades": ("symbol",), "quotes": ("symbol",)}
+    need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster", both)
+    (stage,) = stages_of(plan)
+    assert (stage.key, stage.edge) == (("symbol",), None)
+    with pytest.raises(PlanError, match="of quotes are divided by bid, and at-quote needs all of"):
+        need_one_division(plan, "a cluster", both | {"quotes": ("bid",)})
+    with pytest.raises(PlanError, match="nothing tells by which fields records of quotes are div"):
+        need_one_division(plan, "a cluster", both | {"quotes": None})
+    other = prices(on=None, left_on="symbol", right_on="name", named=True).sink("out").plan()
+    need_one_division(other, "a cluster", both, is_one=True)
+    with pytest.raises(PlanError, match="the sides of at-quote have other names for their keys"):
+        need_one_division(other, "a cluster", both)
+
+
+def test_a_key_in_a_partition_of_another_is_an_error_and_a_null_is_not() -> None:
+    engine = Engine(prices().sink("out").plan(), 0, ["trades/0", "quotes/0"])
+    engine.expect(Division(("symbol",), {"quotes/0": 0}, 2))
+    fields = rp.schema_of(Quote).fields[:1]
+    apart = {
+        name: int(partition_numbers(records_of([{"symbol": name}], fields), ("symbol",), 2)[0])
+        for name in "ABCDEF"
+    }
+    here, there = (next(name for name in apart if apart[name] == at) for at in (0, 1))
+    read(engine, "quotes/0", (here, 1.0, 0, 3), (None, 1.0, 0, 3))
+    with pytest.raises(
+        InputError, match=f"the symbol '{there}' is in quotes/0, which is partition"
+    ):
+        read(engine, "quotes/0", (there, 1.0, 0, 3))
 
 
 def test_the_plan_says_what_is_kept_on_both_sides() -> None:
