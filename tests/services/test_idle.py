@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import signal
 import subprocess
 import threading
@@ -31,8 +33,8 @@ PIPELINE = Path(__file__).with_name("pipeline_idle.py")
 BUSY = TopicPartition("trades", 0)
 
 
-async def append(bootstrap: str, count: int, *, is_first: bool = False) -> None:
-    """Write trades of the last two seconds to one of two partitions."""
+async def append(bootstrap: str, count: int, *, is_first: bool = False) -> int:
+    """Write trades of the last two seconds to one of two partitions; return the newest time."""
     began_ns = time.time_ns() - 2_000_000_000
     rows = [
         {"symbol": f"S{at % 7}", "size": at, "timestamp_ns": began_ns + at * 2_000_000_000 // count}
@@ -42,6 +44,7 @@ async def append(bootstrap: str, count: int, *, is_first: bool = False) -> None:
         if is_first:
             await topics.create("trades", 2)
         await topics.append(BUSY, [Record(None, json.dumps(row).encode()) for row in rows])
+    return int(rows[-1]["timestamp_ns"])
 
 
 async def shown(bootstrap: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -98,6 +101,50 @@ def test_windows_over_a_silent_partition_end_despite_kills(tmp_path: Path) -> No
         assert report.restored.events == report.consumed == 1500
         assert report.cut is not None
         assert report.cut["ripple.markers/0"] > 0
+
+
+def test_owners_on_a_cluster_go_on_by_the_markers_of_killed_ones(tmp_path: Path) -> None:
+    """From Kafka to Kafka; and a replay on Spark makes the same rows of records and markers."""
+    try:
+        broker = Broker(tmp_path / "kafka")
+    except MissingError as error:
+        skip(error)
+    said, folder = tmp_path / "said", tmp_path / "cluster"
+    with broker:
+        bootstrap = broker.bootstrap
+        source, sink = f"kafka:{bootstrap}/trades", f"kafka:{bootstrap}/sizes"
+        newest_ns = asyncio.run(append(bootstrap, 500, is_first=True))
+        command = [*RIPPLE, "cluster", "up", PIPELINE, "--source", source, "--sink", sink]
+        more = ["--dir", folder, "--workers", "2", "--free-ports"]
+        with said.open("wb") as err:
+            up = subprocess.Popen([*map(str, [*command, *more])], cwd=ROOT, stderr=err)
+
+        def has_ended() -> bool:
+            """Return whether the window of the newest trade is shown, which only a marker ends."""
+            starts = [start for _, start in asyncio.run(shown(bootstrap))]
+            return max(starts, default=0) + 100_000_000 > newest_ns
+
+        try:
+            until(has_ended, said.read_text)
+            for worker in (1, 2):  # one of them owns the partition
+                newest_ns = asyncio.run(append(bootstrap, 500))
+                number = re.findall(rf"worker-{worker} +\| process (\d+)", said.read_text())[-1]
+                os.kill(int(number), signal.SIGKILL)
+                until(has_ended, said.read_text)
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(PATIENCE_S) == 0, said.read_text()
+        finally:
+            up.kill()
+        replay = ["spark", "replay", PIPELINE, "--source", source, "--markers", folder / "store"]
+        ended = ripple(*replay, "--sink", f"csv:{tmp_path / 'again'}", "--open")
+        assert ended.code == 0, ended.err
+        table = asyncio.run(shown(bootstrap))
+    again = {}
+    for part in (tmp_path / "again").glob("*.csv"):
+        for line in part.read_text().splitlines():
+            symbol, start, _, size, trades = line.split(",")
+            again[symbol, int(start)] = (int(size), int(trades))
+    assert again == table
 
 
 def test_markers_in_s3_wait_for_the_store(tmp_path: Path, s3_server: ObjectServer) -> None:

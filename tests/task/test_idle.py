@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,7 @@ from ripple.model.schema.columns import records_of
 from ripple.spark.markers import marked
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
-from ripple.storage.fenced import Added, Journal
+from ripple.storage.fenced import Added, FencedError, Journal
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
 from ripple.task import marker_log
@@ -366,6 +367,32 @@ def test_idle_is_in_no_node_key_and_is_described() -> None:
 def test_where_no_markers_are_read_the_source_is_named() -> None:
     with pytest.raises(PlanError, match="source 'ticks' has idle=, and Spark reads no markers"):
         need_no_idle(pipeline().plan(), "Spark")
+
+
+def test_a_former_owner_adds_no_markers() -> None:
+    """Without the fence of its log, another one comes to count in the place of the owner's."""
+
+    async def added(*missing: str) -> tuple[list[IdleMarker], list[IdleMarker]]:
+        world = sim_world()
+        logs = [
+            MarkerLog(world.store, "idle", guards=lambda one: one not in missing) for _ in range(3)
+        ]
+        former, owner, reader = logs
+        await former.open(1, world.random)
+        await owner.open(2, world.random)
+        for at in (1, 2):
+            with suppress(FencedError):
+                await former.add([IdleMarker(at, at, INPUTS[0], 0)])
+        for at in (1, 2):
+            await owner.add([IdleMarker(10 * at, at, INPUTS[0], 0)])
+        await reader.read()
+        found = [[one for at in (0, 1) if (one := log.after(at))] for log in (owner, reader)]
+        return found[0], found[1]
+
+    owned, read = asyncio.run(added())
+    assert owned == read
+    owned, read = asyncio.run(added("journal_fence"))
+    assert owned != read
 
 
 def test_a_cluster_that_divides_records_anew_refuses_idle_inputs() -> None:
