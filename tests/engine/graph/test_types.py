@@ -63,8 +63,10 @@ def test_nodes_have_the_types_of_their_functions(tmp_path):
         path = tmp_path / f"{name}.py"
         path.write_text(good + bad)
         first = len(good.splitlines()) + 1
-        wrong += [f"{path}:{first + i}" for i in range(len(bad.splitlines()))]
+        wrong += [f"{path.name}:{first + i}" for i in range(len(bad.splitlines()))]
     files = [str(path) for path in tmp_path.glob("*.py")]
     report, _, _ = api.run(["--strict", "--no-error-summary", *files])
-    found = [line.partition(": error:")[0] for line in report.splitlines() if ": error:" in line]
+    # mypy's cache has the errors of equal files of an earlier run with the paths of then.
+    places = (line.partition(": error:") for line in report.splitlines())
+    found = [place.rpartition("/")[2] for place, is_error, _ in places if is_error]
     assert sorted(found) == sorted(wrong), report
