@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from ripple.testing.sim.world import SimWorld
 
 _ENTRY = re.compile(r"\d+\.json")
-# Effects that change neither durable bytes nor names.
-_UNSEEN = frozenset({"read", "store_read", "net_write", "create", "append", "truncate"})
+# Effects that change neither durable bytes nor durable names: a sync does that.
+_UNSEEN = frozenset(
+    ("read", "store_read", "net_write", "create", "append", "truncate", "rename", "link", "remove")
+)
 
 
 class Place(NamedTuple):
@@ -60,6 +62,7 @@ class Onlooker:
         self._has_looked = False
         self._records: dict[str, CutRecord] = {}
         self._read: dict[str, bytes] = {}
+        self._written: dict[str, bytes | None] = {}
         self._entry_name = ""
 
     def look(self) -> None:
@@ -80,8 +83,12 @@ class Onlooker:
         assert data or place.record not in self._committed, f"{place.record} is gone"
         if data is None:
             return
-        if self._read.get(place.record) != data:
-            self._read[place.record] = data
+        written = None if place.file is None else self._world.disk.peek(place.file)
+        read, before = self._read.get(place.record), self._written.get(place.record)
+        if read is data and before is written:
+            return  # the very bytes that were looked at before: a sync makes others
+        self._read[place.record], self._written[place.record] = data, written
+        if read != data:
             record = cut_record.read(_Peeking(self._world.disk), place.record)
             assert record is not None
             assert record.end >= self._committed.get(place.record, 0), f"{place.record} went back"
@@ -90,8 +97,8 @@ class Onlooker:
             self._records[place.record] = record
         if place.file is not None:
             end = self._records[place.record].end
-            written = (self._world.disk.peek(place.file) or b"")[:end]
-            assert written == place.expected[:end], f"{place.file}: {written!r} was committed"
+            committed = (written or b"")[:end]
+            assert committed == place.expected[:end], f"{place.file}: {committed!r} was committed"
 
     def _look_at_manifest(self) -> None:
         for name in reversed(self._names()):

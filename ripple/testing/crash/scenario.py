@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.commit_group import SinkGroup
@@ -145,11 +145,12 @@ class CrashScenario:
     def check(self, world: SimWorld, seed: int) -> None:
         """Check the disk as any process finds it after a crash."""
         self._onlooker(world, Variant.of(seed)).look()
+        end_of = cache(partial(self.source.end_of, world.disk))
         for place in self._places(Variant.of(seed)):
             record = cut_record.read(world.disk, place.record)
             reached = record.reached.cut if record and record.reached else {}
             for name, offset in read_of(reached).items():
-                end = self.source.end_of(world.disk, name)
+                end = end_of(name)
                 assert end >= offset, f"{place.record} has reached {offset}, the log {end}"
 
     # --- running ---
