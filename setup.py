@@ -64,7 +64,7 @@ class BuildExtensions(build_ext):
         """Add what belongs to no module in particular."""
         listed = self.distribution.ext_modules
         if all(extension.name != SHARED for extension in listed):
-            listed.append(Extension(SHARED, [SHARED_SOURCE], extra_compile_args=["-O2"]))
+            listed.append(Extension(SHARED, [SHARED_SOURCE], extra_compile_args=["-O1"]))
         super().finalize_options()
         self.parallel = JOBS
 
