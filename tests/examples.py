@@ -16,3 +16,9 @@ strikes every effect, in each of the ways by turns.
 
 SPARSE = 5 if EXAMPLES == 1 else 1
 """The same, where other tests strike each effect of the same writers and readers."""
+
+SCATTERED = 47 if EXAMPLES == 1 else 11
+"""The same, of the crashes of one pipeline: others strike each effect of a task, in each way."""
+
+FEW = 2 if EXAMPLES == 1 else 3 * EXAMPLES
+"""How many random examples each of many shapes has: the least one, and another."""

@@ -13,7 +13,7 @@ from ripple.testing import SimCluster, on_cluster
 from ripple.testing.sim.faults import Planned
 from ripple.testing.sim.run import run
 from tests.engine.machine.stage_plans import PLANS, trades
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.exchange.hosts import SETTINGS, Hosts, Pipeline
 from tests.exchange.trouble import RARELY, SECONDS_MAX, TIGHT, Trouble, finish
 from tests.world.clusters import simulate, simulated
@@ -66,7 +66,9 @@ async def test_partition_without_checkpoints_is_corrected_from_its_senders(
     await finish(hosts)
 
 
-def troubled(name: str, seed: int, seconds_max: int = SECONDS_MAX) -> Any:
+def troubled(
+    name: str, seed: int, seconds_max: int = SECONDS_MAX, turns: int = 30 // THINNED
+) -> Any:
     """Return a scenario of whatever may happen, which ends with what one process makes."""
 
     async def scenario(cluster: SimCluster, _: int) -> None:
@@ -78,7 +80,7 @@ def troubled(name: str, seed: int, seconds_max: int = SECONDS_MAX) -> Any:
         cluster.disturb()
         hosts.start()
         trouble = Trouble(cluster, hosts, random)
-        await trouble.go_on(30)
+        await trouble.go_on(turns)
         trouble.heal()
         await finish(hosts, seconds_max)
 
@@ -104,6 +106,6 @@ def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, s
     ],
 )
 def test_without_a_safeguard_something_else_comes_out(safeguard: str, name: str, seed: int) -> None:
-    scenario = on_cluster(troubled(name, seed, 30))
+    scenario = on_cluster(troubled(name, seed, 30, turns=30))
     done = run(scenario, seed, Planned(()), without=(safeguard,))
     assert isinstance(done.error, AssertionError)

@@ -31,7 +31,7 @@ from ripple.task.settings import Settings
 from ripple.testing import CrashScenario, crash_test, explore
 from ripple.world.live_disk import LiveDisk
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 from tests.task.scenarios import events
 
 
@@ -62,9 +62,7 @@ def branched() -> Pipeline:
 
 
 def test_outputs_of_branches_do_not_tell_of_a_crash_all_over_a_run() -> None:
-    """At each 23rd way of a crash at an effect; at each eleventh in ``make wide``."""
-    every = 23 if EXAMPLES == 1 else 11
-    report = crash_test(branched(), events(9), seeds=range(4 * EXAMPLES), pairs=1, every=every)
+    report = crash_test(branched(), events(9), seeds=range(4 * EXAMPLES), pairs=1, every=SCATTERED)
     assert report.lives > report.runs > 20
 
 

@@ -34,7 +34,7 @@ from tests.engine.machine.several import (
     windowed,
 )
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 from tests.task.scenarios import events
 
 
@@ -48,14 +48,13 @@ def happened(count: int, parts: int, seed: int = 0) -> list[Any]:
 
 
 def test_several_sources_do_not_tell_of_a_crash_all_over_a_run() -> None:
-    """At each 17th way of a crash at an effect; at each fifth in ``make wide``."""
     ways = [plain, windowed, branches]
     report = crash_test(
         *(pipeline_of(ways), happened(9, 1)),
         inputs=INPUTS[1],
         seeds=range(2),
         pairs=1,
-        every=17 if EXAMPLES == 1 else 5,
+        every=SCATTERED if EXAMPLES == 1 else 5,
     )
     assert report.lives > report.runs > 20
 

@@ -19,7 +19,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.wire.edge_messages import Release
 from ripple.testing import SimCluster, SimWorld
 from tests.engine.machine.stage_plans import PLANS, trades
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.exchange.hosts import Hosts, Pipeline, endpoints_of
 from tests.exchange.trouble import RARELY, TIGHT, Trouble, finish
 from tests.patience import PATIENCE_S
@@ -135,7 +135,7 @@ def test_machines_that_die_are_a_stall_and_then_the_truth(
         eye = Eye(hosts, limits=limits, pause_s=pause_s, uncommitted=uncommitted)
         cluster.host("eye").start(eye.main)
         trouble = Trouble(cluster, hosts, random)
-        await trouble.go_on(15 if EXAMPLES == 1 else 30)
+        await trouble.go_on(30 // THINNED)
         trouble.heal()
         await _see_it_out(hosts, eye)
 

@@ -24,7 +24,7 @@ from tests.engine.machine.ticks import (
     keyed,
     ticks,
 )
-from tests.examples import EXAMPLES
+from tests.examples import FEW
 
 SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
 IDS = ["running" if a is None else f"{type(a).__name__}-{type(t).__name__}" for a, t in SHAPES]
@@ -32,7 +32,7 @@ each_shape = pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
 
 
 @each_shape
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=ticks(max_size=30), restart=st.integers(1, 30))
 def test_every_aggregate_equals_its_evaluation_from_scratch(
     assigner: Assigner | None, trigger: Trigger | None, events: list[Any], restart: int
@@ -42,7 +42,7 @@ def test_every_aggregate_equals_its_evaluation_from_scratch(
 
 
 @each_shape
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(
     events=ticks(extreme=True),
     markers=st.dictionaries(st.integers(0, 45), st.integers(-50, 900), max_size=3),
@@ -80,7 +80,7 @@ def test_folds_of_folds_follow_every_change(
 
 
 @each_shape
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=ticks(extreme=True), ahead=st.sampled_from([0, 50, 100]), restart=st.integers(1, 45))
 def test_rejected_event_moves_no_watermark(
     assigner: Assigner | None,
@@ -167,7 +167,7 @@ UNFOLDABLE = {
 
 
 @each_shape
-@settings(max_examples=5 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(
     events=ticks(broken=False, max_size=30, sizes=HUGE_SIZES),
     first=st.sampled_from([*FAILING]),

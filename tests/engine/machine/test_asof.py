@@ -27,7 +27,7 @@ from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -537,7 +537,7 @@ def test_joined_rows_survive_crashes() -> None:
     rows = lagging(chance, 24)
     how = {"strategy": "nearest", "tolerance": 8, "lateness": 3, "how": "left"}
     pipeline = joined({"on": "symbol"}, how, [shown, running], (0, 8))
-    crash_test(pipeline, rows, seeds=range(2), every=31, pairs=1)
+    crash_test(pipeline, rows, seeds=range(2), every=SCATTERED, pairs=1)
 
 
 STRATEGIES = [

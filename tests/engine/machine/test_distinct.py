@@ -26,7 +26,7 @@ from tests.engine.machine.finals import WAYS as FINAL_WAYS
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -331,7 +331,7 @@ def test_rebuilding_distinct_rows_rebuilds_the_nodes_above() -> None:
 def test_distinct_rows_survive_crashes() -> None:
     happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
     pipeline = told_apart(start(), [shown, running], 40, 50)
-    crash_test(pipeline, happened, seeds=range(2), every=31, pairs=1)
+    crash_test(pipeline, happened, seeds=range(2), every=SCATTERED, pairs=1)
 
 
 def test_distinct_rows_are_those_of_duckdb() -> None:

@@ -21,7 +21,7 @@ from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS, among_events, bars, pipeline_of, shown, windowed
 from tests.engine.machine.ticks import ASSIGNERS, TRIGGERS, Tick, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -282,7 +282,9 @@ def test_rebuilding_a_fold_rebuilds_the_folds_over_its_final_rows() -> None:
 def test_final_rows_survive_crashes() -> None:
     base = bars(events(), rp.Tumbling(50), None, 20)
     happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
-    crash_test(pipeline_of(base, [shown, windowed]), happened, seeds=range(2), every=31, pairs=1)
+    crash_test(
+        pipeline_of(base, [shown, windowed]), happened, seeds=range(2), every=SCATTERED, pairs=1
+    )
 
 
 def test_final_rows_and_windows_of_them_are_those_of_duckdb() -> None:

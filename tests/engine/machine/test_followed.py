@@ -31,7 +31,7 @@ from ripple.model.pipeline.plan import Plan
 from ripple.model.window import Assigner, OnEveryElement, Session, Trigger, Tumbling, watermark
 from tests.engine.machine.shapes import IDS, SHAPES
 from tests.engine.machine.ticks import AGGREGATES, TOTALS, keyed, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, FEW
 
 SCHEMA = pa.schema(
     [
@@ -164,7 +164,7 @@ class Keeper:
 
 
 @each_shape
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=ticks(), sizes=sizes, group=groups, joins=st.integers(0, 20), data=st.data())
 def test_subscribers_have_the_table_and_keepers_of_final_rows_all_rows(
     *,

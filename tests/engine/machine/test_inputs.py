@@ -28,7 +28,7 @@ from ripple.model.window import (
 from ripple.testing import Marker, Reference, check_pipeline
 from ripple.testing.check import Lane
 from tests.engine.machine.ticks import keyed, ticks
-from tests.examples import EXAMPLES
+from tests.examples import FEW
 
 NAMES = ("a", "b", "c")
 logs = st.tuples(*[ticks(max_size=18)] * 3)
@@ -66,7 +66,7 @@ def _interleaved(data: st.DataObject, log: tuple[list[Any], ...], marks: list[Ma
     "trigger", [OnWatermark(), OnEveryElement(), OnInterval(35), OnCount(3)], ids=repr
 )
 @pytest.mark.parametrize("assigner", [None, Tumbling(50), Sliding(60, 25), Session(30)], ids=repr)
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(log=logs, marks=markers, data=st.data())
 def test_inputs_read_in_turn_equal_the_reference(
     *, assigner: Any, trigger: Any, log: Any, marks: list[Marker], data: st.DataObject
@@ -80,7 +80,7 @@ def test_inputs_read_in_turn_equal_the_reference(
 
 @pytest.mark.parametrize("trigger", [OnWatermark(), OnEveryElement()], ids=repr)
 @pytest.mark.parametrize("assigner", [None, Tumbling(50), Sliding(60, 25), Session(30)], ids=repr)
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(log=logs, marks=markers, data=st.data())
 def test_tables_at_a_cut_do_not_depend_on_the_interleaving(
     *, assigner: Any, trigger: Any, log: Any, marks: list[Marker], data: st.DataObject

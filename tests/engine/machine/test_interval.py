@@ -24,7 +24,7 @@ from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.several import doubled
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -460,7 +460,9 @@ def test_pairs_survive_crashes() -> None:
         for row in rows_of(("A", at, 30 * at), ("B", at, 30 * at + 7))
     ]
     how = {"within": (-30, 20), "how": "left", "lateness": 50}
-    crash_test(joined(KEYS[0], how, [shown, running]), happened, seeds=range(2), every=31, pairs=1)
+    crash_test(
+        joined(KEYS[0], how, [shown, running]), happened, seeds=range(2), every=SCATTERED, pairs=1
+    )
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])

@@ -11,11 +11,11 @@ from ripple.engine.machine import Engine, Snapshot
 from ripple.testing import Follower
 from tests.engine.machine.shapes import ASSIGNERS, IDS, SHAPES, TRIGGERS, feed
 from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
-from tests.examples import EXAMPLES
+from tests.examples import FEW
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_tables_do_not_depend_on_batches_or_restarts(
     *,

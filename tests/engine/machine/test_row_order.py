@@ -20,7 +20,7 @@ from ripple.model.schema.types import Field, Int64, String
 from ripple.model.window import Assigner, Session, Trigger, Tumbling
 from tests.engine.machine.test_against_reference import each_shape
 from tests.engine.machine.ticks import keyed, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, FEW
 
 NAMES = [f"key {at}" for at in range(12)]
 SCHEMA = pa.schema(
@@ -131,7 +131,7 @@ def test_a_recovered_engine_hands_out_the_same_rows_in_the_same_order(
     assert seen(recovered.stabilize(), recovered) == expected[-1]
 
 
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=ticks(max_size=60).map(many_keys), sizes=st.tuples(*[st.integers(1, 9)] * 2))
 def test_interleaving_of_inputs_does_not_order_rows(
     events: list[dict[str, Any]], sizes: tuple[int, int]

@@ -17,7 +17,7 @@ from ripple.model.pipeline.builder import Pipeline
 from tests.engine.machine.shapes import IDS, SHAPES
 from tests.engine.machine.ticks import counts, finished, sorted_rows
 from tests.engine.machine.trades import Row, Trade, batch_of, rows, vwap_plan
-from tests.examples import EXAMPLES
+from tests.examples import FEW
 
 each_shape = pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
 
@@ -31,7 +31,7 @@ def feed(engine: Engine, events: list[Row], upto: int, size: int) -> None:
 
 
 @each_shape
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(
     events=rows,
     cut=st.integers(0, 60),
@@ -98,7 +98,7 @@ def _is_equal_without_copies(assigner: Any, trigger: Any) -> bool:
 
 
 @each_shape
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(
     events=rows,
     fate=st.lists(st.tuples(st.integers(1, 15), st.sampled_from("sfw")), min_size=1, max_size=6),

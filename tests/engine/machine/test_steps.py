@@ -17,7 +17,7 @@ from ripple.model.schema.types import Field, Float, Int64, Option, Schema, Strin
 from ripple.model.window import OnCount, OnInterval, Session, Sliding, Tumbling
 from ripple.testing import check_pipeline
 from tests.engine.machine.ticks import Tick, keyed, ticks
-from tests.examples import EXAMPLES
+from tests.examples import FEW
 
 SIZED = Schema(
     "sized",
@@ -90,7 +90,7 @@ def _folded(pipeline: Pipeline) -> Pipeline:
     ],
     ids=["running", "tumbling", "interval", "sliding-count", "session-interval"],
 )
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=ticks(), restart=st.integers(1, 45))
 def test_steps_on_events_pass_refuse_and_drop_as_the_reference(
     *, before: str, assigner: Any, trigger: Any, events: list[Any], restart: int
@@ -149,7 +149,7 @@ AFTER = {
     [(Tumbling(50), None), (Sliding(60, 25), OnCount(2)), (Session(30), None)],
     ids=["tumbling", "sliding-count", "session"],
 )
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=FEW)
 @given(events=ticks(), restart=st.integers(1, 45))
 def test_steps_on_results_move_rows_between_the_groups_above(
     *, after: str, assigner: Any, trigger: Any, events: list[Any], restart: int

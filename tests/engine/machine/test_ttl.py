@@ -20,7 +20,7 @@ from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import AGGREGATES, Tick, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -158,7 +158,7 @@ def test_increments_lead_to_the_state() -> None:
 
 def test_keys_that_end_survive_crashes() -> None:
     happened = rows_of(*((symbol, at % 5, 40 * at) for at in range(7) for symbol in "AB"))
-    crash_test(ending(start(), 70), happened, seeds=range(2), every=31, pairs=1)
+    crash_test(ending(start(), 70), happened, seeds=range(2), every=SCATTERED, pairs=1)
 
 
 def refused(make: Any) -> str:

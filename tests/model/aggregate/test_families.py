@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import ripple.model.aggregate as ra
 from ripple.model.aggregate.single import as_python, column_of
 from ripple.model.schema.types import Bool, Float, Int64, String
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.model.aggregate.aggregate_twin import (
     any_floats,
     exact_sum,
@@ -203,7 +203,7 @@ def fresh(bound, count=SLOTS, retractable=True):
 
 
 @pytest.mark.parametrize(("aggregate", "types", "twin"), CASES)
-@settings(max_examples=6 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES // THINNED)
 @given(data=st.data())
 def test_incremental_equals_fresh_bitwise(aggregate, types, twin, data):
     rows = data.draw(rows_of(types))
@@ -249,7 +249,7 @@ def test_ordered_values_know_one_zero():
 
 
 @pytest.mark.parametrize(("aggregate", "types", "twin"), CASES)
-@settings(max_examples=6 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES // THINNED)
 @given(data=st.data())
 def test_append_only_states_read_the_same(aggregate, types, twin, data):
     rows = data.draw(rows_of(types))

@@ -85,7 +85,7 @@ def test_rows_survive_every_crash() -> None:
          "t": i * 7 % 5} for i in range(10)
     ]  # fmt: skip
     pipeline = BY_AUCTION.fold("rows", **ROWS).sink("out")
-    crash_test(pipeline, events, seeds=range(5 * EXAMPLES), pairs=1, every=SPARSE)
+    crash_test(pipeline, events, seeds=range(5 * EXAMPLES), pairs=1, every=SPARSE**2)
 
 
 def test_sources_without_event_time_order_ties_by_offset() -> None:
