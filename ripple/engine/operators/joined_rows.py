@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from ripple.engine.graph.column import Column, DerivedColumn
 from ripple.engine.kernels.beside import lay_beside
-from ripple.engine.kernels.postings import Postings
 from ripple.engine.operators.result_rows import SHOWN, ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
@@ -240,107 +239,6 @@ class JoinedRows(DerivedColumn):
 
     def load(self, table: pa.Table) -> None:
         """Load dumped state: there is none."""
-
-
-class ReferringRows(JoinedRows):
-    """The rows of the left, each with the row of the right whose key it names.
-
-    Invariants between stabilizes: ``_named`` has a link for each row of the left without a null in
-    the fields that name one; a link that no row has, and no row of the right, has no slot.
-    """
-
-    def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
-        super().__init__(graph, join, left, right)
-        self._link_keys = key_space(join.right_key)
-        self._named = Postings()
-        self._key_names = [field.name for field in left.keys.fields]
-        """Of the left."""
-        self._loose: list[Ints] = []
-
-    def _links(self, keys: Sequence[pa.Array]) -> Ints:
-        found = self._link_keys.slots(keys)
-        self._link_keys.adopt(found)
-        self._right_at = grown(self._right_at, self._link_keys.capacity, -1)
-        return found
-
-    def _refer(self, slots: Ints, rows: Ints) -> None:
-        columns, there = self._references(slots)
-        links = np.full(len(slots), -1, np.int64)
-        if there.any():
-            links[there] = self._links(columns)
-        self._named.reserve(self.keys.capacity, self._link_keys.capacity)
-        self._loosen(self._named.put(rows, links))
-
-    def _references(self, slots: Ints) -> tuple[list[pa.Array], Mask]:
-        """Return the fields that name a row of the right, where none is null, and where that is."""
-        there = np.ones(len(slots), np.bool_)
-        named: dict[str, Any] = {}
-        if any(name in self._key_names for name, _ in self.fold.pairs):
-            named |= zip(self._key_names, self._left.keys.arrays(slots), strict=True)
-        if any(name in self._left.names for name, _ in self.fold.pairs):
-            fields = dict(zip(self._left.names, self._left.rows(slots), strict=True))
-            for name, _ in self.fold.pairs:
-                if name in fields:
-                    named[name], valid = fields[name]
-                    if valid is not None:
-                        there &= valid.view(np.bool_)
-        found = [pa.array(named[name]) for name, _ in self.fold.pairs]
-        if there.all():
-            return found, there
-        return [values.filter(pa.array(there)) for values in found], there
-
-    def _part(self, slots: Ints) -> Ints:
-        rows = super()._part(slots)
-        self._loosen(self._named.put(rows, np.full(len(rows), -1, np.int64)))
-        return rows
-
-    def _unlink(self, slots: Ints) -> None:
-        links = self._link_of[slots]
-        super()._unlink(slots)
-        self._loosen(links[links >= 0])
-
-    def _loosen(self, links: Ints) -> None:
-        """Take notice that links may not be needed any more."""
-        if len(links):
-            self._loose.append(links)
-
-    def _rows_with(self, links: Ints) -> Ints:
-        self._named.reserve(self.keys.capacity, self._link_keys.capacity)
-        return self._named.rows_of(links)
-
-    def _partners(self, rows: Ints) -> Ints:
-        links = self._named.links_of(rows)
-        slots = np.full(len(rows), -1, np.int64)
-        slots[links >= 0] = self._right_at[links[links >= 0]]
-        return slots
-
-    def _has_no(self, rows: Ints) -> Mask:
-        return np.ones(len(rows), np.bool_)
-
-    @property
-    def left_empty(self) -> bool:
-        """Whether there are rows or links to free."""
-        return bool(self._empty or self._loose)
-
-    def free(self, expired: Ints) -> None:
-        """Free these rows, those of rows of the left that are gone, and links without a use."""
-        super().free(expired)
-        if self._loose:
-            links = np.unique(np.concatenate(self._loose))
-            self._loose.clear()
-            unused = (self._right_at[links] < 0) & (self._named.counts_of(links) == 0)
-            self._link_keys.release(links[unused])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return super().nbytes + self._named.nbytes
-
-
-def joined_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> JoinedRows:
-    """Return the column of a join of tables."""
-    kind = JoinedRows if join.is_by_key else ReferringRows
-    return kind(graph, join, left, right)
 
 
 def _fields_at(column: Column, slots: Ints) -> list[Values]:

@@ -16,7 +16,8 @@ import ripple as rp
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import decide
 from ripple.engine.migration.evolution import Verdict
-from ripple.engine.operators.joined_rows import JoinedRows, ReferringRows
+from ripple.engine.operators.joined_rows import JoinedRows
+from ripple.engine.operators.referring_rows import ReferringRows
 from ripple.engine.snapshots.increment import applied
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.input_names import source_of
