@@ -213,7 +213,7 @@ def tables_joined() -> Any:
 
 
 def as_of() -> Any:
-    """Join trades with the quote of their time, and fold and show them."""
+    """Join trades with the quote of their time and those near it, and fold and show them."""
     market = rp.Pipeline("p")
     bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
     quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
@@ -221,7 +221,18 @@ def as_of() -> Any:
     keyed = rows.partition("by-symbol", key="symbol")
     last = keyed.fold("newest", bid=rp.last("bid"), n=rp.count("bid"))
     bars = keyed.window("w", rp.Tumbling(10)).fold("bars", bid=rp.max("bid"), n=rp.count())
-    return rows.sink("shown").also(last.sink("last")).also(bars.sink("sizes"))
+    near = bought.join_interval(
+        "near", quotes, on="symbol", within=(-8, 3), how="left", lateness=6, emit="final"
+    )
+    pairs = near.partition("by-venue", key=("venue", "symbol"))
+    mean = pairs.window("n", rp.Tumbling(10)).fold("means", bid=rp.mean("bid"), n=rp.count())
+    return (
+        rows.sink("shown")
+        .also(last.sink("last"))
+        .also(bars.sink("sizes"))
+        .also(near.sink("pairs"))
+        .also(mean.sink("means-out"))
+    )
 
 
 def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:

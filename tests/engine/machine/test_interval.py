@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 
 import ripple as rp
 import ripple.model.aggregate as ra
-from ripple.core.errors import PlanError
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.engine.operators.division import Division
 from ripple.engine.operators.interval_rows import IntervalRows, Pairs
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.waiting import settled_ns
+from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.testing import Divergence, Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
@@ -543,3 +547,55 @@ def test_bad_uses_are_told_what_to_write() -> None:
     table = Pipeline("test").source("s", Tick).partition("p", key="symbol").fold("f", n=ra.count())
     assert "'f' is a table: which row it has" in refused(right=table)
     assert "the right side is another branch of the pipeline, not 'more'" in refused(right="more")
+
+
+def divided(left: str | None, right: str | None, **keys: Any) -> rp.Plan:
+    """Return a plan whose sources say what divides them."""
+    pipeline = Pipeline("test")
+    mine, theirs = (
+        pipeline.source("ticks", Tick, key=left),
+        pipeline.source("more", Tick, key=right),
+    )
+    options = {"within": (0, 1), "emit": "final"} | (keys or {"on": "symbol"})
+    return mine.join_interval("j", theirs, **options).sink("out").plan()
+
+
+def test_a_cluster_joins_streams_that_one_key_divides() -> None:
+    need_one_division(divided("symbol", "symbol"), "a cluster")
+    need_one_division(divided(None, None), "a cluster", {"ticks": ("symbol",), "more": ("symbol",)})
+    both = divided("size", "size", on=["symbol", "size"])
+    need_one_division(both, "a cluster")
+    (stage,) = stages_of(divided("symbol", "symbol"))
+    assert (stage.key, stage.edge) == (("symbol",), None)
+    for plan, why in (
+        (divided("size", "size"), "ticks are divided by size, and j needs all of one symbol"),
+        (divided("symbol", "size"), "more are divided by size, and j needs all of one symbol"),
+        (
+            divided("symbol", "size", on=["symbol", "size"]),
+            "ticks are divided by symbol and those of more by size, and j reads both",
+        ),
+        (
+            divided("symbol", "symbol", left_on="symbol", right_on="venue"),
+            "the sides of j have other names for their keys",
+        ),
+    ):
+        with pytest.raises(PlanError, match=why):
+            need_one_division(plan, "a cluster")
+
+
+def test_a_key_in_the_partition_of_another_is_an_error_and_no_key_is_none() -> None:
+    pipeline = Pipeline("test")
+    left, right = (pipeline.source(name, Loose) for name in ("ticks", "more"))
+    rows = left.join_interval("j", right, on="symbol", within=(0, 1), how="left", emit="final")
+    fields = rp.schema_of(Loose).fields
+    names = {
+        name: int(partition_numbers(records_of([{"symbol": name}], FIELDS[:1]), ("symbol",), 2)[0])
+        for name in "ABCDEF"
+    }
+    here, there = (next(name for name in names if names[name] == at) for at in (0, 1))
+    for name in ("ticks/0", "more/0"):
+        engine = Engine(rows.sink("out").plan(), 0, ["ticks/0", "more/0"])
+        engine.expect(Division(("symbol",), {name: 0}, 2))
+        engine.apply(name, records_of(rows_of((here, 1, 3), (None, 2, 3)), fields), 2)
+        with pytest.raises(InputError, match=f"the symbol '{there}' is in {name}, which is part"):
+            engine.apply(name, records_of(rows_of((None, 2, 3), (there, 1, 3)), fields), 4)
