@@ -10,7 +10,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.model.pipeline.stages import EdgeKind
 from tests.engine.machine.stage_plans import KINDS, PLANS, trades
 from tests.engine.machine.staged import Spread
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.exchange.processes import Cluster
 
 STATE = [name for name in PLANS if EdgeKind.EVENT not in KINDS.get(name, [])]
@@ -39,7 +39,7 @@ def test_breaks_moves_and_restarts_change_nothing(name: str, seed: int) -> None:
     limits = random.choice([ExchangeLimits(), TIGHT])
     processes = random.choice([1, 2, 3])
     cluster = Cluster(PLANS[name], events, partitions, random, processes=processes, limits=limits)
-    for _ in range(250):
+    for _ in range(250 // THINNED):
         cluster.step()
     cluster.finish()
     assert cluster.digests() == quiet.digests()

@@ -51,7 +51,7 @@ def test_receiver_begun_with_tables_equals_one_that_followed_changes(name: str) 
     random = Random(f"{name}/join")
     spread = Spread(PLANS[name], trades(random, 80), 3, random)
     spread.skipped = spread.skips = 0.0
-    for _ in range(10 * EXAMPLES):
+    for _ in range(10 * EXAMPLES // THINNED):
         for number, reader in enumerate(spread.nodes[0]):
             reader.read(random.choice([0, 1, 3]))
             spread.settle(0, number)
