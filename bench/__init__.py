@@ -24,6 +24,7 @@ BENCHMARKS = (
     "ordered",
     "joins",
     "interval",
+    "asof",
     "b01_cells",
     "b01_columns",
     "b02_wire",

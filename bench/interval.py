@@ -18,7 +18,7 @@ from bench.timing import QUICK
 from ripple.engine.machine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ripple.model.pipeline.plan import Plan
 
@@ -62,7 +62,7 @@ def measure() -> list[Row]:
         expected = peer()
         for name, call in calls.items():
             assert call().equals(expected), f"{name}: other pairs than DuckDB's"
-        best = _best({**calls, "DuckDB": peer})
+        best = best_of({**calls, "DuckDB": peer})
         count = orders.num_rows + clicks.num_rows
         what = f"{keys:,} keys, ±{reach_ns / 1e9:g} s, {late:.0%} late"
         pairs = f"{expected.num_rows:,} pairs"
@@ -106,19 +106,25 @@ def _plan(within: tuple[int, int]) -> Plan:
 def _ripple(plan: Plan, orders: pa.Table, clicks: pa.Table, size: int) -> pa.Table:
     """Return the pairs: batches of the two are read by turns, and rows taken after each."""
     engine, parts = Engine(plan), []
-    lanes = {"orders": (orders, size), "clicks": (clicks, size * RIGHTS)}
-    for at in range(0, orders.num_rows, size):
-        for name, (rows, step) in lanes.items():
-            of = size if name == "orders" else step
-            first = at // size * of
-            for batch in rows.slice(first, of).to_batches(max_chunksize=size):
-                first += batch.num_rows
-                engine.apply(name, batch, first)
-                parts.append(engine.stabilize().outputs["out"])
+    for name, batch, offset in turns(("orders", orders), ("clicks", clicks), size):
+        engine.apply(name, batch, offset)
+        parts.append(engine.stabilize().outputs["out"])
     engine.close()
     parts.append(engine.stabilize().outputs["out"])
     found = pa.Table.from_batches([one for one in parts if one.num_rows])
     return found.select(["number", "click", "weight"])
+
+
+def turns(
+    left: tuple[str, pa.Table], right: tuple[str, pa.Table], size: int
+) -> Iterator[tuple[str, pa.RecordBatch, int]]:
+    """Yield batches of two sides, the right one of RIGHTS times the rows, with next offsets."""
+    for at in range(0, left[1].num_rows, size):
+        for (name, rows), first, of in ((left, at, size), (right, at * RIGHTS, size * RIGHTS)):
+            offset = first
+            for batch in rows.slice(first, of).to_batches(max_chunksize=size):
+                offset += batch.num_rows
+                yield name, batch, offset
 
 
 def _duckdb(orders: pa.Table, clicks: pa.Table, within: tuple[int, int]) -> pa.Table:
@@ -134,7 +140,7 @@ def _duckdb(orders: pa.Table, clicks: pa.Table, within: tuple[int, int]) -> pa.T
     ).to_arrow_table()
 
 
-def _best(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def best_of(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     """Return the least processor seconds of each; they take turns."""
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(ROUNDS):
