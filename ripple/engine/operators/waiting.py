@@ -117,7 +117,8 @@ def show_by_input(stream: StreamRows, rows: Rows, origins: Origins) -> None:
     for of, at, offsets, indexes in origins:
         some = rows
         if len(at) < rows.count:
-            some, mask = rows.branch(), np.zeros(rows.count, np.bool_)
+            some = rows.branch()
+            mask = np.zeros(rows.count, np.bool_)
             mask[at] = True
             some.keep(mask)
         stream.add(of, some, offsets, indexes)
