@@ -15,11 +15,11 @@ from tests.examples import EXAMPLES
 SEEDS = range(1 if EXAMPLES == 1 else 2 * EXAMPLES)
 
 
-def outliving(**middle: Any) -> Any:
+def outliving(idle: str | None = None, **middle: Any) -> Any:
     """Return windows, and groups that outlive them and need their rows."""
     windows = (
         rp.Pipeline("p")
-        .source("trades", Trade, time="t", out_of_order=3)
+        .source("trades", Trade, time="t", out_of_order=3, idle=idle)
         .partition("first", key=("symbol", "venue"))
         .window("w", rp.Tumbling(10), lateness=4)
         .fold("rows", n=rp.count(), total=rp.sum("price"))
@@ -30,6 +30,12 @@ def outliving(**middle: Any) -> Any:
 events = ClusterTrial(
     outliving(middle=rp.median("total"), n=rp.sum("n")).sink("last").sink("shown", of="rows"),
     trades(Random("events"), 80),
+)
+idle_events = ClusterTrial(
+    outliving("900ms", middle=rp.median("total"), n=rp.sum("n"))
+    .sink("last")
+    .sink("shown", of="rows"),
+    trades(Random("events"), 60),
 )
 at_broker = ClusterTrial(events.plan, trades(Random("events"), 60), has_broker=True)
 followed = ClusterTrial(
@@ -64,6 +70,10 @@ divided_at_broker = ClusterTrial(
 def test_event_edge_counts_once() -> None:
     """Each window that is over counts for its group once, whatever happens on the way."""
     cluster_test(events, seeds=SEEDS)
+
+
+def test_windows_that_markers_end_count_once_behind_an_event_edge() -> None:
+    cluster_test(idle_events, seeds=SEEDS)
 
 
 def test_stage_behind_an_event_edge_counts_once() -> None:
