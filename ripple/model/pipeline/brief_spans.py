@@ -6,21 +6,21 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.description import span_text
-from ripple.model.pipeline.nodes import Distinct, Fold, SourceSpec
+from ripple.model.pipeline.nodes import AsofJoin, Distinct, Fold, IntervalJoin, SourceSpec
+from ripple.model.window.spec import Session, WindowSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.model.pipeline.plan import Plan
-    from ripple.model.window.spec import WindowSpec
 
 BRIEF_NS = 10**6
 
 
 def brief_spans(plan: Plan) -> Iterator[str]:
-    """Yield a remark for each span between 0 and a millisecond."""
+    """Yield a remark for each span of less than a millisecond, but none."""
     for where, what, span_ns in _spans(plan):
-        if span_ns is not None and 0 < span_ns < BRIEF_NS:
+        if span_ns is not None and 0 < abs(span_ns) < BRIEF_NS:
             yield (
                 f"{where}: {what} is {span_text(span_ns)}: an int counts nanoseconds, so say "
                 f"{what}='{span_ns}s' where that many seconds are meant"
@@ -38,13 +38,17 @@ def _spans(plan: Plan) -> Iterator[tuple[str, str, int | None]]:
             case Distinct(name=name) as distinct:
                 yield f"distinct {name!r}", "within", distinct.within_ns
                 yield f"distinct {name!r}", "lateness", distinct.lateness_ns
-            case Fold(name=name, window=window, expiry=expiry):
-                if window is not None:
-                    yield from _of_window(f"window {window.name!r}", window)
-                elif expiry is not None:
-                    renamed = {"gap": "ttl"}
-                    for where, what, span_ns in _of_window(f"fold {name!r}", expiry):
-                        yield where, renamed.get(what, what), span_ns
+            case AsofJoin(name=name) as join:
+                yield f"join_asof {name!r}", "tolerance", join.tolerance_ns
+                yield f"join_asof {name!r}", "lateness", max(join.latenesses_ns)
+            case IntervalJoin(name=name) as join:
+                for at, bound_ns in enumerate((join.lo_ns, join.hi_ns)):
+                    yield f"join_interval {name!r}", f"within[{at}]", bound_ns
+                yield f"join_interval {name!r}", "lateness", max(join.latenesses_ns)
+            case Fold(window=window) if window is not None:
+                yield from _of_window(f"window {window.name!r}", window)
+            case Fold(name=name, expiry=WindowSpec(assigner=Session(gap_ns=ttl_ns))):
+                yield f"fold {name!r}", "ttl", ttl_ns
 
 
 def _of_window(where: str, window: WindowSpec) -> Iterator[tuple[str, str, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import ripple as rp
@@ -27,6 +29,23 @@ def test_a_small_int_is_named_with_its_unit(pipeline: rp.Pipeline, where: str) -
     assert remark.startswith(f"{where} is ")
     what = where.rpartition(" ")[2]
     assert f"ns: an int counts nanoseconds, so say {what}='" in remark
+
+
+def test_spans_of_joins_and_tables_are_named_as_their_options() -> None:
+    start = rp.Pipeline("p")
+    left, right = start.source("trades", Trade), start.source("quotes", Trade)
+    both: dict[str, Any] = {"on": "symbol", "lateness": 7, "emit": "final"}
+    pairs = left.join_interval("i", right, within=(-5, "1s"), **both).sink("pairs")
+    matches = left.join_asof("a", right, tolerance=5, **both).sink("matches")
+    table = start.table("last", Trade, key="symbol", time="timestamp_ns", ttl=60).sink("rows")
+    remarks = brief_spans(pairs.also(matches).also(table).plan())
+    assert sorted(remark.partition(" is ")[0] for remark in remarks) == [
+        "fold 'last.newest': ttl",
+        "join_asof 'a': lateness",
+        "join_asof 'a': tolerance",
+        "join_interval 'i': lateness",
+        "join_interval 'i': within[0]",
+    ]
 
 
 def test_spans_of_a_millisecond_and_more_need_no_remark() -> None:
