@@ -16,6 +16,7 @@ from ripple.cli.lib import client_options
 from ripple.cli.lib.exits import EXIT_UNREACHABLE, say
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.output_forms import FORMS, add_format, shown, write, write_table
+from ripple.cli.lib.path_options import a_place
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 
@@ -46,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list the outputs and their columns")
     parser.add_argument(
         "--events",
+        type=a_place,
         action="append",
         default=[],
         metavar="NAME=log:DIR/TOPIC",
