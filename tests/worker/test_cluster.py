@@ -38,6 +38,7 @@ TRIALS = (
     "matched",
     "idle",
     "idle_sources",
+    "idle_stages",
     "windows",
     "window_totals",
     "chain",

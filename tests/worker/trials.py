@@ -309,10 +309,11 @@ rows = shown(
     .partition("second", key="n", partitions=2)
     .fold("by_n", middle=rp.median("total"), kinds=rp.count_distinct("size")),
 )
-# Inputs that may be idle: of windows alone, of one of two sources, and of windows that a later
-# stage waits for.
+# Inputs that may be idle: of windows alone, of one of two sources, in one stage and in several, and
+# of windows that a later stage waits for.
 idle = shown("idle", first(rp.Tumbling(10), "200ms"))
 idle_sources = ClusterTrial(both_sources("200ms"), from_both("idle sources"))
+idle_stages = ClusterTrial(both_sources("200ms", further=True), from_both("idle stages"))
 idle_totals = ClusterTrial(
     first(rp.Sliding(12, 5), "900ms")
     .partition("second", key=("venue", "window_start_ns"), partitions=2)

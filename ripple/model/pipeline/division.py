@@ -180,13 +180,6 @@ def _need_idle_undivided(
     """Raise PlanError for idle inputs whose records are divided anew, apart from their silence."""
     if not plan.is_idle:
         return
-    later = [*tree_of(plan)][1:] if len(plan.sources) > 1 and not staying_why(plan) else ()
-    for stage in later:
-        raise PlanError(
-            f"pipeline {plan.name!r} has idle= of one of several sources, and {where} does not "
-            f"take {stage.folds[0]}, which begins a stage behind them: fold the rows below in a "
-            "pipeline of its own, from their sink, run it in one process, or leave idle= out"
-        )
     why = divided_why(plan, keyed_by.get(plan.sources[0].name))
     if why is not None:
         raise PlanError(

@@ -199,8 +199,8 @@ class OfPartition:
 
 
 def _is_of_markers(name: str) -> bool:
-    """Return whether an input is a log of markers, of this partition or of a sender."""
-    return is_markers(name) or is_markers(name.partition("/")[2])
+    """Return whether an input is a log of markers, whatever path of senders leads to it."""
+    return is_markers(name.lstrip("0123456789/"))
 
 
 def _takers(version: Assignment) -> dict[str, tuple[int, int] | None]:

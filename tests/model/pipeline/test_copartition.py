@@ -170,14 +170,3 @@ def test_sources_that_never_meet_may_be_divided_in_two_ways() -> None:
         ("trades-n", "quotes-n", "quotes-by"),
         ("trades-by",),
     ]
-
-
-def test_a_stage_behind_several_sources_of_which_one_may_be_idle_is_refused() -> None:
-    start = rp.Pipeline("p")
-    trades = start.source("trades", Trade, time="t", key="symbol", idle="1s")
-    both = rp.union("both", trades, start.source("quotes", Trade, time="t", key="symbol"))
-    folded = both.partition("by", key="symbol").fold("f", n=rp.count())
-    need_one_division(folded.sink("out").plan(), "a cluster")
-    total = folded.partition("all", key=()).fold("every", n=rp.sum("n")).sink("out").plan()
-    with pytest.raises(PlanError, match=r"^pipeline 'p' has idle= of one .* take every, which"):
-        need_one_division(total, "a cluster")
