@@ -82,6 +82,30 @@ def test_a_table_and_a_stream_are_read_side_by_side_on_a_cluster() -> None:
 
 
 @rp.record(version=1)
+class Sold:
+    sale: int
+    item: int | None
+    timestamp_ns: rp.Timestamp
+
+
+def test_rows_that_name_those_of_a_table_meet_in_one_partition_of_a_cluster() -> None:
+    shop = rp.Pipeline("shop")
+    items = shop.table("items", Item, key="id", deleted="gone")
+    newest = shop.source("sales", Sold).partition("by-sale", key="sale")
+    sold = newest.fold("newest", item=rp.last("item"), n=rp.count())
+    named = sold.join("named", items, left_on="item", right_on="id", how="left").sink("rows")
+    total = named.partition("all", key=()).fold("total", price=rp.sum("price"))
+    sales = [{"sale": at % 7, "item": at % 6 or None, "timestamp_ns": at} for at in range(50)]
+    pairs = [[("items/0", change(at)), ("sales/0", one)] for at, one in enumerate(sales)]
+    cluster_test(
+        total.sink("total-out"),
+        [one for pair in pairs for one in pair],
+        inputs=["items/0", "sales/0"],
+        seeds=range(EXAMPLES),
+    )
+
+
+@rp.record(version=1)
 class Timed:
     id: int
     price: float = rp.field(gt=0)

@@ -147,7 +147,12 @@ def need_one_division(
     keyed_by: as for ``undivided_why``. is_one: whether one partition has all records.
     """
     _need_idle_undivided(plan, where, keyed_by or {})
-    why = None if is_one and needs_one(plan, keyed_by) else undivided_why(plan, keyed_by)
+    why = undivided_why(plan, keyed_by)
+    if why is not None and is_one:
+        mixed = _mixed_table_why(plan, keyed_by or {})
+        if mixed is None:
+            return
+        raise PlanError(f"pipeline {plan.name!r}: {mixed}, or run it in one process")
     if why is not None and len(plan.sources) > 1:
         raise PlanError(
             f"pipeline {plan.name!r} has the sources {plan.source_names}, which {where} reads in "
@@ -192,11 +197,23 @@ def _need_idle_undivided(
 def needs_one(plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None) -> bool:
     """Return whether a plan needs one partition of the first stage that has all records.
 
-    Not where a source is a table: offsets tell the newest of a key, so its topic must divide it.
     keyed_by: as for ``undivided_why``.
     """
-    has_table = any(source.table is not None for source in plan.sources)
-    return not has_table and undivided_why(plan, keyed_by) is not None
+    return undivided_why(plan, keyed_by) is not None
+
+
+def _mixed_table_why(plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None]) -> str | None:
+    """Return which table's topic may have one key in several partitions, with a remedy."""
+    for source in plan.sources:
+        if source.table is not None and source.name in keyed_by:
+            key, known = source.table.key, keyed_by[source.name]
+            if not known or not set(known) <= set(key):
+                return (
+                    f"offsets tell the newest record of a key of the table {source.name!r}, and "
+                    "nothing tells that its topic has all of one key in one partition: let it be "
+                    f"written by {', '.join(key)}, and say ?key={','.join(key)} in its URI"
+                )
+    return None
 
 
 def need_no_table(plan: Plan, where: str) -> None:

@@ -195,3 +195,17 @@ def test_a_cluster_refuses_rows_that_may_be_anywhere() -> None:
     why = "rows of customers.newest, which named looks for, may be in any of them: let one field"
     with pytest.raises(PlanError, match=why):
         need_one_division(plan, "a cluster")
+
+
+def test_one_partition_of_a_cluster_has_the_rows_of_any() -> None:
+    keyed = NEWEST.derive("who", customer=rp.col("row_customer"))
+    plan = keyed.join("named", CUSTOMERS, on="customer").sink("out").plan()
+    need_one_division(plan, "a cluster", is_one=True)
+    divided = {"orders": None, "customers": ("customer",)}
+    need_one_division(plan, "a cluster", divided, is_one=True)
+    with pytest.raises(PlanError, match=r"which named looks for, .* in one partition \(--part"):
+        need_one_division(plan, "a cluster", divided)
+    for known in (None, (), ("name",)):
+        why = r"^pipeline 'shop': .* the table 'customers', .* say \?key=customer in its URI, or"
+        with pytest.raises(PlanError, match=why):
+            need_one_division(plan, "a cluster", divided | {"customers": known}, is_one=True)
