@@ -61,6 +61,7 @@ def test_what_is_wrong_with_events_is_said_in_one_line(log: str, tmp_path: Path)
         (("SELECT * FROM f", "--events", f"f=log:{tmp_path}/no"), f"cannot read log:{tmp_path}/no"),
         (("SELECT * FROM f", "--events", f"f={log}/7"), f"cannot read {log}/7"),
         (("--list", "--events", f"f={log}"), "--events goes with a statement"),
+        (("SELECT at FROM f", "--events", f"f={log}"), 'syntax error at or near "FROM"'),
     ):
         _, said = asked(*given, code=1)
         assert reason in said

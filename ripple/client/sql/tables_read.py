@@ -43,21 +43,35 @@ def mentioned(sql: str, names: Iterable[str]) -> list[str]:
 
 
 def reads_others(sql: str, names: Iterable[str]) -> bool:
-    """Return whether a statement may read other tables than those of these names."""
-    read, known = _read(sql), {name.lower() for name in names}
+    """Return whether a statement may read other tables than its own and those of these names.
+
+    One with a syntax error reads none, so that the error is told at once.
+    """
+    parsed = _parsed(sql)
+    if parsed is None or parsed["error"]:
+        return parsed is None or parsed["error_type"] != "parser"
+    read, known = _tables(parsed["statements"]), {name.lower() for name in names}
+    for node in _nodes(parsed["statements"]):
+        known.update(own["key"].lower() for own in node.get("cte_map", {}).get("map", ()))
     return read is None or any(path[-1].lower() not in known for path in read)
 
 
 def _read(sql: str) -> list[list[str]] | None:
     """Return the names of the tables that a statement reads; None if unknown."""
+    parsed = _parsed(sql)
+    return None if parsed is None or parsed["error"] else _tables(parsed["statements"])
+
+
+def _parsed(sql: str) -> dict[str, Any] | None:
+    """Return what DuckDB's parser says about a statement; None if it says nothing."""
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
         bare = _EXPLAINS.sub("", sql, count=1)
         try:
             (text,) = connection.execute("SELECT json_serialize_sql(?)", [bare]).fetchall()[0]
-            parsed = json.loads(text)
+            parsed: dict[str, Any] = json.loads(text)
         except (duckdb.Error, RecursionError, MemoryError):
             return None
-    return None if parsed["error"] else _tables(parsed["statements"])
+    return parsed
 
 
 def _tables(parsed: object) -> list[list[str]] | None:

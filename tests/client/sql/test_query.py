@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.client.sql.query import query
-from ripple.client.sql.tables_read import mentioned
+from ripple.client.sql.tables_read import mentioned, reads_others
 from ripple.core.errors import InputError, LimitError
 
 TABLE = pa.table({"symbol": ["A", "B"], "n": [1, 2]})
@@ -66,6 +66,24 @@ def test_listing_outputs_in_sql_names_the_command() -> None:
 )
 def test_outputs_are_mentioned_in_any_case(sql: str, found: list[str]) -> None:
     assert mentioned(sql, iter(["out", "By_Class", "total", "Total"])) == found
+
+
+@pytest.mark.parametrize(
+    ("sql", "others"),
+    [
+        ("FROM fills", False),
+        ("SELECT 1", False),
+        ("WITH one AS (FROM fills) FROM One JOIN Fills USING (n)", False),
+        ("FROM (WITH one AS (FROM fills) FROM one) AS two", False),
+        ("SELECT at FROM fills", False),  # a reserved word: there is an error to tell
+        ("FROM fills JOIN bars USING (n)", True),
+        ("WITH one AS (FROM bars) FROM one", True),
+        ("PIVOT fills ON n USING sum(n)", True),
+        ("FROM query_table('bars')", True),
+    ],
+)
+def test_whether_a_statement_reads_other_tables(sql: str, others: bool) -> None:
+    assert reads_others(sql, ["fills"]) == others
 
 
 def test_a_name_with_a_dot_is_to_be_quoted() -> None:
