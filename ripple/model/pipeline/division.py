@@ -59,7 +59,10 @@ def undivided_why(
         return None
     apart = _apart_why(plan)
     if apart is not None or len(plan.sources) > 1:
-        return apart or unlike_why(plan, _keyed(plan), keyed_by) or _event_edge_why(plan)
+        keyed = _keyed(plan)
+        if keyed_by is not None and unlike_why(plan, keyed) is not None:
+            keyed = (*plan.holding, *plan.folds)  # stages are cut without the inputs: there is one
+        return apart or unlike_why(plan, keyed, keyed_by) or _event_edge_why(plan)
     alone, keyed = _event_edge_why(plan), _keyed(plan)
     if alone is not None or not keyed:
         return alone

@@ -170,3 +170,15 @@ def test_sources_that_never_meet_may_be_divided_in_two_ways() -> None:
         ("trades-n", "quotes-n", "quotes-by"),
         ("trades-by",),
     ]
+
+
+def test_inputs_that_tell_fewer_fields_than_the_pipeline_make_no_further_stage() -> None:
+    both, told = ("symbol", "venue"), {"trades": ("symbol",), "quotes": ("symbol",)}
+    for keys in ((both, both), ("symbol", both)):
+        plan = plan_of(*keys, total=True)
+        assert len(stages_of(plan)) == 1
+        assert str(undivided_why(plan, told)).startswith(
+            "records of trades are divided by symbol, and every needs all of one total: say "
+            ".source('trades', ..., key=['symbol']), and it gets its own stage"
+        )
+        assert undivided_why(plan_of(*keys), told) is None
