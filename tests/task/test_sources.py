@@ -334,9 +334,13 @@ def test_letters_of_one_source_are_retried_into_its_topic(
     told = capfd.readouterr()
     assert not told.out
     assert "no dead letters of source 'others': there are those of more, ticks" in told.err
-    for given in ("more=", ""):  # both topics take the fields of the other
-        chosen = [] if given else ["--offset", "2"]
-        assert main([*retry, f"{given}log:{tmp_path}/data/ticks", *chosen]) == 1
+    for given, place, chosen in (  # both topics take the fields of the other
+        ("more=", "data/ticks", []),
+        ("more=", "data/ticks/", []),
+        ("", "data/ticks", ["--offset", "2"]),
+        ("", "data/./ticks", ["--input", "more"]),
+    ):
+        assert main([*retry, f"{given}log:{tmp_path}/{place}", *chosen]) == 1
         assert "ticks is another source of the pipeline than more: give" in capfd.readouterr().err
     assert ends(tmp_path, "ticks", "more") == [2, 3]
     assert main([*retry, f"more=log:{tmp_path}/data/more"]) == 0

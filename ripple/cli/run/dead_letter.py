@@ -225,8 +225,8 @@ def _retry(options: argparse.Namespace) -> int:
         raise InputError(f"choose with --pipeline: dead letters of {', '.join(pipelines)}")
     if options.of:
         _check_source(boxes, options.of)
-    if options.input is None:
-        _check_target(boxes, options)
+    if options.input is None or not options.of:
+        _check_target(boxes, options, place)
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
     if place is None or topic is None:
         assert connector is not None
@@ -343,9 +343,9 @@ def _check_source(boxes: Iterable[_Box], source: str) -> None:
         )
 
 
-def _check_target(boxes: Iterable[_Box], options: argparse.Namespace) -> None:
+def _check_target(boxes: Iterable[_Box], options: argparse.Namespace, place: LogUri | None) -> None:
     """Raise InputError for a topic that is called like another source of the pipeline."""
-    topic = options.source.partition("?")[0].rpartition("/")[2]
+    topic = options.source.partition("?")[0].rpartition("/")[2] if place is None else place.topic
     chosen = {_source_of(letter) for box in boxes for letter in _chosen(box.letters(), options)}
     if not chosen or topic in chosen:
         return
@@ -353,7 +353,7 @@ def _check_target(boxes: Iterable[_Box], options: argparse.Namespace) -> None:
         names = ", ".join(sorted(chosen))
         raise InputError(
             f"--source {options.source}: {topic} is another source of the pipeline than {names}: "
-            f"give the topic of {names}, or choose one of its inputs with --input"
+            f"give the topic of {names}, or say both {min(chosen)}= and --input to mean this one"
         )
 
 
