@@ -82,7 +82,7 @@ class PublishedRows:
         is_new = np.ones(rows.num_rows, np.bool_)
         if len(known):
             was, now = self._shown(slots[known]), rows.take(pa.array(known))
-            is_new[known] = ~_same(was.select(now.column_names), now)
+            is_new[known] = ~_same(len(known), was, now)
         self._is_there[slots] = False
         return rows.filter(pa.array(is_new))
 
@@ -132,11 +132,11 @@ def published(schema: pa.Schema, rows: Sequence[pa.Table], removed: pa.Table) ->
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _same(one: pa.Table, other: pa.Table) -> Bools:
-    """Return which rows are bit for bit the same."""
-    same = np.ones(one.num_rows, np.bool_)
-    for was, now in zip(one.columns, other.columns, strict=True):
-        same &= _equal(was.cast(now.type).combine_chunks(), now.combine_chunks())
+def _same(count: int, one: pa.Table, other: pa.Table) -> Bools:
+    """Return which of ``count`` rows have, bit for bit, the fields of another, perhaps none."""
+    same = np.ones(count, np.bool_)
+    for name, now in zip(other.column_names, other.columns, strict=True):
+        same &= _equal(one.column(name).cast(now.type).combine_chunks(), now.combine_chunks())
     return same
 
 

@@ -103,7 +103,7 @@ class World:
             TaskContext(),
         )
         world.loop.run_until_complete(life.run())
-        key = tuple(field.name for field in plan.fold("f").row_key)
+        key = tuple(field.name for field in plan.fold(plan.output("out").of).row_key)
         return shown(self._rows(), key)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -143,6 +143,18 @@ def test_rows_that_the_new_steps_do_not_show_are_gone(change: str, world: World)
     world.append(("seven", 1, S))
     fresh.append(("seven", 1, S))
     assert world.run(after) == fresh.run(after)
+
+
+def test_a_total_is_that_of_the_new_steps(world: World) -> None:
+    def total(most: int) -> Plan:
+        some = counted().derive("as", of=rp.col("n")).filter("few", rp.col("n") <= most)
+        whole = some.partition("all", key=()).fold("total", of=rp.sum("of"))
+        return whole.sink("out").plan()
+
+    (before,) = world.run(total(9)).values()
+    (after,) = world.run(total(6)).values()
+    assert (before["of"], after["of"]) == (13, 6)
+    assert world.run(total(0)) == {}
 
 
 def test_keys_that_a_migration_leaves_out_are_gone(world: World) -> None:

@@ -39,3 +39,13 @@ def test_only_the_newest_rows_are_kept() -> None:
     assert sum(rows.num_rows for rows in shown._rows) < 100_000
     now = table(k7=(306.0, None), k8=(306.0, None), new=(1.0, None))
     assert shown.settled(now).column("k").to_pylist() == ["k8", "new"]
+
+
+def test_one_total_is_there_or_not() -> None:
+    shown = PublishedRows(())
+    shown.there(pa.table({"x": [1.0]}))
+    total = pa.table({"x": [2.0]})
+    assert shown.settled(total.select([])).num_rows == 0
+    assert shown.left().num_rows == 0
+    shown.there(pa.table({"x": [1.0]}))
+    assert shown.settled(total).column("x").to_pylist() == [2.0]
