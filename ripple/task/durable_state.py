@@ -240,6 +240,9 @@ class Claimed:
         endings.add(partial(state.close_inputs, spec))
         if isinstance(spec.outputs, PreparedGroup):
             await spec.outputs.prepare()
+        markers = state.marker_log(spec.plan.name)
+        if spec.plan.is_idle or has_markers(one.cut for one in self.listed):
+            await markers.read()  # what its owner adds until then is read afterwards
         warm = await state.take_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
         if spec.lanes is not None:
@@ -247,7 +250,7 @@ class Claimed:
             of_lanes = await spec.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
         check_holders(self.listed, standings)
-        claimed, standings = await self._marked(standings, endings)
+        claimed, standings = await self._marked(standings, endings, markers)
         spec = claimed.spec
         has_committed = any(one.committed for one in standings.values())
         start = await first_cut(claimed.listed, has_committed, spec.inputs)
@@ -281,7 +284,7 @@ class Claimed:
         return opened
 
     async def _marked(
-        self, standings: Mapping[str, OutputStatus], endings: Endings
+        self, standings: Mapping[str, OutputStatus], endings: Endings, log: MarkerLog
     ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
         """Put the log of markers among the inputs, and into all cuts, if there is one.
 
@@ -298,8 +301,7 @@ class Claimed:
         # Few pipelines have it.
         from ripple.task.marked_inputs import MarkedInputs  # noqa: PLC0415
 
-        log, world = state.marker_log(spec.plan.name), state.world
-        name = markers_of(state.partition)
+        world, name = state.world, markers_of(state.partition)
         await log.read()
         log.check(max((cut.get(name, 0) for cut in cuts), default=0))
         try:

@@ -89,10 +89,10 @@ class MarkerLog:
 
         Raises FencedError where another owner has this epoch or a higher one, StoreError, and
         InputError for a damaged object: markers decide what is late, so none is guessed. Call
-        ``read`` before: an owner's first object takes the place of all where none has data.
+        ``read`` before: an owner's first object takes the place of all where none has data. What
+        was read is not read again.
         """
-        self._known.clear()
-        self._take(await self._journal.open(epoch, random))
+        self._take(await self._journal.open(epoch, random, self._known))
 
     async def read(self) -> None:
         """Read the markers that are there now, with nothing changed; raises as ``open``.

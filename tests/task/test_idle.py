@@ -395,6 +395,69 @@ def test_a_former_owner_adds_no_markers() -> None:
     assert owned != read
 
 
+def test_a_marker_names_no_time_after_its_input_was_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process may stand still in between, and records come: they are as early as ever."""
+    world = sim_world()
+    source = CrashSource(pipeline().plan(), events(1, INPUTS[:1]), INPUTS[:1])
+    source.install(world, whole=True)
+    inputs, until = source.opened(world.disk, 1, follow=True), world.loop.run_until_complete
+    log, bounds = MarkerLog(world.store, "idle"), inputs.bounds
+    until(log.open(1, world.random))
+    marked = MarkedInputs(
+        inputs,
+        pipeline().plan(),
+        markers_of(0),
+        log,
+        world.clock,
+        emit=no_listener,
+        guards=world.guards,
+    )
+    marked.windows = lambda: 1
+    marked.watermarks_ns = lambda: dict.fromkeys(INPUTS[:1], 0)
+    looked_ns: list[int] = []
+
+    async def slow() -> Any:
+        looked_ns.append(world.clock.now_ns())
+        await world.clock.sleep(60)
+        return await bounds()
+
+    async def found() -> IdleMarker:
+        cut = {**source.end, markers_of(0): 0}
+        await marked.open(cut, 1)
+        while isinstance(one := marked.next(cut), Signal):
+            await marked.more()
+        await marked.close()
+        assert isinstance(one[1], IdleMarker)
+        return one[1]
+
+    monkeypatch.setattr(inputs, "bounds", slow)
+    assert until(found()).watermark_ns <= looked_ns[0] - 2
+
+
+def test_an_owner_reads_each_object_of_markers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it reads while its predecessor goes on is read; the log has hundreds of objects."""
+    world, read = sim_world(), list[str]()
+    until, get = world.loop.run_until_complete, world.store.get
+    former, owner = MarkerLog(world.store, "idle"), MarkerLog(world.store, "idle")
+    until(former.open(1, world.random))
+    for at in (1, 2, 3):
+        until(former.add([IdleMarker(at, at, INPUTS[0], 0)]))
+
+    async def counted(name: str, **limits: int) -> bytes | None:
+        read.append(name)
+        return await get(name, **limits)
+
+    monkeypatch.setattr(world.store, "get", counted)
+    until(owner.read())
+    until(former.add([IdleMarker(4, 4, INPUTS[0], 0)]))
+    until(owner.read())
+    until(owner.open(2, world.random))
+    assert owner.end == 4
+    assert len(read) == len(set(read)) == 5
+
+
 def test_a_cluster_that_divides_records_anew_refuses_idle_inputs() -> None:
     plan = pipeline().plan()
     need_one_division(plan, "a cluster", {"ticks": ("symbol",)})

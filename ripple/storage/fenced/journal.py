@@ -85,14 +85,17 @@ class Journal:
                 return epoch
         return 0
 
-    async def open(self, epoch: int, random: Random) -> list[Added]:
+    async def open(
+        self, epoch: int, random: Random, known: dict[int, Added] | None = None
+    ) -> list[Added]:
         """Become the owner; return the valid, readable objects of previous owners.
 
-        Raises FencedError if one of them had this epoch or a higher one, and StoreError.
+        known: as for ``read``. Raises FencedError if one of them had this epoch or a higher one,
+        and StoreError.
         """
         self._epoch, self._nonce = epoch, random.bytes(NONCE_BYTES)
         for _ in range(OPEN_ATTEMPTS_MAX):
-            numbers, found = await self._read()
+            numbers, found = await self._read(known)
             self._check_epoch(max((one.epoch for one in found), default=-1))
             self._number = max(numbers, default=0)
             self._first = min(numbers, default=1)
