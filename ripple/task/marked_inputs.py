@@ -227,9 +227,11 @@ class MarkedInputs(PassedInputs):
         self._idleness.looked(now_ns, is_seldom=self.is_awaited and not is_held)
         if not (is_held or self.is_awaited):
             return
+        # The clock before the ends: no later record is judged by a time after they were asked for.
+        wall_ns = self._clock.now_ns()
         silent = await self._at_their_ends(self._idleness.silent_at(now_ns))
         markers = self._idleness.markers(
-            silent, self._cut, self._watermarks_ns(), self._clock.now_ns(), self._log.end
+            silent, self._cut, self._watermarks_ns(), wall_ns, self._log.end
         )
         for one in markers:
             if one.input not in self._silent:
@@ -256,10 +258,12 @@ class MarkedInputs(PassedInputs):
     async def _stored(self, write: Callable[[], Awaitable[None]]) -> None:
         """Write until the store answers: the outcome of a failed attempt is unknown."""
         for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
-            with suppress(StoreError):
+            try:
                 await write()
                 return
-            self._emit(Remark("markers of idle inputs wait for the store"))
+            except StoreError as error:
+                why = f"markers of idle inputs wait for the store, and records for them: {error}"
+            self._emit(Remark(why))
             await self._clock.sleep(pause_s)
 
     def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
