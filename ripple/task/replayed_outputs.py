@@ -14,6 +14,7 @@ from ripple.core.errors import OutputError
 from ripple.core.events import Diverged, EventListener
 from ripple.core.row_ops import OP, OP_SET, with_named_ops
 from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.pipeline.nodes import TableJoin
 from ripple.task.lanes import is_lane
 from ripple.task.outputs import Outputs
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.engine.machine import Changes
     from ripple.engine.machine.partition import Partition
+    from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Made, Part
     from ripple.task.lanes import Lanes
@@ -235,8 +237,7 @@ class ReplayedOutputs(Outputs):
         names = [field.name for field in plan.fold(of).row_key]
         shown.settled(table.select(names))
         if self.standings[output].is_shared:
-            state = engine.snapshot().tables[plan.fold(of).node_key]
-            shown.only(state.select(names))
+            shown.only(_keys_held(plan, plan.fold(of), engine.snapshot().tables))
         left = shown.left()
         if replayed is None and plan.frees(plan.fold(of)):
             # Rows of windows that are over are in no state, and stay what they were.
@@ -296,3 +297,15 @@ def compaction_note(plan: Plan) -> str:
         f"{rebuilt} (to ripple run), which writes what differs, or name another folder and other "
         "outputs"
     )
+
+
+def _keys_held(plan: Plan, fold: Fold, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return all keys of which a partition may have shown a row: of a join those of its sides."""
+    names = [field.name for field in fold.row_key]
+    if not isinstance(fold, TableJoin):
+        return tables[fold.node_key].select(names)
+    held = [_keys_held(plan, plan.fold(fold.input), tables)]
+    if fold.is_by_key:
+        theirs = _keys_held(plan, plan.fold(fold.right), tables)
+        held.append(pa.table({left: theirs.column(right) for left, right in fold.pairs}))
+    return pa.concat_tables([one.select(names) for one in held], promote_options="permissive")

@@ -157,6 +157,32 @@ def test_a_total_is_that_of_the_new_steps(world: World) -> None:
     assert world.run(total(0)) == {}
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_rows_that_a_join_does_not_show_any_more_are_gone(
+    is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def joined(how: str, least: int, *, most: str) -> Plan:
+        source = rp.Pipeline("p").source("orders", Order, out_of_order="1s")
+        sides = [
+            source.filter(f"{name}-some", rp.col("n") >= (0 if name == most else 1))
+            .partition(f"by-{name}", key="k")
+            .fold(name, **{name: rp.count()})
+            for name in ("mine", "theirs")
+        ]
+        few = sides[1].filter("few", rp.col("theirs") >= least)
+        return sides[0].join("both", few, on="k", how=how).sink("out").plan()
+
+    monkeypatch.setattr(LogSink, "is_shared", is_shared, raising=False)
+    for most, how, least in (("mine", "left", 0), ("theirs", "full", 6)):
+        world = World("log")
+        world.append(*[("five", 1, S)] * 5, *[("seven", 1, S)] * 7, ("one", 0, S))
+        fresh = World("log")
+        fresh.append(*[("five", 1, S)] * 5, *[("seven", 1, S)] * 7, ("one", 0, S))
+        before, after = joined(how, 0, most=most), joined("inner", least, most=most)
+        assert set(world.run(before)) == {("five",), ("seven",), ("one",)}
+        assert world.run(after) == fresh.run(after)
+
+
 def test_keys_that_a_migration_leaves_out_are_gone(world: World) -> None:
     before = counted().sink("out").plan()
     world.run(before)
