@@ -103,7 +103,7 @@ class HeldRows:
             at = _cut(one, mark_ns)
             if at == one.rows.num_rows:
                 return
-            rest = Part(int(one.times[at]), one.number, one.rows.slice(at))
+            rest = Part(int(one.times[at]), one.number, _alone(one.rows.slice(at)))
         if heap is None:
             self._small.append(rest)
         else:
@@ -127,6 +127,13 @@ class HeldRows:
 def _cut(one: Part, mark_ns: int) -> int:
     """Return how many rows are below a mark."""
     return int(np.searchsorted(one.times, mark_ns))
+
+
+def _alone(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows without the memory of many others, which a few that stay would hold."""
+    if rows.get_total_buffer_size() <= 2 * rows.nbytes:
+        return rows
+    return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
