@@ -192,7 +192,7 @@ def _of_state(
     if isinstance(event, InputBack):
         return f"the input is available again after {event.seconds:.1f} s, and reading continues"
     if isinstance(event, InputIdle):
-        return f"{event.input} is silent, and holds no window back: a marker is recorded"
+        return f"{event.input} is silent, and holds nothing back: a marker is recorded"
     start = cuts.brief(event.start)
     parts = [f"skipped: {one.why}" for one in event.skipped]
     if event.checkpoint is not None:

@@ -77,9 +77,10 @@ class MarkedInputs(PassedInputs):
         self._woken = asyncio.Event()
         self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
         self.windows: Callable[[], int] = int
-        """Returns how many windows the engine holds, at the cut of ``next``; a task sets it."""
+        """Returns how many windows, keys that end and rows wait for a watermark in the engine, at
+        the cut of ``next``; a task sets it."""
         self.is_awaited = False
-        """Whether later stages may hold windows, too; a task sets it."""
+        """Whether something may wait in later stages, too; a task sets it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -220,8 +221,8 @@ class MarkedInputs(PassedInputs):
     async def _look(self, now_ns: int) -> None:
         """Add markers of the inputs that are silent by now, where they raise a watermark.
 
-        Where no window is held, nothing waits for one: a long silence takes no markers, or few
-        where other processes may hold some.
+        Where no window, key that ends or row is held, nothing waits for one: a long silence takes
+        no markers, or few where other processes may hold some.
         """
         is_held = self.windows() > 0
         self._idleness.looked(now_ns, is_seldom=self.is_awaited and not is_held)

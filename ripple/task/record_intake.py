@@ -100,7 +100,7 @@ class RecordIntake:
         self._inputs = spec.inputs
         read_by_watermarks(spec.inputs, drive.engine)
         if isinstance(spec.inputs, WindowedInputs):
-            spec.inputs.windows = lambda: drive.engine.windows
+            spec.inputs.windows = lambda: drive.engine.waiting_count
             spec.inputs.is_awaited = spec.is_awaited
         self._letters = letters
         self._notes = notes

@@ -45,7 +45,7 @@ class WatermarkedInputs(Protocol):
 
 @runtime_checkable
 class WindowedInputs(Protocol):
-    """Inputs whose markers depend on the windows held.
+    """Inputs whose markers depend on what waits for a watermark: windows, keys that end, rows.
 
     windows: their number; is_awaited: whether later stages may hold some. A task sets both.
     """

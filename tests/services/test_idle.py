@@ -82,7 +82,7 @@ def test_windows_over_a_silent_partition_end_despite_kills(tmp_path: Path) -> No
             until(partial(has_more, bootstrap, before))
             running.send_signal(signal.SIGTERM if each == 2 else signal.SIGKILL)
             running.wait(PATIENCE_S)
-        assert "is silent, and holds no window back" in (tmp_path / "2.err").read_text()
+        assert "is silent, and holds nothing back" in (tmp_path / "2.err").read_text()
         # Another output is computed from the first record, with the markers and no clock.
         report = rp.run(
             both,

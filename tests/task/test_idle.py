@@ -79,6 +79,23 @@ def two_sources() -> rp.Pipeline:
     )
 
 
+def without_windows(kind: str) -> rp.Pipeline:
+    """Return a pipeline in which rows, or keys that end, wait for the watermark."""
+    market = rp.Pipeline("idle")
+    ticks, seldom = (market.source(name, Tick, idle="60ms") for name in ("ticks", "seldom"))
+    both = rp.union("all", ticks, seldom)
+    match kind:
+        case "ttl":
+            keyed = both.partition("by-symbol", key="symbol")
+            return keyed.fold("sums", size=rp.sum("size"), ttl="20ns").sink("out")
+        case "distinct":
+            return both.distinct("first", key="symbol", within="5ns").sink("out")
+        case "interval":
+            near = {"within": ("-5ns", "5ns"), "how": "left", "emit": "final"}
+            return ticks.join_interval("near", seldom, on="symbol", **near).sink("out")
+    return ticks.join_asof("as-of", seldom, on="symbol", emit="final").sink("out")
+
+
 def events(count: int, inputs: tuple[str, ...], seed: int = 0) -> list[Any]:
     """Return ticks of inputs, of which the last one comes seldom, and at last not at all."""
     draw, clock_ns, made = random.Random(seed), 0, []
@@ -109,6 +126,31 @@ def test_a_crash_at_any_effect_around_markers_is_not_told(scenario: CrashScenari
 @pytest.mark.parametrize("scenario", [one_source, several])
 def test_idle_inputs_survive_random_faults(scenario: CrashScenario) -> None:
     explore(scenario, seeds=ALONGSIDE[: 8 * EXAMPLES])
+
+
+@pytest.mark.parametrize("kind", ["asof", "interval", "distinct", "ttl"])
+def test_no_row_and_no_key_waits_for_silent_inputs(kind: str, tmp_path: Path) -> None:
+    for name in ("ticks", "seldom"):
+        Topic.create(LiveDisk(tmp_path), name, rp.schema_of(Tick), partitions=1)
+    row = {"symbol": "AA", "price": 1.0, "size": 1, "venue": None, "timestamp_ns": 5}
+    with PartitionWriter(Topic.open(LiveDisk(tmp_path), "ticks"), 0, LiveClock()) as writer:
+        writer.append(records_of([row], without_windows(kind).plan().sources[0].fields))
+
+    async def act() -> int:
+        async with rp.Task(
+            without_windows(kind),
+            source={name: f"log:{tmp_path}/{name}" for name in ("ticks", "seldom")},
+            sink=tmp_path / "out.jsonl",
+            checkpoint_dir=tmp_path / "state",
+            follow=True,
+        ) as task:
+            running = asyncio.create_task(task.run())
+            given = 2 if kind == "ttl" else 1  # a row, and that it was removed
+            await comes(lambda: running.done() or task.report.rows_out == given)
+            task.stop()
+            return (await running).rows_out
+
+    assert asyncio.run(act()) == (2 if kind == "ttl" else 1)
 
 
 # The first seed that notices.

@@ -376,6 +376,11 @@ class GraphEngine(Engine):
         return times, too_late
 
     @property
+    def waiting_count(self) -> int:
+        """What is held until a watermark has passed it: also rows of joins, and of distinct."""
+        return super().waiting_count + sum(one.waiting_count for one in self._holders)
+
+    @property
     def nbytes(self) -> int:
         """Bytes held by keys, state and rows."""
         return super().nbytes + sum(one.nbytes for one in self._holders)

@@ -454,6 +454,12 @@ class Partition(Sending):
         )
 
     @property
+    def waiting_count(self) -> int:
+        """What is held until a watermark has passed it: windows, and keys that end."""
+        timed = (leaf for leaf in self._leaves if leaf.fold.timing is not None)
+        return sum(len(leaf.column.keys.index) for leaf in timed)
+
+    @property
     def nbytes(self) -> int:
         """Bytes held by keys, state and rows."""
         return sum(fold.nbytes for fold in self._folds)

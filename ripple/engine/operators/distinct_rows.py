@@ -68,6 +68,11 @@ class DistinctRows:
         return settled_ns(reached_ns, self.node.lateness_ns)
 
     @property
+    def waiting_count(self) -> int:
+        """The rows that are not final yet."""
+        return self._held.count
+
+    @property
     def key(self) -> Fields:
         """The fields by which rows are told apart."""
         return self.node.key

@@ -50,6 +50,11 @@ class JoinRows:
         self.identities_taken: Ints | None = None
         self._by_input = by_input
 
+    @property
+    def waiting_count(self) -> int:
+        """The rows of both sides that the watermarks have not passed."""
+        return sum(side.held.count for side in self.sides)
+
     def slots_of(self, batch: pa.RecordBatch, side: JoinSide) -> Ints:
         """Return the slot of each row's key, -1 where it is null."""
         columns = [batch.column(name) for name in side.names]

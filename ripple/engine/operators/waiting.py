@@ -95,6 +95,10 @@ class Holder(Waiting, Protocol):
         """Its inputs."""
 
     @property
+    def waiting_count(self) -> int:
+        """The rows held until the watermark has passed them."""
+
+    @property
     def lost(self) -> UncomputableRows:
         """Rows that a step behind it cannot take."""
 

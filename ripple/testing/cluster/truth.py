@@ -105,7 +105,7 @@ class Truth:
 
     def is_over(self, stage: int, number: int, first: int, cut: Mapping[str, int]) -> bool:
         """Return whether nothing waits for the watermark at a cut after all records."""
-        return not self.plan.is_idle or not self._engine(stage, number, first, cut).windows
+        return not self.plan.is_idle or not self._engine(stage, number, first, cut).waiting_count
 
     def _events_of(self, output: str) -> dict[str, list[Row]]:
         """Return an output's events, by input: none depends on another input."""

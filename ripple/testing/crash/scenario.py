@@ -165,9 +165,9 @@ class CrashScenario:
         def is_done() -> bool:
             if task.report.restored is None or read_of(task.engine.cut) != end:
                 return False
-            # Where all may be idle, the clock ends every window.
+            # Where all may be idle, the clock ends every window, and lets every row follow.
             all_idle = all(source.idle_ns is not None for source in plan.sources)
-            return not (all_idle and task.engine.windows)
+            return not (all_idle and task.engine.waiting_count)
 
         def watch(engine: Engine, report: Report) -> None:
             if report.stabilizations == 0:
