@@ -63,6 +63,19 @@ def test_spark_is_there_when_it_is_first_used_and_no_sooner():
     assert done.stdout.split() == ["True", "False"]
 
 
+def test_a_chain_takes_no_time_to_import_joins():
+    program = (
+        "import sys, ripple as rp; from tests.records import SizedTrade; "
+        "chain = rp.Pipeline('p').source('trades', SizedTrade).partition('by', key='symbol'); "
+        "rp.Engine(chain.fold('n', n=rp.count()).sink('out').plan()); "
+        "print(*[name for name in sys.modules if name.startswith('ripple.') and 'join' in name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
 def test_another_name_is_an_attribute_error_and_a_module_is_still_a_module():
     with pytest.raises(AttributeError, match="module 'ripple' has no attribute 'Pipelin'"):
         _ = ripple.Pipelin

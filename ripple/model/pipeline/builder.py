@@ -44,7 +44,6 @@ from ripple.model.pipeline.draft import (
     united,
 )
 from ripple.model.pipeline.folding import fold_of
-from ripple.model.pipeline.joining import asof_of, check_right, check_times, interval_of, key_pairs
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.nodes import (
     Derive,
@@ -523,16 +522,19 @@ class Pipeline:
         match. suffix: for fields of the right side with a name that the left side has; its keys are
         left out.
         """
+        # Few pipelines have joins.
+        from ripple.model.pipeline import joining  # noqa: PLC0415
+
         with self._step("join_asof", name) as draft:
             other = _branch(right)
-            check_right(other, "join_asof")
+            joining.check_right(other, "join_asof")
             both = united(draft, other)
-            check_times(draft, other)
-            node = asof_of(
+            joining.check_times(draft, other)
+            node = joining.asof_of(
                 name,
                 draft,
                 other,
-                key_pairs(draft, other, on, left_on, right_on),
+                joining.key_pairs(draft, other, on, left_on, right_on),
                 strategy=strategy,
                 tolerance=tolerance,
                 allow_exact_matches=allow_exact_matches,
@@ -572,16 +574,19 @@ class Pipeline:
         suffix: for fields of the right side with a name that the left side has; its keys are left
         out.
         """
+        # Few pipelines have joins.
+        from ripple.model.pipeline import joining  # noqa: PLC0415
+
         with self._step("join_interval", name) as draft:
             other = _branch(right)
-            check_right(other, "join_interval")
+            joining.check_right(other, "join_interval")
             both = united(draft, other)
-            check_times(draft, other)
-            node = interval_of(
+            joining.check_times(draft, other)
+            node = joining.interval_of(
                 name,
                 draft,
                 other,
-                key_pairs(draft, other, on, left_on, right_on),
+                joining.key_pairs(draft, other, on, left_on, right_on),
                 within=within,
                 how=how,
                 lateness=lateness,
