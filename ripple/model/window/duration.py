@@ -50,10 +50,11 @@ def signed_duration_ns(span: str | int, what: str = "a duration") -> int:
     """
     if isinstance(span, str):
         text = span.strip()
-        return -duration_ns(text[1:], what) if text[:1] == "-" else duration_ns(text, what)
-    if isinstance(span, bool) or not hasattr(span, "__index__"):
+        value_ns = -_parse(text[1:], what) if text[:1] == "-" else _parse(text, what)
+    elif isinstance(span, bool) or not hasattr(span, "__index__"):
         return duration_ns(span, what)
-    value_ns = operator.index(span)
+    else:
+        value_ns = operator.index(span)
     if abs(value_ns) > DURATION_NS_MAX:
         raise PlanError(f"{what} must be within -2^60 to 2^60 ns (36 years), not {shown(span)}")
     return value_ns

@@ -537,6 +537,8 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "within is ('5s', '-5s'), which no span of time is" in refused(within=("5s", "-5s"))
     assert "within must be a number and a unit" in refused(within=("-5 parsecs", 0))
     assert "within must be within -2^60 to 2^60 ns" in refused(within=(-(1 << 61), 0))
+    assert "to 2^60 ns (36 years), not '-40000d'" in refused(within=("-40000d", 0))
+    assert "to 2^60 ns (36 years), not '40000d'" in refused(within=(0, "40000d"))
     assert "say emit='final'" in refused(emit="eager")
     assert "say emit='final'" in refused(emit=None)
     assert "how='full' is not there yet" in refused(how="full")
