@@ -98,7 +98,8 @@ def _pairs(
         if left_on is not None or right_on is not None:
             raise PlanError("on= names the fields of both sides: leave left_on= and right_on= out")
         left_on = right_on = on
-    mine, theirs = _names(left_on, left, "left_on"), _names(right_on, right, "right_on")
+    whats = ("left_on", "right_on") if on is None else ("on", "on")
+    mine, theirs = _names(left_on, left, whats[0]), _names(right_on, right, whats[1])
     if not mine or not theirs:
         raise PlanError(
             "it says not by which fields rows belong together: name them with on=, or with "
