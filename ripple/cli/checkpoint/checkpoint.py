@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli.checkpoint.tables import compare, write_table
+from ripple.cli.checkpoint.tables import compare, is_of_join, write_table
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import add_format, many, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
@@ -343,6 +343,11 @@ async def _export(store: ObjectStore, options: argparse.Namespace) -> int:
     tables = (await checkpoints.read(one)).tables
     node_key = fold_named(tables, options.fold, "--fold")
     table, fold = tables[node_key], fold_name(node_key)
+    if is_of_join(table):
+        raise InputError(
+            f"--fold {fold}: the rows of a join follow from those of its two sides, and are in no "
+            "checkpoint: export the folds of the sides, or read the rows from its sink"
+        )
     write_table(table, Path(options.to))
     print(f"{table.num_rows} rows of {fold} at {dict(one.cut)} written to {options.to}")
     return 0

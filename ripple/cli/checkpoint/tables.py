@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.connectors.target import open_target
+from ripple.engine.operators.result_rows import SHOWN
 from ripple.storage.checkpoint import CheckpointError
 
 _EXAMPLES_MAX = 3
@@ -51,6 +52,12 @@ def _key_parts(tables: list[pa.Table]) -> int:
     """Return the number of key columns, which come first."""
     # Accumulators and Ripple's own columns have a dot in their names.
     return len([*takewhile(lambda name: "." not in name, tables[0].column_names)])
+
+
+def is_of_join(table: pa.Table) -> bool:
+    """Return whether it tells of a join of tables, which has keys and aggregates nothing."""
+    parts = _key_parts([table])
+    return parts + 1 == table.num_columns and SHOWN in table.column_names
 
 
 def _rows(table: pa.Table | None, parts: int) -> dict[str, tuple[object, ...]]:

@@ -9,15 +9,23 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import ripple as rp
 from ripple.cli.checkpoint.tables import compare
 from ripple.cli.main import main
 from ripple.connectors.retries import retries_path
+from ripple.engine.machine import Engine
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import DiskStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk
 from tests.storage.checkpoint.kit import fed_engine, feed
 from tests.storage.log.trades import ManualClock
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    t: rp.Timestamp
 
 
 @pytest.fixture
@@ -96,6 +104,29 @@ def test_export_can_be_read_elsewhere(folder, capfd, suffix: str) -> None:
     assert _run("export", "--dir", folder, "--to", target) == 0
     read = pyarrow.csv.read_csv if suffix == "csv" else pyarrow.parquet.read_table
     assert read(target).column("count.count").to_pylist() == [1] * 10
+
+
+def test_export_of_a_join_names_where_its_rows_are(tmp_path, capfd) -> None:
+    trades = rp.Pipeline("p").source("trades", Trade)
+    one, other = (
+        trades.partition(f"by-{name}", key="symbol").fold(name, **{name: rp.count()})
+        for name in ("one", "other")
+    )
+    plan = one.join("both", other, on="symbol").sink("out").plan()
+
+    async def write() -> None:
+        checkpoints = Checkpoints(DiskStore(LiveDisk(tmp_path), Chance()), "p")
+        owner = await checkpoints.claim(ManualClock(1), Chance(), epoch=1)
+        engine = Engine(plan)
+        engine.stabilize()
+        await owner.write(engine.snapshot())
+
+    asyncio.run(write())
+    for fold, code in (("both", 1), ("one", 0)):
+        place = tmp_path / f"{fold}.csv"
+        assert _run("export", "--dir", tmp_path, "--fold", fold, "--to", place) == code
+        assert place.exists() is (code == 0)
+    assert "--fold both: the rows of a join follow from" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
