@@ -53,3 +53,12 @@ def test_sessions_have_their_purchases(cooked: Any) -> None:
     spent = {row["window_start_ns"] // MINUTE_NS: row for row in rows["spent"]}
     assert (spent[10]["items"], spent[10]["price"], spent[10]["pages"]) == (2, 13.5, 2)
     assert (spent[90]["items"], spent[90]["price"], spent[90]["pages"]) == (1, 7.0, 1)
+
+
+def test_trades_have_reference_data_of_their_time(cooked: Any) -> None:
+    rows = cooked("Trades with reference data")
+    tagged = [(row["sector"], row["size"], row["from_ns"]) for row in rows["tagged"]]
+    assert tagged == [("oil", 30, 1_000), ("wind", 200, 2_000), (None, None, None)]
+    assert {row["of"]: row["lots"] for row in rows["sectors"]} == {
+        "oil": 3, "wind": 2, "delisted": 1
+    }  # fmt: skip
