@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Partition
 
 _LABEL_WIDTH = 18
-_FUTURE = " (counted; further ahead of the watermark than the window's future= allows)"
+_FUTURE = (
+    " (counted; further ahead of the watermark than a window's future= or table's ttl= allows)"
+)
 
 
 def say_statistics(title: str, pairs: list[tuple[str, str]]) -> None:

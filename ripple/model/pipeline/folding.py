@@ -13,7 +13,13 @@ from ripple.model.pipeline.draft import need_time
 from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, Fields, Fold, FoldAggregate, types_of
 from ripple.model.schema.types import Field, Int64
 from ripple.model.window.duration import duration_ns
-from ripple.model.window.spec import LATENESS_DEFAULT, OnEveryElement, Session, window_spec
+from ripple.model.window.spec import (
+    FUTURE_TOLERANCE_DEFAULT,
+    LATENESS_DEFAULT,
+    OnEveryElement,
+    Session,
+    window_spec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,12 +109,15 @@ def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
     return ending_after(ttl, 0 if draft.is_settled else LATENESS_DEFAULT)
 
 
-def ending_after(ttl: str | int, lateness: str | int) -> WindowSpec:
+def ending_after(
+    ttl: str | int, lateness: str | int, future: str | int = FUTURE_TOLERANCE_DEFAULT
+) -> WindowSpec:
     """Return the sessions of keys that end so long after their last event. Raises PlanError."""
     ttl_ns = duration_ns(ttl, "ttl")
     if not ttl_ns:
         raise PlanError(f"ttl must be longer than zero, not {shown(ttl)}")
-    return window_spec("", Session(ttl_ns), trigger=OnEveryElement(), lateness=lateness)
+    trigger = OnEveryElement()
+    return window_spec("", Session(ttl_ns), trigger=trigger, lateness=lateness, future=future)
 
 
 def _need_merge(aggregate: Aggregate, what: str) -> None:

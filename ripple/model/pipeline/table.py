@@ -127,12 +127,12 @@ def table_source(
 def table_fold(source: SourceSpec, ttl: str | int | None) -> Fold:
     """Return the fold of a table's rows. Raises PlanError.
 
-    ttl: how long after their event time rows end. A record that is as late is over when it comes,
-    so that this is the lateness, too.
+    ttl: how long after their event time rows end. A record that is later is over when it comes, and
+    one that is further ahead ends all others: so this is the lateness, and what counts as future.
     """
     if ttl is not None and source.time_field is None:
         raise PlanError("ttl= ends rows by event time: name the field with time=")
-    expiry = None if ttl is None else ending_after(ttl, ttl)
+    expiry = None if ttl is None else ending_after(ttl, ttl, ttl)
     table = source.table
     assert table is not None
     mark = DELETED_FIELD

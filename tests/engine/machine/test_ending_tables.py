@@ -97,6 +97,9 @@ def test_a_row_is_removed_by_the_watermark_and_its_state_freed_a_ttl_later() -> 
     assert changed({"currency": "CHF", "at": 9}) == []
     assert engine.counters.very_late == 1
     assert changed({"currency": "CHF", "at": 11}) == [("CHF", 0, 1.5)]
+    assert engine.counters.future == 0
+    assert changed({"currency": "CHF", "at": 31}) == [("CHF", 0, 1.5), ("GBP", 2, None)]
+    assert engine.counters.future == 1  # it ends all other rows
     again = Engine.restore(plan, stored)
     assert again.digests == engine.digests
 
