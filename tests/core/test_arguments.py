@@ -65,6 +65,7 @@ SOURCE = rp.Pipeline("p").source("s", In)
 POSITIVE = SOURCE.filter("positive", rp.col("n") > 0)
 KEYED = SOURCE.partition("g", key="k")
 FOLDED = KEYED.fold("f", a=rp.sum("n"))
+COUNTED = KEYED.fold("c", a=rp.count())
 PLAN = FOLDED.sink("o").plan()
 OTHER = SOURCE.source("other", In)
 NO_RECORDS = records_of([], PLAN.source.fields)
@@ -110,6 +111,11 @@ def summed() -> Any:
 def near(**changed: Any) -> rp.Pipeline:
     given = {"on": "k", "within": (0, 1), "emit": "final", **changed}
     return SOURCE.join_interval(given.pop("name", "j"), given.pop("right", OTHER), **given)
+
+
+def paired(**changed: Any) -> rp.Pipeline:
+    given = {"on": "k", **changed}
+    return FOLDED.join(given.pop("name", "j"), given.pop("right", COUNTED), **given)
 
 
 class P(NamedTuple):
@@ -346,6 +352,17 @@ TABLE: dict[str, P] = {
     "Pipeline.join_asof(lateness)": P(lambda v: joined(lateness=v), "none zero three np_int"),
     "Pipeline.join_asof(emit)": P(lambda v: joined(emit=v)),
     "Pipeline.join_asof(suffix)": P(lambda v: joined(suffix=v), "digit word"),
+    "Pipeline.join(name)": P(lambda v: paired(name=v), "digit word"),
+    "Pipeline.join(right)": P(lambda v: paired(right=v), "", "another branch of the pipeline"),
+    "Pipeline.join(on)": P(lambda v: paired(on=(v,)), "", f"on|key|{INPUT}"),
+    "Pipeline.join(left_on)": P(
+        lambda v: paired(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
+    ),
+    "Pipeline.join(right_on)": P(
+        lambda v: paired(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
+    ),
+    "Pipeline.join(how)": P(lambda v: paired(how=v)),
+    "Pipeline.join(suffix)": P(lambda v: paired(suffix=v), "digit word"),
     "Pipeline.finals(name)": P(
         lambda v: KEYED.window("w", rp.Tumbling(1)).fold("f", n=rp.count()).finals(v), "digit word"
     ),
