@@ -56,6 +56,7 @@ class Reconciliation:
         self._intake = intake
         self._context = context
         self._guards = guards
+        self._restored_ns = engine.watermark_ns
         self._was_shown: dict[str, PublishedRows] = {}
         # Rows that became final while nothing was written, by output.
         self._final: dict[str, list[pa.Table]] = {}
@@ -158,21 +159,23 @@ class Reconciliation:
         if shown is not None:
             rows = [shown.settled(part) for part in rows]
             if self._guards("gone_keys"):
-                removed = self._to_remove(shown.left())
+                removed = self._to_remove(output, shown.left())
         return published(schema, rows, removed)
 
-    def _to_remove(self, left: pa.Table) -> pa.Table:
+    def _to_remove(self, output: str, left: pa.Table) -> pa.Table:
         """Return which of the keys that are gone are to be removed.
 
+        A mark may be older than its checkpoint, so rows that were final there may be read back.
         Where the state was lost, it is unknown which rows of past windows were final.
         """
-        is_lost = self._base.checkpoint is None
         plan = self._spec.plan
-        has_windows = plan.folds[0].window is not None
-        if not (is_lost and has_windows and "window_start_ns" in left.column_names):
+        fold = plan.fold(plan.output(output).of)
+        if not plan.frees(fold) or "window_start_ns" not in left.column_names:
             return left
-        ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns(plan.folds[0])
-        return left.filter(pa.array(ends > self._engine.watermark_ns))
+        is_lost = self._base.checkpoint is None
+        over_ns = self._engine.watermark_ns if is_lost else self._restored_ns
+        ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns(fold)
+        return left.filter(pa.array(ends > over_ns))
 
     def _compare(self, output: str, standing: OutputStatus, found: str) -> None:
         commit = standing.committed
