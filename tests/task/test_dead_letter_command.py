@@ -205,7 +205,9 @@ def test_letters_that_belong_to_several_topics_must_be_chosen(command, disk) -> 
     checkpoints = LiveDisk(disk.root / "checkpoints")
     write_letters(checkpoints, "vwap", name="quotes")
     assert "choose one with --input" in command("retry")[2]
-    assert command("retry", "--input", "quotes")[0] == 0
+    assert "say both quotes= and --input" in command("retry", "--input", "quotes")[2]
+    source = f"quotes=log:{disk.root}/trades"
+    assert command("retry", "--source", source, "--input", "quotes")[0] == 0
     write_letters(checkpoints, "other")
     assert "other, vwap" in command("retry")[2]
     write_letters(checkpoints, "vwap", partition=1)
