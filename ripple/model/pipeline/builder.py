@@ -55,6 +55,7 @@ from ripple.model.pipeline.nodes import (
     Output,
     SourceSpec,
     Step,
+    StreamJoin,
     Waiting,
     types_of,
 )
@@ -526,15 +527,12 @@ class Pipeline:
         from ripple.model.pipeline import joining  # noqa: PLC0415
 
         with self._step("join_asof", name) as draft:
-            other = _branch(right)
-            joining.check_right(other, "join_asof")
-            both = united(draft, other)
-            joining.check_times(draft, other)
+            sides = joining.checked_sides(
+                "join_asof", draft, _branch(right), on=on, left_on=left_on, right_on=right_on
+            )
             node = joining.asof_of(
                 name,
-                draft,
-                other,
-                joining.key_pairs(draft, other, on, left_on, right_on),
+                sides,
                 strategy=strategy,
                 tolerance=tolerance,
                 allow_exact_matches=allow_exact_matches,
@@ -543,8 +541,7 @@ class Pipeline:
                 emit=emit,
                 suffix=suffix,
             )
-            changes = {"is_held": True, "fields": node.fields_out, "row": None, "deleted": ""}
-            return _begun(both, "join_asof", node, **changes)
+            return _joined(sides.both, "join_asof", node)
 
     def join_interval(
         self,
@@ -578,23 +575,19 @@ class Pipeline:
         from ripple.model.pipeline import joining  # noqa: PLC0415
 
         with self._step("join_interval", name) as draft:
-            other = _branch(right)
-            joining.check_right(other, "join_interval")
-            both = united(draft, other)
-            joining.check_times(draft, other)
+            sides = joining.checked_sides(
+                "join_interval", draft, _branch(right), on=on, left_on=left_on, right_on=right_on
+            )
             node = joining.interval_of(
                 name,
-                draft,
-                other,
-                joining.key_pairs(draft, other, on, left_on, right_on),
+                sides,
                 within=within,
                 how=how,
                 lateness=lateness,
                 emit=emit,
                 suffix=suffix,
             )
-            changes = {"is_held": True, "fields": node.fields_out, "row": None, "deleted": ""}
-            return _begun(both, "join_interval", node, **changes)
+            return _joined(sides.both, "join_interval", node)
 
     def join(
         self,
@@ -804,6 +797,11 @@ def _begun(draft: Draft, verb: str, node: Waiting, **changes: Any) -> Pipeline:
         at=node.name,
         **changes,
     )
+
+
+def _joined(both: Draft, verb: str, node: StreamJoin) -> Pipeline:
+    """Return the pipeline with a stream of joined rows."""
+    return _begun(both, verb, node, is_held=True, fields=node.fields_out, row=None, deleted="")
 
 
 def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
 from ripple.model.pipeline.checks import (
     blaming_field,
     check_distinct,
@@ -13,7 +14,7 @@ from ripple.model.pipeline.checks import (
     field_name,
     type_text,
 )
-from ripple.model.pipeline.draft import Stage, need_time
+from ripple.model.pipeline.draft import Stage, need_time, united
 from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin, type_of, types_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String
 from ripple.model.window.duration import duration_ns, signed_duration_ns
@@ -31,11 +32,30 @@ if TYPE_CHECKING:
 _STRATEGIES = ("backward", "forward", "nearest")
 
 
+@frozen
+class Sides:
+    """Two branches, the pairs of key fields by which they are joined, and both as one draft."""
+
+    left: Draft
+    right: Draft
+    pairs: Pairs
+    both: Draft
+
+
+def checked_sides(
+    verb: str, left: Draft, right: Draft, *, on: Keys, left_on: Keys, right_on: Keys
+) -> Sides:
+    """Return the sides of a join of two streams. Raises PlanError where they cannot be joined."""
+    _check_right(right, verb)
+    both = united(left, right)
+    for draft in (left, right):
+        need_time(draft, "rows are matched by event time")
+    return Sides(left, right, _key_pairs(left, right, on, left_on, right_on), both)
+
+
 def asof_of(
     name: str,
-    left: Draft,
-    right: Draft,
-    pairs: Pairs,
+    sides: Sides,
     *,
     strategy: Any,
     tolerance: str | int | None,
@@ -45,9 +65,9 @@ def asof_of(
     emit: Any,
     suffix: Any,
 ) -> AsofJoin:
-    """Return the node of a ``.join_asof(...)`` of two drafts' rows. Raises PlanError."""
-    check_how(how)
-    check_final(emit)
+    """Return the node of a ``.join_asof(...)``. Raises PlanError."""
+    _check_how(how)
+    _check_final(emit)
     need_bool("allow_exact_matches", allow_exact_matches)
     if not isinstance(strategy, str) or strategy not in _STRATEGIES:
         raise PlanError(
@@ -57,31 +77,17 @@ def asof_of(
         raise PlanError(
             f"{strategy}: a row could wait for ever for a later one: say how long with tolerance="
         )
-    shown_fields, added = added_fields(left, right, pairs, how, suffix)
     return AsofJoin(
-        name,
-        left.at,
-        right.at,
-        pairs,
-        how,
-        latenesses_ns(left, right, lateness),
-        left.fields,
-        shown_fields,
-        added,
-        left.below(name),
-        left.finals,
-        next((field for field in right.fields if field.name == right.deleted), None),
-        strategy,
-        None if tolerance is None else duration_ns(tolerance, "tolerance"),
-        not allow_exact_matches,
+        **_common(name, sides, how, lateness, suffix),
+        strategy=strategy,
+        tolerance_ns=None if tolerance is None else duration_ns(tolerance, "tolerance"),
+        is_strict=not allow_exact_matches,
     )
 
 
 def interval_of(
     name: str,
-    left: Draft,
-    right: Draft,
-    pairs: Pairs,
+    sides: Sides,
     *,
     within: Any,
     how: Any,
@@ -89,37 +95,43 @@ def interval_of(
     emit: Any,
     suffix: Any,
 ) -> IntervalJoin:
-    """Return the node of a ``.join_interval(...)`` of two drafts' rows. Raises PlanError."""
+    """Return the node of a ``.join_interval(...)``. Raises PlanError."""
     if isinstance(how, str) and how in ("right", "full"):
         raise PlanError(
             f"how={how!r} is not there yet: take 'left' or 'inner'; for rows of the right side "
             "without a partner, join once more with the sides changed"
         )
-    check_how(how)
-    check_final(emit)
+    _check_how(how)
+    _check_final(emit)
     lo_ns, hi_ns = _bounds(within)
-    if right.deleted:
+    if sides.right.deleted:
         raise PlanError(
-            f"the rows of {right.at!r} are versions of a table, each counts until the next one: "
-            "take .join_asof(...)"
+            f"the rows of {sides.right.at!r} are versions of a table, each counts until the next "
+            "one: take .join_asof(...)"
         )
-    shown_fields, added = added_fields(left, right, pairs, how, suffix)
-    return IntervalJoin(
-        name,
-        left.at,
-        right.at,
-        pairs,
-        how,
-        latenesses_ns(left, right, lateness),
-        left.fields,
-        shown_fields,
-        added,
-        left.below(name),
-        left.finals,
-        None,
-        lo_ns,
-        hi_ns,
-    )
+    return IntervalJoin(**_common(name, sides, how, lateness, suffix), lo_ns=lo_ns, hi_ns=hi_ns)
+
+
+def _common(
+    name: str, sides: Sides, how: str, lateness: str | int | None, suffix: Any
+) -> dict[str, Any]:
+    """Return the fields that the nodes of all joins of streams have."""
+    left, right = sides.left, sides.right
+    right_fields, added = _added_fields(sides, how, suffix)
+    return {
+        "name": name,
+        "left": left.at,
+        "right": right.at,
+        "on": sides.pairs,
+        "how": how,
+        "latenesses_ns": _latenesses_ns(left, right, lateness),
+        "left_fields": left.fields,
+        "right_fields": right_fields,
+        "added": added,
+        "node_key": left.below(name),
+        "finals": left.finals,
+        "deleted": next((one for one in right.fields if one.name == right.deleted), None),
+    }
 
 
 def _bounds(within: Any) -> tuple[int, int]:
@@ -143,7 +155,7 @@ def _bounds(within: Any) -> tuple[int, int]:
     return lo_ns, hi_ns
 
 
-def check_right(draft: Draft, verb: str) -> None:
+def _check_right(draft: Draft, verb: str) -> None:
     """Raise PlanError unless a draft has the rows of a stream, for the right side of a join."""
     if draft.stage is Stage.EMPTY:
         raise PlanError("the right side has nothing to read yet: start it with .source(...)")
@@ -165,19 +177,13 @@ def check_right(draft: Draft, verb: str) -> None:
         )
 
 
-def check_times(left: Draft, right: Draft) -> None:
-    """Raise PlanError where one of two sides has no event time."""
-    for draft in (left, right):
-        need_time(draft, "rows are matched by event time")
-
-
-def check_how(how: Any) -> None:
+def _check_how(how: Any) -> None:
     """Raise PlanError for a join of an unknown kind."""
     if not isinstance(how, str) or how not in ("left", "inner"):
         raise PlanError(f"how is {shown(how)}: it must be 'left' or 'inner'")
 
 
-def check_final(emit: Any) -> None:
+def _check_final(emit: Any) -> None:
     """Raise PlanError unless rows are asked for once they are final."""
     if emit is None or (isinstance(emit, str) and emit == "eager"):
         raise PlanError(
@@ -188,7 +194,7 @@ def check_final(emit: Any) -> None:
         raise PlanError(f"emit is {shown(emit)}: it must be 'final'")
 
 
-def key_pairs(left: Draft, right: Draft, on: Any, left_on: Any, right_on: Any) -> Pairs:
+def _key_pairs(left: Draft, right: Draft, on: Any, left_on: Any, right_on: Any) -> Pairs:
     """Return the pairs of key fields of two sides, named by ``on`` or one by one."""
     if on is not None and (left_on is not None or right_on is not None):
         raise PlanError("on= names the keys of both sides: leave left_on= and right_on= out")
@@ -261,7 +267,7 @@ def _word(key: Field) -> str:
     return {"string": "text"}.get(type_text(key.type), type_text(key.type))
 
 
-def latenesses_ns(left: Draft, right: Draft, lateness: str | int | None) -> tuple[int, int]:
+def _latenesses_ns(left: Draft, right: Draft, lateness: str | int | None) -> tuple[int, int]:
     """Return how late rows of each side may be: those that come by the watermark never are."""
     if left.is_settled and right.is_settled and lateness is not None:
         raise PlanError(
@@ -271,9 +277,7 @@ def latenesses_ns(left: Draft, right: Draft, lateness: str | int | None) -> tupl
     return (0 if left.is_settled else late_ns, 0 if right.is_settled else late_ns)
 
 
-def added_fields(
-    left: Draft, right: Draft, pairs: Pairs, how: str, suffix: Any
-) -> tuple[Fields, Fields]:
+def _added_fields(sides: Sides, how: str, suffix: Any) -> tuple[Fields, Fields]:
     """Return the fields of the right side but its keys, and how they are called in the result.
 
     Versions of a table show no mark of deletions: a deleted one matches as no row.
@@ -282,10 +286,9 @@ def added_fields(
         raise PlanError(
             f"suffix is {shown(suffix)}: it must be letters, digits and '_', such as '_right'"
         )
-    keys = {other.name for _, other in pairs}
-    left_out = keys | {right.deleted}
-    fields = tuple(field for field in right.fields if field.name not in left_out)
-    taken = {field.name for field in left.fields}
+    left_out = {other.name for _, other in sides.pairs} | {sides.right.deleted}
+    fields = tuple(field for field in sides.right.fields if field.name not in left_out)
+    taken = {field.name for field in sides.left.fields}
     added: list[Field] = []
     for field in fields:
         name = field.name + suffix if field.name in taken else field.name
