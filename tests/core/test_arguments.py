@@ -90,8 +90,9 @@ def custom(**changed: Any) -> rp.Plan:
     return folded(rp.custom("n", **{**given, **changed}))
 
 
-def joined(**changed: Any) -> Any:
-    return SOURCE.join_asof("j", SOURCE, **{"on": "k", "emit": "final", **changed})
+def joined(**changed: Any) -> rp.Pipeline:
+    given = {"on": "k", "emit": "final", **changed}
+    return SOURCE.join_asof(given.pop("name", "j"), given.pop("right", SOURCE), **given)
 
 
 def record(annotation: Any = int, **options: Any) -> rp.Schema:
@@ -129,6 +130,26 @@ class P(NamedTuple):
 EXPRESSION = "expression|does not fit into 64 bits"
 INPUT = "must be the name of a field|name of a column must|there is no field"
 FIELDS = f"fields are names of fields|name the fields to show|{INPUT}"
+
+
+def of_join(verb: str, join: Callable[..., Any], right: str) -> dict[str, P]:
+    """Return the parameters that all joins have; ``right`` is what messages call the right side."""
+    rows = {
+        "name": P(lambda v: join(name=v), "digit word"),
+        "right": P(lambda v: join(right=v), "", right),
+        "on": P(lambda v: join(on=(v,)), "", f"on|key|{INPUT}"),
+        "left_on": P(
+            lambda v: join(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
+        ),
+        "right_on": P(
+            lambda v: join(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
+        ),
+        "how": P(lambda v: join(how=v)),
+        "suffix": P(lambda v: join(suffix=v), "digit word"),
+    }
+    return {f"Pipeline.{verb}({parameter})": row for parameter, row in rows.items()}
+
+
 TABLE: dict[str, P] = {
     # Aggregates
     **{
@@ -316,53 +337,19 @@ TABLE: dict[str, P] = {
     "Pipeline.distinct(ttl)": P(
         lambda v: SOURCE.distinct("d", "k", within=1, ttl=v), "none", "leave ttl= out"
     ),
-    "Pipeline.join_interval(name)": P(lambda v: near(name=v), "digit word"),
-    "Pipeline.join_interval(right)": P(lambda v: near(right=v)),
-    "Pipeline.join_interval(on)": P(lambda v: near(on=(v,)), "", f"on|key|{INPUT}"),
-    "Pipeline.join_interval(left_on)": P(
-        lambda v: near(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
-    ),
-    "Pipeline.join_interval(right_on)": P(
-        lambda v: near(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
-    ),
+    **of_join("join_interval", near, "the right side"),
     "Pipeline.join_interval(within)": P(lambda v: near(within=v)),
-    "Pipeline.join_interval(how)": P(lambda v: near(how=v)),
     "Pipeline.join_interval(lateness)": P(lambda v: near(lateness=v), "none zero three np_int"),
     "Pipeline.join_interval(emit)": P(lambda v: near(emit=v)),
-    "Pipeline.join_interval(suffix)": P(lambda v: near(suffix=v), "digit word"),
-    "Pipeline.join_asof(name)": P(
-        lambda v: SOURCE.join_asof(v, SOURCE, on="k", emit="final"), "digit word"
-    ),
-    "Pipeline.join_asof(right)": P(
-        lambda v: SOURCE.join_asof("j", v, on="k", emit="final"), "", "the right side"
-    ),
-    "Pipeline.join_asof(on)": P(lambda v: joined(on=(v,)), "", f"on|key|{INPUT}"),
-    "Pipeline.join_asof(left_on)": P(
-        lambda v: joined(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
-    ),
-    "Pipeline.join_asof(right_on)": P(
-        lambda v: joined(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
-    ),
+    **of_join("join_asof", joined, "the right side"),
     "Pipeline.join_asof(strategy)": P(lambda v: joined(strategy=v)),
     "Pipeline.join_asof(tolerance)": P(lambda v: joined(tolerance=v), "none zero three np_int"),
     "Pipeline.join_asof(allow_exact_matches)": P(
         lambda v: joined(allow_exact_matches=v), "true false"
     ),
-    "Pipeline.join_asof(how)": P(lambda v: joined(how=v)),
     "Pipeline.join_asof(lateness)": P(lambda v: joined(lateness=v), "none zero three np_int"),
     "Pipeline.join_asof(emit)": P(lambda v: joined(emit=v)),
-    "Pipeline.join_asof(suffix)": P(lambda v: joined(suffix=v), "digit word"),
-    "Pipeline.join(name)": P(lambda v: paired(name=v), "digit word"),
-    "Pipeline.join(right)": P(lambda v: paired(right=v), "", "another branch of the pipeline"),
-    "Pipeline.join(on)": P(lambda v: paired(on=(v,)), "", f"on|key|{INPUT}"),
-    "Pipeline.join(left_on)": P(
-        lambda v: paired(on=None, left_on=(v,), right_on="k"), "", f"left_on|key|{INPUT}"
-    ),
-    "Pipeline.join(right_on)": P(
-        lambda v: paired(on=None, left_on="k", right_on=(v,)), "", f"right_on|key|{INPUT}"
-    ),
-    "Pipeline.join(how)": P(lambda v: paired(how=v)),
-    "Pipeline.join(suffix)": P(lambda v: paired(suffix=v), "digit word"),
+    **of_join("join", paired, "another branch of the pipeline"),
     "Pipeline.finals(name)": P(
         lambda v: KEYED.window("w", rp.Tumbling(1)).fold("f", n=rp.count()).finals(v), "digit word"
     ),
