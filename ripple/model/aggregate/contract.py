@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.types import FieldType, Float, Int, Int64, Option
+from ripple.model.schema.types import FieldType, Float, Int, Int64, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -166,7 +166,7 @@ class Aggregate(ABC):
         """Return the aggregate over inputs of ``types``; raises :class:`PlanError`."""
         if len(types) != len(self.inputs):
             raise PlanError(f"{self}: {len(self.inputs)} inputs, but {len(types)} types")
-        return self._bind(*(t.of if isinstance(t, Option) else t for t in types))
+        return self._bind(*(bare_type(of) for of in types))
 
     @abstractmethod
     def _bind(self, *types: FieldType) -> Bound:

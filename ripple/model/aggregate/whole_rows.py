@@ -15,7 +15,7 @@ from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
 from ripple.model.aggregate.orders import RESULT_VALUES_MAX, orderable
-from ripple.model.schema.types import Field, FieldType, Int64, List, Option, Record
+from ripple.model.schema.types import Field, FieldType, Int64, List, Option, Record, bare_type
 
 if TYPE_CHECKING:
     from ripple.model.aggregate.contract import State
@@ -85,7 +85,7 @@ class WholeRows(Aggregate):
 
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
         """Return the aggregate over inputs of ``types``, and those of the place in a table."""
-        inner = tuple(of.of if isinstance(of, Option) else of for of in types)
+        inner = tuple(bare_type(of) for of in types)
         for of in inner[: len(self.inputs)]:
             if not orderable(of):
                 raise self.misfit("numbers, texts or booleans", of)

@@ -16,7 +16,7 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import Stage, need_time, united
 from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin, type_of, types_of
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
 from ripple.model.window.duration import duration_ns, signed_duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT
 
@@ -231,7 +231,7 @@ def _keys(keys: Keys, draft: Draft, what: str) -> list[Field]:
                 f"{what} names {name!r}, the event time of {draft.at!r}: {what}= are the keys, "
                 "and rows are matched by event time in any case"
             )
-        bare = _bare(Field(name, types[name]))
+        bare = bare_type(types[name])
         if isinstance(bare, Float):
             raise PlanError(
                 f"{what} names {name!r}, a float, and floats are compared bit by bit here, NaN "
@@ -244,11 +244,6 @@ def _keys(keys: Keys, draft: Draft, what: str) -> list[Field]:
             )
         found.append(Field(name, bare))
     return found
-
-
-def _bare(field: Field) -> Any:
-    kind = type_of(field)
-    return kind.of if isinstance(kind, Option) else kind
 
 
 def _check_alike(one: Field, other: Field, left: Draft, right: Draft) -> None:
@@ -298,9 +293,7 @@ def _added_fields(sides: Sides, how: str, suffix: Any) -> tuple[Fields, Fields]:
                 ".map(..., into=...)"
             )
         check_new_field(name, ())
-        added.append(Field(name, _bare(field), optional=how == "left" or _is_optional(field)))
+        kind = type_of(field)
+        is_optional = how == "left" or isinstance(kind, Option)
+        added.append(Field(name, bare_type(kind), optional=is_optional))
     return fields, tuple(added)
-
-
-def _is_optional(field: Field) -> bool:
-    return isinstance(type_of(field), Option)

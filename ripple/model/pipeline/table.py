@@ -46,6 +46,7 @@ from ripple.model.schema.types import (
     Option,
     Schema,
     String,
+    bare_type,
 )
 from ripple.model.window.duration import duration_ns
 
@@ -82,7 +83,7 @@ def table_source(
     types = types_of(schema.fields)
     for field in schema.fields:
         check_result_field(field.name)
-        if not isinstance(_inner(types[field.name]), _TYPES):
+        if not isinstance(bare_type(types[field.name]), _TYPES):
             raise PlanError(
                 f"{field.name!r} is {type_text(types[field.name])}, and a table holds numbers, "
                 f"texts and booleans: leave it out of the record"
@@ -232,7 +233,7 @@ def _key_names(key: Operand | Sequence[Operand], types: Mapping[str, FieldType])
 def _mark(deleted: Operand, types: Mapping[str, FieldType], key: Sequence[str]) -> str:
     """Return the name of the field that is true in a deletion."""
     name = field_name(deleted, types, "deleted")
-    if not isinstance(_inner(types[name]), Bool):
+    if not isinstance(bare_type(types[name]), Bool):
         raise PlanError(
             f"deleted={name!r} is {type_text(types[name])}: name a bool, true in a deletion"
         )
@@ -243,7 +244,3 @@ def _mark(deleted: Operand, types: Mapping[str, FieldType], key: Sequence[str]) 
 
 def _is_one_of(given: object, known: Sequence[str]) -> bool:
     return isinstance(given, str) and given in known
-
-
-def _inner(of: FieldType) -> FieldType:
-    return of.of if isinstance(of, Option) else of

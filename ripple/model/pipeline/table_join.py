@@ -17,7 +17,7 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import REFUSALS, TRANSITIONS, Draft
 from ripple.model.pipeline.nodes import Fields, Fold, TableJoin, type_of, types_of
-from ripple.model.schema.types import Bool, Field, FieldType, Float, Int, Int64, Option, String
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _names(keys: Keys, draft: Draft, what: str) -> list[str]:
 def _check_alike(pair: tuple[str, str], left: Draft, right: Draft) -> None:
     """Raise PlanError for fields of other types, or of types that are not compared."""
     sides = zip((left, right), pair, strict=True)
-    types = [_inner(types_of(side.fields)[name]) for side, name in sides]
+    types = [bare_type(types_of(side.fields)[name]) for side, name in sides]
     for of, name in zip(types, pair, strict=True):
         if isinstance(of, Float):
             raise PlanError(
@@ -221,7 +221,3 @@ def _window_below(draft: Draft) -> Any:
     while fold is not None and fold.window is None:
         fold = folds.get(fold.input) if fold.ends_with_window else None
     return fold
-
-
-def _inner(of: FieldType) -> FieldType:
-    return of.of if isinstance(of, Option) else of

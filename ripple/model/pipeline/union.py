@@ -12,7 +12,7 @@ from ripple.model.pipeline.builder import Pipeline, pipeline_of
 from ripple.model.pipeline.checks import blaming, check_name, type_text
 from ripple.model.pipeline.draft import AS_EVENTS, Draft, Stage, united
 from ripple.model.pipeline.nodes import Fields, Union, type_of
-from ripple.model.schema.types import Field, Int, Int64, Option
+from ripple.model.schema.types import Field, Int, Int64, Option, bare_type
 
 
 def union(name: str, *branches: Pipeline) -> Pipeline:
@@ -128,7 +128,7 @@ _ALIKE = "give all of them the same fields, with .derive(...) or .map(..., into=
 
 def _either(one: Field, other: Field, node: str) -> Field:
     types = [type_of(field) for field in (one, other)]
-    bare = [found.of if isinstance(found, Option) else found for found in types]
+    bare = [bare_type(found) for found in types]
     if bare[0] != bare[1] and not all(isinstance(found, Int | Int64) for found in bare):
         raise PlanError(
             f"the field {one.name!r} is {type_text(bare[1])} in {node!r}, and {type_text(bare[0])} "

@@ -138,6 +138,11 @@ class Schema:
             _check_type(f"{self.name}.{field.name}", field.type)
 
 
+def bare_type(kind: FieldType) -> FieldType:
+    """Return the type of the values that are there: of an ``Option`` the type that it holds."""
+    return kind.of if isinstance(kind, Option) else kind
+
+
 def inner_types(kind: FieldType) -> tuple[FieldType, ...]:
     """Return the types that ``kind`` is directly made of."""
     if isinstance(kind, Option | List):
