@@ -612,10 +612,10 @@ class Pipeline:
         ``suffix`` where there is a field of that name.
         """
         # Few pipelines have joins.
-        from ripple.model.pipeline.table_join import joined_draft, table_join_of  # noqa: PLC0415
+        from ripple.model.pipeline.table_join import table_join_of  # noqa: PLC0415
 
         with self._step("join", name) as draft:
-            other = joined_draft(right)
+            other = _branch(right, "it joins")
             join = table_join_of(
                 name,
                 draft,
@@ -698,10 +698,9 @@ class Pipeline:
         other: a branch of the same pipeline. What both have in common is computed once.
         """
         with blaming("pipeline", self.name):
-            if not isinstance(other, Pipeline):
-                raise PlanError(f"also takes another branch of the pipeline, not {shown(other)}")
-            check_ended(self._draft, other._draft)
-            return pipeline_of(united(self._draft, other._draft))
+            draft, branch = self._draft, _branch(other, "also takes")
+            check_ended(draft, branch)
+            return pipeline_of(united(draft, branch))
 
     def migrate(
         self, fold: str, function: Callable[[pa.Table], pa.Table], /, *, from_digest: str
@@ -763,9 +762,10 @@ def pipeline_of(draft: Draft) -> Pipeline:
     return pipeline
 
 
-def _branch(given: Any) -> Draft:
+def _branch(given: Any, beginning: str = "the right side is") -> Draft:
+    """Return the draft of another branch; ``beginning`` is that of the message for what is none."""
     if not isinstance(given, Pipeline):
-        raise PlanError(f"the right side is another branch of the pipeline, not {shown(given)}")
+        raise PlanError(f"{beginning} another branch of the pipeline, not {shown(given)}")
     return given._draft
 
 

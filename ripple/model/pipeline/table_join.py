@@ -15,28 +15,19 @@ from ripple.model.pipeline.checks import (
     field_name,
     type_text,
 )
-from ripple.model.pipeline.draft import REFUSALS, TRANSITIONS, Draft
+from ripple.model.pipeline.draft import refusal
 from ripple.model.pipeline.nodes import Fields, Fold, TableJoin, type_of, types_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
     from ripple.model.expression.expr import Operand
+    from ripple.model.pipeline.draft import Draft
 
     Keys = Operand | Sequence[Operand]
 
 HOWS = ("inner", "left", "right", "full")
 _KEY_TYPES = (String, Int, Int64, Bool)
-
-
-def joined_draft(right: Any) -> Draft:
-    """Return the draft of the table on the right of a join. Raises PlanError for what is none."""
-    draft: Draft | None = getattr(right, "_draft", None)
-    if not isinstance(draft, Draft):
-        raise PlanError(f"it joins another branch of the pipeline, not {shown(right)}")
-    if (draft.stage, "join") not in TRANSITIONS:
-        raise PlanError(f"on the right, {REFUSALS[draft.stage, 'join']}")
-    return draft
 
 
 def table_join_of(
@@ -51,6 +42,9 @@ def table_join_of(
     suffix: Any,
 ) -> TableJoin:
     """Return the join of the tables of two drafts. Raises PlanError, naming field and remedy."""
+    why_not = refusal(right, "join")
+    if why_not is not None:
+        raise PlanError(f"on the right, {why_not}")
     if not isinstance(how, str) or how not in HOWS:
         raise PlanError(f"how is {shown(how)}: it must be one of {', '.join(HOWS)}")
     need_text("suffix", suffix)
