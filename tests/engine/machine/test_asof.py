@@ -26,41 +26,11 @@ from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
+from tests.engine.machine.stream_ways import KEYS, ended, running, shown, sides, strict, windowed
 from tests.engine.machine.ticks import Tick, ticks
 from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
-FIELDS = rp.schema_of(Tick).fields
-
-# Ways to join ticks with more of them: by keys with nulls, or by two.
-JOINS = [
-    {"on": "symbol"},
-    {"on": "venue"},
-    {"on": ["symbol", "venue"]},
-    {"left_on": "symbol", "right_on": "venue"},
-    {"on": "size"},
-]
-
-
-# Ways from joined rows to sinks, each with names of its own.
-def shown(rows: Pipeline) -> Pipeline:
-    return rows.sink("out")
-
-
-def strict(rows: Pipeline) -> Pipeline:
-    """Refuse rows, which are lost in all branches behind."""
-    return rows.derive("d1", part=10 // (rp.col("size") - 3)).sink("parts")
-
-
-def running(rows: Pipeline) -> Pipeline:
-    keyed = rows.filter("g2", rp.col("size") > 0).partition("g2p", key="symbol")
-    members = {"n": ra.count(), "matched": ra.count("price_right"), "last": ra.last("size")}
-    return keyed.fold("counted", **members).sink("counted-out")
-
-
-def windowed(rows: Pipeline) -> Pipeline:
-    keyed = rows.partition("g3p", key="size").window("w3", rp.Session(60))
-    return keyed.fold("gw", n=ra.count(), last=ra.last("price_right")).sink("w-out")
 
 
 def again(rows: Pipeline) -> Pipeline:
@@ -95,7 +65,6 @@ joins = st.fixed_dictionaries(
     }
 ).map(bounded)
 chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
-sides = st.lists(st.sampled_from(["ticks", "more"]), min_size=60, max_size=60)
 
 
 def sources(delays_ns: tuple[int, int]) -> list[Pipeline]:
@@ -149,17 +118,9 @@ def shown_finals(final: Pipeline, fewer: Pipeline) -> Any:
     return way
 
 
-def ended(rows: Pipeline, ways: list[Any], base: Pipeline) -> Pipeline:
-    first, *rest = (way(rows) for way in ways)
-    for branch in rest:
-        first = first.also(branch)
-    late = base.partition("p0", key="symbol").window("w0", rp.Tumbling(40), lateness=5)
-    return first.also(base.sink("all")).also(late.fold("f0", n=ra.count()).sink("f0-out"))
-
-
 @settings(max_examples=16 * EXAMPLES)
 @given(
-    on=st.sampled_from(JOINS),
+    on=st.sampled_from(KEYS),
     how=joins,
     ways=chosen,
     make=st.sampled_from([joined, mixed]),
@@ -186,7 +147,7 @@ def test_joined_rows_equal_their_evaluation_from_scratch(
 
 @settings(max_examples=6 * EXAMPLES)
 @given(
-    on=st.sampled_from(JOINS),
+    on=st.sampled_from(KEYS),
     how=joins,
     ways=chosen,
     happened=ticks(max_size=30),
@@ -209,7 +170,7 @@ def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     lanes: dict[str, list[Any]] = {"ticks": [], "more": []}
     for event in happened:
         lanes[data.draw(st.sampled_from(["ticks", "more"]))].append(event)
-    pipeline = make(JOINS[0], how, WAYS, data.draw(delays))
+    pipeline = make(KEYS[0], how, WAYS, data.draw(delays))
     one, other = (read_mixed(pipeline, lanes, data.draw(st.integers())) for _ in range(2))
 
     assert one == other
@@ -248,7 +209,7 @@ def test_joined_rows_of_a_side_that_lags(seed: int, monkeypatch: pytest.MonkeyPa
     if how["strategy"] == "backward" and chance.random() < 0.4:
         how["tolerance"] = None
     delays_ns = chance.choice([(0, 0), (0, 8), (8, 0)])
-    pipeline = joined(chance.choice(JOINS[:3]), how, [shown], delays_ns)
+    pipeline = joined(chance.choice(KEYS[:3]), how, [shown], delays_ns)
     rows = lagging(chance, 50)
     check_pipeline(pipeline, rows, SIZES, restarts=[chance.randint(0, 50)])
 

@@ -25,6 +25,7 @@ from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS as FINAL_WAYS
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
+from tests.engine.machine.stream_ways import ended, shown, strict
 from tests.engine.machine.ticks import Tick, ticks
 from tests.examples import EXAMPLES, SCATTERED
 
@@ -37,15 +38,6 @@ def start(source: str = "ticks", out_of_order: int = 10) -> Pipeline:
 
 
 # Ways from distinct rows to sinks, each with names of its own.
-def shown(rows: Pipeline) -> Pipeline:
-    return rows.sink("out")
-
-
-def strict(rows: Pipeline) -> Pipeline:
-    """Refuse rows, which are lost in all branches behind."""
-    return rows.derive("d1", part=10 // (rp.col("size") - 3)).sink("parts")
-
-
 def running(rows: Pipeline) -> Pipeline:
     keyed = rows.filter("g2", rp.col("size") > 0).partition("g2p", key="symbol")
     fold = keyed.fold("counted", n=ra.count(), first=ra.first("size"), last=ra.last("size"))
@@ -69,11 +61,7 @@ WAYS = [shown, strict, running, windowed, again]
 
 def told_apart(base: Pipeline, ways: list[Any], within: int, lateness: int) -> Pipeline:
     rows = base.distinct("d", ["symbol"], within=within, lateness=lateness)
-    first, *rest = (way(rows) for way in ways)
-    for branch in rest:
-        first = first.also(branch)
-    late = base.partition("p0", key="symbol").window("w0", rp.Tumbling(40), lateness=5)
-    return first.also(base.sink("all")).also(late.fold("f0", n=ra.count()).sink("f0-out"))
+    return ended(rows, ways, base)
 
 
 def several(within: int) -> Pipeline:

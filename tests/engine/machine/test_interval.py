@@ -27,41 +27,12 @@ from ripple.testing import Divergence, Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.several import doubled
+from tests.engine.machine.stream_ways import KEYS, ended, running, shown, sides, strict, windowed
 from tests.engine.machine.ticks import Tick, ticks
 from tests.examples import EXAMPLES, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
-
-# Ways to join ticks with more of them: by keys with nulls, or by two.
-KEYS = [
-    {"on": "symbol"},
-    {"on": "venue"},
-    {"on": ["symbol", "venue"]},
-    {"left_on": "symbol", "right_on": "venue"},
-    {"on": "size"},
-]
-
-
-# Ways from joined rows to sinks, each with names of its own.
-def shown(rows: Pipeline) -> Pipeline:
-    return rows.sink("out")
-
-
-def strict(rows: Pipeline) -> Pipeline:
-    """Refuse rows, which are lost in all branches behind."""
-    return rows.derive("d1", part=10 // (rp.col("size") - 3)).sink("parts")
-
-
-def running(rows: Pipeline) -> Pipeline:
-    keyed = rows.filter("g2", rp.col("size") > 0).partition("g2p", key="symbol")
-    members = {"n": ra.count(), "matched": ra.count("price_right"), "last": ra.last("size")}
-    return keyed.fold("counted", **members).sink("counted-out")
-
-
-def windowed(rows: Pipeline) -> Pipeline:
-    keyed = rows.partition("g3p", key="size").window("w3", rp.Session(60))
-    return keyed.fold("gw", n=ra.count(), last=ra.last("price_right")).sink("w-out")
 
 
 def again(rows: Pipeline) -> Pipeline:
@@ -85,7 +56,6 @@ joins = st.fixed_dictionaries(
     }
 )
 chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
-sides = st.lists(st.sampled_from(["ticks", "more"]), min_size=60, max_size=60)
 
 
 def joined(on: dict[str, Any], how: dict[str, Any], ways: list[Any]) -> Pipeline:
@@ -139,14 +109,6 @@ def settled(on: dict[str, Any], how: dict[str, Any], ways: list[Any]) -> Pipelin
 
 
 MAKES = [joined, several, settled]
-
-
-def ended(rows: Pipeline, ways: list[Any], base: Pipeline) -> Pipeline:
-    first, *rest = (way(rows) for way in ways)
-    for branch in rest:
-        first = first.also(branch)
-    late = base.partition("p0", key="symbol").window("w0", rp.Tumbling(40), lateness=5)
-    return first.also(base.sink("all")).also(late.fold("f0", n=ra.count()).sink("f0-out"))
 
 
 @pytest.fixture(autouse=True, scope="module")
