@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.operators.groups import Groups
-    from ripple.engine.operators.joined_rows import JoinedRows
+    from ripple.engine.operators.table_join_rows import TableJoinRows
     from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
     from ripple.model.pipeline.nodes import Fold
@@ -97,14 +97,14 @@ class Position(TypedDict):
     epochs: dict[str, int]
 
 
-def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | JoinedRows:
+def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | TableJoinRows:
     """Return the rows of a fold, or of a join, over the tables below it."""
     if isinstance(fold, TableJoin):
         # Few plans have joins.
-        from ripple.engine.operators.referring_rows import joined_rows  # noqa: PLC0415
+        from ripple.engine.operators.referring_rows import table_join_rows  # noqa: PLC0415
 
         left, right = below
-        return joined_rows(graph, fold, left, right)
+        return table_join_rows(graph, fold, left, right)
     return TableFold(graph, fold, below[0])
 
 
@@ -152,7 +152,7 @@ class Partition(Sending):
         """Rows of windows that were shown before and were corrected, or withdrawn, by the last
         stabilize."""
         self._finals = finals
-        self._table_folds: list[TableFold | JoinedRows] = []
+        self._table_folds: list[TableFold | TableJoinRows] = []
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
             leaf.fold.name: (leaf.column, leaf.fields) for leaf in leaves
         }
@@ -188,7 +188,7 @@ class Partition(Sending):
         }
         self._showings: dict[tuple[str, bool], OutputStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
-        self._folds: list[Leaf | TableFold | JoinedRows] = [*leaves, *self._table_folds]
+        self._folds: list[Leaf | TableFold | TableJoinRows] = [*leaves, *self._table_folds]
         self._frees = any(leaf.frees for leaf in leaves) or finals or bool(self._outgoing)
         self._correcting = [
             leaf
@@ -513,7 +513,7 @@ class Partition(Sending):
             raise SnapshotError(
                 "stabilize before a snapshot: there are changes that no stabilize has shown"
             )
-        stateful: list[Leaf | Groups | JoinedRows] = [*self._folds, *self._groups_for_others()]
+        stateful: list[Leaf | Groups | TableJoinRows] = [*self._folds, *self._groups_for_others()]
         whole = self._whole_tables()
         if whole or not all(one.ledger.can_tell_since(since) for one in stateful):
             since = None

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
-from ripple.engine.operators.join_rows import JoinRows
 from ripple.engine.operators.rows import Rows
+from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MERGED_ROWS_MAX = 4096
 _UNNEEDED_MAX = 4096
 
 
-class AsofRows(JoinRows):
+class AsofRows(StreamJoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
     Invariants: every row that a side holds is at or above the last marks; ``_parts`` has the rows
@@ -38,7 +38,7 @@ class AsofRows(JoinRows):
     node: AsofJoin
 
     def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
-        """Make an empty node; see JoinRows."""
+        """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
         self._nothing = pa.RecordBatch.from_pylist([], self.right.held.schema)
         self._parts: list[pa.RecordBatch] = []

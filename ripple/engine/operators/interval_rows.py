@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
-from ripple.engine.operators.join_rows import JoinRows
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
+from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import watermark
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TOO_MANY = f"more than {FLAT_ROWS_MAX} rows would be made of the record"
 
 
-class IntervalRows(JoinRows):
+class IntervalRows(StreamJoinRows):
     """Holds rows of both sides until no row on time can join them; gives the pairs of the left.
 
     A left row is settled once neither it nor a partner of it can come any more. A right row is
@@ -45,7 +45,7 @@ class IntervalRows(JoinRows):
     def __init__(
         self, node: IntervalJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput
     ) -> None:
-        """Make an empty node; see JoinRows."""
+        """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
         self._near = NearRows(self.right.held.schema)
         self._freed_ns = watermark.NONE

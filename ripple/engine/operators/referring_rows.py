@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.postings import Postings
-from ripple.engine.operators.joined_rows import JoinedRows
+from ripple.engine.operators.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import key_space
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 
-class ReferringRows(JoinedRows):
+class ReferringRows(TableJoinRows):
     """The rows of the left, each with the row of the right whose key it names.
 
     Invariants between stabilizes: ``_named`` has a link for each row of the left without a null in
@@ -120,7 +120,7 @@ class ReferringRows(JoinedRows):
         return super().nbytes + self._named.nbytes
 
 
-def joined_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> JoinedRows:
+def table_join_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> TableJoinRows:
     """Return the column of a join of tables."""
-    kind = JoinedRows if join.is_by_key else ReferringRows
+    kind = TableJoinRows if join.is_by_key else ReferringRows
     return kind(graph, join, left, right)

@@ -16,8 +16,8 @@ import ripple as rp
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import decide
 from ripple.engine.migration.evolution import Verdict
-from ripple.engine.operators.joined_rows import JoinedRows
 from ripple.engine.operators.referring_rows import ReferringRows
+from ripple.engine.operators.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.increment import applied
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.input_names import source_of
@@ -173,7 +173,7 @@ def _null_is_a_key(self: Any, slots: Any) -> Any:
 LINKED, REFERENCES = ReferringRows._rows_with, ReferringRows._references
 
 ABLATIONS = {
-    "rows of a key that is gone stay": (JoinedRows, "_part", _kept_at_left),
+    "rows of a key that is gone stay": (TableJoinRows, "_part", _kept_at_left),
     "a change reaches the first row alone": (ReferringRows, "_rows_with", _one_row),
     "null equals a value": (ReferringRows, "_references", _null_is_a_key),
 }

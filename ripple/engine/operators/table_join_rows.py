@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _NONE = np.empty(0, np.int64)
 
 
-class JoinedRows(DerivedColumn):
+class TableJoinRows(DerivedColumn):
     """A keyed view of two keyed views, by the key of both: the rows on either side, side by side.
 
     Invariants between stabilizes: row_of[s] is the row of the present row at slot s of the left,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-class JoinRows:
+class StreamJoinRows:
     """What all joins of streams have in common.
 
     taken: the rows taken last. identities_taken: theirs, where places do not tell them.
