@@ -11,6 +11,7 @@ from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_join_rows import StreamJoinRows
+from ripple.engine.operators.waiting import settled_ns
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -147,11 +148,16 @@ class AsofRows(StreamJoinRows):
             needed = np.sort(last[last >= 0])
         return needed[self._times[needed] >= self._oldest_ns]
 
+    def _rows_at(self, at: Ints) -> list[pa.RecordBatch]:
+        """Return some of the rows of the right side, as one part."""
+        rows = pa.Table.from_batches(self._parts, self._nothing.schema).take(pa.array(at))
+        found: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
+        return found
+
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
         needed = self._needed()
-        rows = pa.Table.from_batches(self._parts, self._nothing.schema).take(pa.array(needed))
-        self._parts = rows.combine_chunks().to_batches()
+        self._parts = self._rows_at(needed)
         self._slots, self._times = self._slots[needed], self._times[needed]
         is_used = np.zeros(self.keys.capacity, np.bool_)
         is_used[self._slots] = True
@@ -178,21 +184,8 @@ class AsofRows(StreamJoinRows):
 
     # --- snapshots ---
 
-    def dump(self) -> tuple[pa.Table, pa.Table]:
-        """Return the rows of each side that are held."""
-        left, right = (side.held for side in self.sides)
-        known = pa.Table.from_batches(self._parts, right.schema).take(pa.array(self._needed()))
-        return (
-            pa.Table.from_batches(left.parts(), left.schema),
-            pa.concat_tables([known, pa.Table.from_batches(right.parts(), right.schema)]),
-        )
-
-    def load(self, tables: Sequence[pa.Table]) -> None:
-        """Load dumped state."""
-        for side, table in zip(self.sides, tables, strict=True):
-            if table.num_rows:
-                (batch,) = table.combine_chunks().to_batches()
-                side.held.add(batch)
+    def _known(self) -> list[pa.RecordBatch]:
+        return self._rows_at(self._needed())
 
 
 class Near:
@@ -238,6 +231,4 @@ class Near:
 
 def _before(time_ns: int, span_ns: int | None) -> int:
     """Return a time less a span, of which there is one, or no bound."""
-    if span_ns is None or time_ns in (watermark.NONE, watermark.END):
-        return watermark.NONE if span_ns is None else time_ns
-    return max(time_ns - span_ns, watermark.NONE)
+    return watermark.NONE if span_ns is None else settled_ns(time_ns, span_ns)

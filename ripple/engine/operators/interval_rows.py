@@ -116,21 +116,8 @@ class IntervalRows(StreamJoinRows):
 
     # --- snapshots ---
 
-    def dump(self) -> tuple[pa.Table, pa.Table]:
-        """Return the rows of each side that are held."""
-        left, right = (side.held for side in self.sides)
-        near = self._near.parts(self._free_ns)
-        return (
-            pa.Table.from_batches(left.parts(), left.schema),
-            pa.Table.from_batches([*near, *right.parts()], right.schema),
-        )
-
-    def load(self, tables: Sequence[pa.Table]) -> None:
-        """Load dumped state."""
-        for side, table in zip(self.sides, tables, strict=True):
-            if table.num_rows:
-                (batch,) = table.combine_chunks().to_batches()
-                side.held.add(batch)
+    def _known(self) -> list[pa.RecordBatch]:
+        return self._near.parts(self._free_ns)
 
 
 class Pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-class StreamJoinRows:
+class StreamJoinRows(ABC):
     """What all joins of streams have in common.
 
     taken: the rows taken last. identities_taken: theirs, where places do not tell them.
@@ -107,3 +108,24 @@ class StreamJoinRows:
             UncomputableRow(key, *Failure.of(one.step, one.reason))
             for key, one in zip(zip(*fields, times[at].tolist(), strict=True), bad, strict=True)
         )
+
+    # --- snapshots ---
+
+    def dump(self) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of each side that are held, or may still match."""
+        left, right = (side.held for side in self.sides)
+        return (
+            pa.Table.from_batches(left.parts(), left.schema),
+            pa.Table.from_batches([*self._known(), *right.parts()], right.schema),
+        )
+
+    @abstractmethod
+    def _known(self) -> list[pa.RecordBatch]:
+        """Return the rows of the right side that are not held any more, but may still match."""
+
+    def load(self, tables: Sequence[pa.Table]) -> None:
+        """Load dumped state."""
+        for side, table in zip(self.sides, tables, strict=True):
+            if table.num_rows:
+                (batch,) = table.combine_chunks().to_batches()
+                side.held.add(batch)
