@@ -74,12 +74,13 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
         elif isinstance(node, StreamJoin):
             spans_ns = [_lateness_ns(plan, one.reads, one.lateness_ns) for one in sides_of(node)]
             lateness_ns = max((span for span in spans_ns if span is not None), default=None)
-            yield Keeping("join", node.name, lateness_ns, None, _of_stream_join(node))
+            keeps = _of_interval(node) if isinstance(node, IntervalJoin) else _of_asof(node)
+            yield Keeping("join", node.name, lateness_ns, None, keeps)
         elif isinstance(node, Finals):
             keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
             yield Keeping("finals", node.name, None, None, keeps)
         elif isinstance(node, TableJoin):
-            yield Keeping("join", node.name, None, None, _of_join(node))
+            yield Keeping("join", node.name, None, None, _of_table_join(node))
         elif isinstance(node, Fold):
             lateness_ns, ttl_ns = None, None
             if node.timing is not None:
@@ -95,21 +96,19 @@ def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
     return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
 
 
-def _of_join(join: TableJoin) -> str:
+def _of_table_join(join: TableJoin) -> str:
     keeps = f"a row as long as {join.input!r} and {join.right!r} have those that it is made of"
     if join.is_by_key:
         return keeps
     return f"{keeps}; a change of one row of {join.right!r} changes all rows that name it"
 
 
-def _of_stream_join(node: StreamJoin) -> str:
+def _of_asof(node: StreamJoin) -> str:
+    assert isinstance(node, AsofJoin), "no other joins"
     late = "past them"
     if any(node.latenesses_ns):
         late = f"{span_text(max(node.latenesses_ns))} past them"
-    if isinstance(node, IntervalJoin):
-        return _of_interval(node)
     rows = f"rows of {node.left!r} and {node.right!r} until the watermarks of both are {late}"
-    assert isinstance(node, AsofJoin), "no other joins"
     span = "" if node.tolerance_ns is None else span_text(node.tolerance_ns)
     if node.strategy == "backward":
         longer = f"for {span} more" if span else "for ever: it has no tolerance"
