@@ -218,11 +218,11 @@ class Pipeline:
             check_count(sources)
             fold = table_fold(source, ttl)
             made = (fold.partition, fold.name, fold.steps[0].name)
-            raw = {**_RAW, "is_table": True, "origins": (name,)}
+            raw = _RAW | {"is_table": True, "origins": (name,), "fold": fold}
             return _grown(
                 reduce(Draft.begun, made, draft),
                 "table",
-                **{**raw, "fold": fold},
+                **raw,
                 sources=sources,
                 read=(source,),
                 root=name,
@@ -250,7 +250,7 @@ class Pipeline:
             return _grown(
                 draft,
                 "versions",
-                **{**_RAW, "deleted": node.deleted},
+                **(_RAW | {"deleted": node.deleted}),
                 steps=(*draft.steps, node),
                 folds=folds,
                 fields=node.fields_out,
