@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.connector import Part
 from ripple.connectors.log.sink import schema_of_output
-from ripple.core.row_ops import OP, OP_REMOVE
 from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import OFFSET, Router
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ripple.engine.edges.edge_changes import EdgeChanges
-    from ripple.engine.machine import Changes
     from ripple.model.batch import IdleMarker
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.crash.source import CrashSource
@@ -67,7 +65,7 @@ class Truth:
         reader, self.dead_letters = Reader(plan), set[tuple[str, int]]()
         engine = Engine(plan, inputs=source.inputs)
         self.dead_letters |= self._feed(engine, source.end)
-        _follow(reader, engine.stabilize())
+        reader.follow(engine.stabilize())
         self.tables: dict[str, Table] = reader.tables
         self.identity = reader.identity
         waits = bool(plan.waiting)
@@ -99,7 +97,7 @@ class Truth:
             return
         reader = Reader(self.plan)
         for (stage, number), cut in cuts.items():
-            _follow(reader, self._fresh(stage, number, first, cut).stabilize())
+            reader.follow(self._fresh(stage, number, first, cut).stabilize())
         self.tables = reader.tables
         self.rows = {name: reader.streams[name] for name in self.rows}
 
@@ -259,17 +257,3 @@ class Truth:
             if event is not None:
                 drive.apply(name, BatchMarker(event.watermark_ns, at + 1))
         return refused
-
-
-def _follow(reader: Reader, changes: Changes) -> None:
-    """Give a reader the changes of a partition that it has not heard of before."""
-    for output, rows in changes.outputs.items():
-        if output in reader.streams:
-            reader.streams[output] += rows.to_pylist()
-            continue
-        for row in rows.to_pylist():
-            key = tuple(row[part] for part in reader.identity[output])
-            if row.pop(OP) == OP_REMOVE:
-                reader.tables[output].pop(key, None)
-            else:
-                reader.tables[output][key] = row
