@@ -121,7 +121,9 @@ sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
 			tests.worker.trials:window_totals tests.worker.trials:chain \
 			tests.worker.trials:by_watermark tests.worker.trials:endings \
 			tests.worker.trials:idle tests.worker.trials:idle_sources \
+			tests.worker.trials:idle_stages tests.worker.trials:idle_totals \
 			tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
+			tests.task.repartition.test_clusters:idle_events \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \
 		$(PYTHON) -m ripple.testing $$scenario --seed $(or $(FIRST),0) --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
