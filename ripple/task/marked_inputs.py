@@ -76,7 +76,7 @@ class MarkedInputs(PassedInputs):
         self._job: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
-        self.windows: Callable[[], int] = int
+        self.waiting_count: Callable[[], int] = int
         """Returns how many windows, keys that end and rows wait for a watermark in the engine, at
         the cut of ``next``; a task sets it."""
         self.is_awaited = False
@@ -224,7 +224,7 @@ class MarkedInputs(PassedInputs):
         Where no window, key that ends or row is held, nothing waits for one: a long silence takes
         no markers, or few where other processes may hold some.
         """
-        is_held = self.windows() > 0
+        is_held = self.waiting_count() > 0
         self._idleness.looked(now_ns, is_seldom=self.is_awaited and not is_held)
         if not (is_held or self.is_awaited):
             return

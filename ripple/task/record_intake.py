@@ -8,7 +8,7 @@ from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal
 from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
-from ripple.task.several_sources import WindowedInputs, read_by_watermarks
+from ripple.task.several_sources import MarkingInputs, read_by_watermarks
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -99,8 +99,8 @@ class RecordIntake:
         self.engine = drive.engine
         self._inputs = spec.inputs
         read_by_watermarks(spec.inputs, drive.engine)
-        if isinstance(spec.inputs, WindowedInputs):
-            spec.inputs.windows = lambda: drive.engine.waiting_count
+        if isinstance(spec.inputs, MarkingInputs):
+            spec.inputs.waiting_count = lambda: drive.engine.waiting_count
             spec.inputs.is_awaited = spec.is_awaited
         self._letters = letters
         self._notes = notes

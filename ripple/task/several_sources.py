@@ -44,13 +44,13 @@ class WatermarkedInputs(Protocol):
 
 
 @runtime_checkable
-class WindowedInputs(Protocol):
+class MarkingInputs(Protocol):
     """Inputs whose markers depend on what waits for a watermark: windows, keys that end, rows.
 
-    windows: their number; is_awaited: whether later stages may hold some. A task sets both.
+    waiting_count: its number; is_awaited: whether later stages may hold some. A task sets both.
     """
 
-    windows: Callable[[], int]
+    waiting_count: Callable[[], int]
     is_awaited: bool
 
 

@@ -456,7 +456,7 @@ def test_a_marker_names_no_time_after_its_input_was_looked_at(
         emit=no_listener,
         guards=world.guards,
     )
-    marked.windows = lambda: 1
+    marked.waiting_count = lambda: 1
     marked.watermarks_ns = lambda: dict.fromkeys(INPUTS[:1], 0)
     looked_ns: list[int] = []
 
