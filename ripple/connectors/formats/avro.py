@@ -17,12 +17,17 @@ import pyarrow as pa
 from ripple.connectors.coercion import BEYOND_INT64, in_ns
 from ripple.connectors.formats.avro_columns import KINDS, decode
 from ripple.connectors.formats.contract import at_rows, shown_of
-from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
+from ripple.connectors.formats.framed import (
+    HEAD_BYTES,
+    NOT_FRAMED,
+    WriterSchemas,
+    by_schema,
+    unreadable,
+)
 from ripple.connectors.formats.json import buffers_of
-from ripple.connectors.formats.registry import Registered, Registry, RegistryError
 from ripple.connectors.formats.rows import batch_of_rows
 from ripple.connectors.validation import screened
-from ripple.core.errors import InputError, SchemaError
+from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro import from_avro
@@ -33,10 +38,11 @@ with needed("avro", "format=avro of a kafka: URI"):
     from fastavro.schema import SchemaParseException, UnknownType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from ripple.connectors.formats.registry import Registered, Registry
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.schema.types import Schema
 
@@ -60,6 +66,12 @@ class Writer(NamedTuple):
     ticks_ns: Mapping[str, int] = MappingProxyType({})
     parsed: Any = None
 
+    def to_ns(self, row: Any) -> None:
+        """Turn the moments of a row, if it is one, into nanoseconds."""
+        for name, ticks_ns in self.ticks_ns.items():
+            if isinstance(row, dict) and row.get(name) is not None:
+                row[name] *= ticks_ns
+
 
 class AvroValues:
     """Each value is a record of the schema with the id it begins with; fields are found by name.
@@ -73,9 +85,8 @@ class AvroValues:
     def __init__(self, shape: RecordShape, registry: Registry, *, is_slow: bool = False) -> None:
         """is_slow: read all of them one by one, for comparison in tests."""
         self.shape = shape
-        self._registry = registry
         self._is_slow = is_slow
-        self._writers: dict[int, Writer] = {}
+        self._writers = WriterSchemas(registry, lambda found: writer_of(found, shape), Writer)
 
     def batch(self, values: pa.Array) -> Batch:
         """Return the records of values; see Values.
@@ -85,7 +96,7 @@ class AvroValues:
         parts: list[tuple[Batch, npt.NDArray[np.int64]]] = []
         refused: list[Rejected] = []
         for number, rows in by_schema(values):
-            writer = Writer(NOT_FRAMED) if number < 0 else self._writer(number)
+            writer = Writer(NOT_FRAMED) if number < 0 else self._writers.at(number)
             if writer.why_not:
                 refused += [
                     Rejected(row, None, writer.why_not, values[row].as_py()[:RAW_BYTES_MAX])
@@ -98,20 +109,6 @@ class AvroValues:
         if len(parts) == 1 and not refused:
             return parts[0][0]
         return at_rows(parts, refused, len(values), self.shape)
-
-    def _writer(self, number: int) -> Writer:
-        writer = self._writers.get(number)
-        if writer is None:
-            try:
-                found = self._registry.schema(number)
-            except RegistryError as error:
-                raise InputError(str(error)) from error
-            if found is None:
-                return Writer(f"the registry has no schema {number}")
-            if len(self._writers) >= FIELDS_MAX:
-                self._writers.clear()
-            writer = self._writers[number] = writer_of(found, self.shape)
-        return writer
 
     def _in_columns(self, values: pa.Array, rows: npt.NDArray[np.int64], writer: Writer) -> Batch:
         ends, data = buffers_of(values)
@@ -146,9 +143,7 @@ class AvroValues:
             except ValueError as error:
                 refused[len(found)] = str(error)
             found.append(record if isinstance(record, dict) else {})
-            for name, ticks_ns in writer.ticks_ns.items():
-                if found[-1].get(name) is not None:
-                    found[-1][name] *= ticks_ns
+            writer.to_ns(found[-1])
         shown = shown_of(values)
         return batch_of_rows(found, refused, self.shape, lambda row: shown(int(rows[row])))
 
@@ -182,8 +177,6 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
         return Writer(f"schema {found.id} is no Avro schema: {error}")
     known = {member.name for member in shape.schema.fields}
     wanted = [field for field in document["fields"] if field["name"] in known]
-    units = {field["name"]: in_nanoseconds(field["type"])[1] for field in wanted}
-    ticks_ns = {name: ns for name, ns in units.items() if ns != 1}
     names = [field["name"] for field in plain["fields"]]
     kinds = [_kind(field["type"]) for field in plain["fields"]]
     flat = [
@@ -192,7 +185,13 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
         if kind is not None
     ]
     fields = flat if len(flat) == len(names) <= FIELDS_MAX else None
-    return Writer("", fields, names, ticks_ns, parsed)
+    return Writer("", fields, names, ticks_of(wanted), parsed)
+
+
+def ticks_of(fields: Iterable[Any]) -> dict[str, int]:
+    """Return how many nanoseconds a tick has, of each field in another unit than these."""
+    units = ((field["name"], in_nanoseconds(field["type"])[1]) for field in fields)
+    return {name: ns for name, ns in units if ns != 1}
 
 
 def object_of(value: bytes, parsed: Any) -> Any:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.formats.avro import FIELDS_MAX, FORM, object_of, parsed_in, understood
-from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, check_subject, unreadable
-from ripple.connectors.formats.registry import Registered, Registry, RegistryError
-from ripple.core.errors import InputError, SchemaError
-from ripple.model.schema.avro_times import in_nanoseconds
+from ripple.connectors.formats.avro import (
+    FORM,
+    Writer,
+    object_of,
+    parsed_in,
+    ticks_of,
+    understood,
+)
+from ripple.connectors.formats.framed import (
+    HEAD_BYTES,
+    NOT_FRAMED,
+    WriterSchemas,
+    check_subject,
+    unreadable,
+)
+from ripple.connectors.formats.registry import Registered, Registry
+from ripple.core.errors import SchemaError
 
 if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.schema.types import Schema
 
 _ROWS = ("before", "after")
-
-
-class _Writer(NamedTuple):
-    """How objects of a schema are read: ticks_ns of fields in other units than nanoseconds."""
-
-    why_not: str
-    parsed: Any = None
-    ticks_ns: tuple[tuple[str, int], ...] = ()
 
 
 class AvroObjects:
@@ -35,7 +39,7 @@ class AvroObjects:
     def __init__(self, registry: Registry, shape: RecordShape | None = None) -> None:
         self._registry = registry
         self._shape = shape
-        self._writers: dict[int, _Writer] = {}
+        self._writers = WriterSchemas(registry, self._writer_of, Writer)
 
     def check(self, subject: str) -> None:
         """Raise InputError unless envelopes of a subject's newest schema have rows of the shape."""
@@ -49,44 +53,28 @@ class AvroObjects:
         """
         if len(value) < HEAD_BYTES or value[0]:
             raise ValueError(NOT_FRAMED)
-        writer = self._writer(int.from_bytes(value[1:HEAD_BYTES], "big"))
+        writer = self._writers.at(int.from_bytes(value[1:HEAD_BYTES], "big"))
         if writer.why_not:
             raise ValueError(writer.why_not)
         found = object_of(value, writer.parsed)
-        row = found if self._shape is None else found["after"]
-        for name, ticks_ns in writer.ticks_ns:
-            if isinstance(row, dict) and row.get(name) is not None:
-                row[name] *= ticks_ns
+        writer.to_ns(found if self._shape is None else found["after"])
         return found
 
-    def _writer(self, number: int) -> _Writer:
-        writer = self._writers.get(number)
-        if writer is None:
-            try:
-                found = self._registry.schema(number)
-            except RegistryError as error:
-                raise InputError(str(error)) from error
-            if found is None:
-                return _Writer(f"the registry has no schema {number}")
-            if len(self._writers) >= FIELDS_MAX:
-                self._writers.clear()
-            writer = self._writers[number] = self._writer_of(found)
-        return writer
-
-    def _writer_of(self, found: Registered) -> _Writer:
+    def _writer_of(self, found: Registered) -> Writer:
         if self._shape is not None:
             why = unreadable(found, FORM, self._shape, rows_understood)
         else:
             why = "" if found.form == FORM else f"it is {found.form}, and {FORM} was asked for"
         if why:
-            return _Writer(f"schema {found.id}: {why}")
+            return Writer(f"schema {found.id}: {why}")
         try:
             document = json.loads(found.text)
             _, parsed = parsed_in(document)
             row = document if self._shape is None else _row_in(document)
-            return _Writer("", parsed, _ticks_ns(row))
+            fields = row.get("fields", ()) if isinstance(row, dict) else ()
+            return Writer("", ticks_ns=ticks_of(fields), parsed=parsed)
         except (SchemaError, ValueError, RecursionError) as error:
-            return _Writer(f"schema {found.id} is no Avro schema: {error}")
+            return Writer(f"schema {found.id} is no Avro schema: {error}")
 
 
 def rows_understood(text: str, shape: RecordShape) -> Schema:
@@ -123,9 +111,3 @@ def _record_of(kind: Any) -> Any:
         return _record_of(others[0]) if len(others) == 1 else None
     is_record = isinstance(kind, str) or (isinstance(kind, dict) and kind.get("type") == "record")
     return kind if is_record else None
-
-
-def _ticks_ns(record: Any) -> tuple[tuple[str, int], ...]:
-    fields = record.get("fields", ()) if isinstance(record, dict) else ()
-    units = ((field["name"], in_nanoseconds(field["type"])[1]) for field in fields)
-    return tuple((name, ns) for name, ns in units if ns != 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -20,11 +20,47 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from ripple.connectors.formats.registry import Registry
+    from ripple.connectors.formats.registry import Registered, Registry
     from ripple.connectors.record_shape import RecordShape
 
+T = TypeVar("T")
+
 HEAD_BYTES = 5
+SCHEMAS_MAX = 512
 NOT_FRAMED = "it does not begin with a zero and the id of a schema"
+
+
+class WriterSchemas(Generic[T]):
+    """How records of a registry's schemas are read, by the ids of these; each is found once.
+
+    Invariant: at most SCHEMAS_MAX are held. A missing one is asked for each time.
+    """
+
+    def __init__(
+        self, registry: Registry, reading: Callable[[Registered], T], refusal: Callable[[str], T]
+    ) -> None:
+        """Ask nothing yet. reading: of a schema. refusal: the same with a reason against it."""
+        self._registry, self._reading, self._refusal = registry, reading, refusal
+        self._found: dict[int, T] = {}
+
+    def at(self, number: int) -> T:
+        """Return how records of a schema are read, or why they cannot be.
+
+        Raises InputError where the registry does not answer: then no record is at fault.
+        """
+        known = self._found.get(number)
+        if known is not None:
+            return known
+        try:
+            schema = self._registry.schema(number)
+        except RegistryError as error:
+            raise InputError(str(error)) from error
+        if schema is None:
+            return self._refusal(f"the registry has no schema {number}")
+        if len(self._found) >= SCHEMAS_MAX:
+            self._found.clear()
+        known = self._found[number] = self._reading(schema)
+        return known
 
 
 def head_of(number: int) -> bytes:

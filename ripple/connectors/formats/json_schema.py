@@ -10,21 +10,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.connectors.formats.contract import at_rows
-from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
+from ripple.connectors.formats.framed import (
+    HEAD_BYTES,
+    NOT_FRAMED,
+    WriterSchemas,
+    by_schema,
+    unreadable,
+)
 from ripple.connectors.formats.json import JsonValues
-from ripple.connectors.formats.registry import Registry, RegistryError
-from ripple.core.errors import InputError, SchemaError
+from ripple.core.errors import SchemaError
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.json_schema import from_json_schema
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.connectors.formats.registry import Registered, Registry
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.schema.types import Schema
 
 FORM = "JSON"
-SCHEMAS_MAX = 512
 
 
 class JsonSchemaValues:
@@ -38,16 +43,15 @@ class JsonSchemaValues:
 
     def __init__(self, shape: RecordShape, registry: Registry) -> None:
         self.shape = shape
-        self._registry = registry
         self._objects = JsonValues(shape)
-        self._why_not: dict[int, str] = {}
+        self._why_not = WriterSchemas(registry, self._refusal, str)
 
     def batch(self, values: pa.Array) -> Batch:
         """Return the records of values; see Values. Raises InputError as AvroValues does."""
         parts: list[tuple[Batch, npt.NDArray[np.int64]]] = []
         refused: list[Rejected] = []
         for number, rows in by_schema(values):
-            why = NOT_FRAMED if number < 0 else self._refusal(number)
+            why = NOT_FRAMED if number < 0 else self._why_not.at(number)
             if why:
                 refused += [
                     Rejected(row, None, why, values[row].as_py()[:RAW_BYTES_MAX])
@@ -61,21 +65,10 @@ class JsonSchemaValues:
             return parts[0][0]
         return at_rows(parts, refused, len(values), self.shape)
 
-    def _refusal(self, number: int) -> str:
-        why = self._why_not.get(number)
-        if why is None:
-            try:
-                found = self._registry.schema(number)
-            except RegistryError as error:
-                raise InputError(str(error)) from error
-            if found is None:
-                return f"the registry has no schema {number}"
-            why = unreadable(found, FORM, self.shape, understood)
-            why = why and f"schema {number}: {why}"
-            if len(self._why_not) >= SCHEMAS_MAX:
-                self._why_not.clear()
-            self._why_not[number] = why
-        return why
+    def _refusal(self, found: Registered) -> str:
+        """Return why a schema's records cannot be read; "" if they can."""
+        why = unreadable(found, FORM, self.shape, understood)
+        return why and f"schema {found.id}: {why}"
 
 
 def understood(text: str, shape: RecordShape) -> Schema:
