@@ -67,6 +67,7 @@ class MarkerLog:
         self._journal = Journal(store, prefix, guards=guards)
         self._guards = guards
         self._known: dict[int, Added] = {}
+        self._taken: list[Added] = []  # the objects read, which these markers are of
         self._markers: list[IdleMarker] = []
         self._ends: list[int] = []
         self._by_input: defaultdict[str, list[IdleMarker]] = defaultdict(list)
@@ -93,6 +94,7 @@ class MarkerLog:
         was read is not read again.
         """
         self._take(await self._journal.open(epoch, random, self._known))
+        self._known, self._taken = {}, []  # an owner does not read again what it adds to
 
     async def read(self) -> None:
         """Read the markers that are there now, with nothing changed; raises as ``open``.
@@ -181,17 +183,18 @@ class MarkerLog:
                 found[name] = markers[at].offset
         return found
 
-    def _take(self, added: Iterable[Added]) -> None:
+    def _take(self, added: list[Added]) -> None:
         if self._journal.damage:
             raise InputError(
                 f"the log of markers of idle inputs is damaged: {self._journal.damage[0]}. Restore "
                 "that object, or begin with another folder of checkpoints and outputs"
             )
-        self._forget()
-        self.first = 0
-        added = list(added)
-        self.is_there = bool(added)
-        for one in added:
+        known = len(self._taken)
+        if not known or added[:known] != self._taken:  # a whole one has taken their place
+            known, self.first = 0, 0
+            self._forget()
+        self._taken, self.is_there = added, bool(added)
+        for one in added[known:]:
             if one.data:
                 first, markers = _decoded(one.data)
                 self.first = first if one.is_whole else self.first

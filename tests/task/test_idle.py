@@ -500,6 +500,37 @@ def test_an_owner_reads_each_object_of_markers_once(monkeypatch: pytest.MonkeyPa
     assert len(read) == len(set(read)) == 5
 
 
+def test_a_standby_takes_each_object_of_markers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads at each commit with markers, among partitions that are live."""
+    world, sizes, decoded = sim_world(), list[int](), marker_log._decoded
+    until = world.loop.run_until_complete
+    owner, standby = MarkerLog(world.store, "idle"), MarkerLog(world.store, "idle")
+
+    def counted(data: bytes) -> tuple[int, list[IdleMarker]]:
+        first, markers = decoded(data)
+        sizes.append(len(markers))
+        return first, markers
+
+    def held() -> list[IdleMarker | None]:
+        return [standby.after(at) for at in range(5)]
+
+    monkeypatch.setattr(marker_log, "_decoded", counted)
+    until(owner.open(1, world.random))
+    markers = [IdleMarker(at, at, INPUTS[0], at) for at in range(1, 5)]
+    for at, one in enumerate(markers[:3], 1):
+        until(owner.add([one]))
+        until(standby.read())
+        assert held() == [*markers[:at], *[None] * (5 - at)]
+    assert sizes == [1, 1, 1]
+    monkeypatch.setattr(marker_log, "MARKER_OBJECTS_MAX", 1)
+    until(owner.tidy())
+    until(owner.add([markers[3]]))
+    until(standby.read())
+    assert held() == [*markers, None]
+    assert sizes == [1, 1, 1, 3, 1]
+    assert standby.barriers(0) == {INPUTS[0]: 1}
+
+
 def test_a_cluster_that_divides_records_anew_refuses_idle_inputs() -> None:
     plan = pipeline().plan()
     need_one_division(plan, "a cluster", {"ticks": ("symbol",)})
