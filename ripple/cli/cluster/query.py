@@ -96,16 +96,15 @@ def limits_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    places = places_of(options.events)
-    if options.sql is not None and places:
+    places, events = places_of(options.events), dict[str, NewestEvents]()
+    if places:
         from ripple.client.sql.tables_read import mentioned, reads_others  # noqa: PLC0415 - an extra, and slow
 
         read = mentioned(options.sql, places)
-        found = {name: newest_of(places[name], options.newest) for name in read}
+        events = {name: newest_of(places[name], options.newest) for name in read}
         if not reads_others(options.sql, places):
-            return await _answered(options, (), found)
-        return await _asked(options, found)
-    return await _asked(options, {})
+            return await _answered(options, (), events)
+    return await _asked(options, events)
 
 
 async def _asked(options: argparse.Namespace, events: Mapping[str, NewestEvents]) -> int:
