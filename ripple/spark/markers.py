@@ -1,4 +1,4 @@
-"""The markers that a durable run or a cluster recorded, for a replay of what it has read."""
+"""The markers that a durable run or a cluster recorded, for a replay of its records."""
 
 from __future__ import annotations
 

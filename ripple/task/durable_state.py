@@ -242,7 +242,7 @@ class Claimed:
             await spec.outputs.prepare()
         markers = state.marker_log(spec.plan.name)
         if spec.plan.is_idle or has_markers(one.cut for one in self.listed):
-            await markers.read()  # what its owner adds until then is read afterwards
+            await markers.read()  # the few that follow are read afterwards
         warm = await state.take_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
         if spec.lanes is not None:

@@ -1,4 +1,4 @@
-"""The log of a partition's markers as an input: whether it is one, and what cuts say of it.
+"""The log of a partition's markers as an input: whether it is one, and its place in cuts.
 
 A cut from before the pipeline had ``idle`` does not name it: nothing of it was read.
 """

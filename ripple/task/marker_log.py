@@ -94,12 +94,12 @@ class MarkerLog:
         was read is not read again.
         """
         self._take(await self._journal.open(epoch, random, self._known))
-        self._known, self._taken = {}, []  # an owner does not read again what it adds to
+        self._known, self._taken = {}, []  # an owner reads no more
 
     async def read(self) -> None:
         """Read the markers that are there now, with nothing changed; raises as ``open``.
 
-        Called again, it reads what is new.
+        Called again, it reads the new objects alone.
         """
         self._take(await self._journal.read(self._known))
 

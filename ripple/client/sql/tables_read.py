@@ -63,7 +63,7 @@ def _read(sql: str) -> list[list[str]] | None:
 
 
 def _parsed(sql: str) -> dict[str, Any] | None:
-    """Return what DuckDB's parser says about a statement; None if it says nothing."""
+    """Return a statement as DuckDB's parser has it, or its error; None without an answer."""
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
         bare = _EXPLAINS.sub("", sql, count=1)
         try:

@@ -239,7 +239,7 @@ class Journal:
 
 
 def added_in(data: bytes, name: str) -> Added:
-    """Return what an object holds; ``name`` is its own, for people. Raises DamagedError."""
+    """Return the content of an object; ``name`` is its own, for people. Raises DamagedError."""
     if len(data) < _HEADER.size + _ABOUT.size:
         raise DamagedError(f"{name} is damaged: it is truncated to {len(data)} bytes")
     magic, checksum = _HEADER.unpack_from(data)
