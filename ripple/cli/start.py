@@ -45,8 +45,8 @@ def _is_service(arguments: Sequence[str]) -> bool:
         case ["cluster", "up", *_]:
             return True
         case ["run", *rest]:
-            # --checkpoint-dir, also shortened: no other option begins so.
-            return any(word.startswith("--checkpoint-d") for word in rest)
+            shortest = "--checkpoint-dir"[:-2]  # no other option begins so
+            return any(word.startswith(shortest) for word in rest)
         case _:
             return False
 
