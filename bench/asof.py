@@ -12,16 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 import ripple as rp
-from bench.interval import best_of, turns
 from bench.row import Row
-from bench.timing import QUICK
-from ripple.engine.machine import Engine
+from bench.timing import QUICK, cpu_in_turns
+from bench.two_streams import RIGHTS, joined
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 TRADES = 30_000 if QUICK else 200_000
-QUOTES = 5  # for each trade
+ROUNDS = 2 if QUICK else 3
 MS, LATE_NS = 10**6, 2 * 10**9
 
 
@@ -42,11 +41,12 @@ class Quote:
 
 
 def measure() -> list[Row]:
-    rows = []
+    rows, fields = [], ["trade", "bid", "ask"]
     for keys, late in ((100, 0.0), (100, 0.01), (10_000, 0.0), (10_000, 0.01)):
         trades, quotes = _sides(keys, late)
+        sides = {"trades": trades, "quotes": quotes}
         calls = {
-            f"batches of {size:,}": partial(_ripple, _plan(), trades, quotes, size)
+            f"batches of {size:,}": partial(joined, _plan(), sides, size, fields)
             for size in (1_000, 16_384)
         }
         peers = {
@@ -56,7 +56,7 @@ def measure() -> list[Row]:
         expected = peers["Polars, once"]()
         for name, call in calls.items():
             assert call().equals(expected), f"{name}: other rows than Polars'"
-        best = best_of({**calls, **peers})
+        best = cpu_in_turns({**calls, **peers}, ROUNDS)
         count = trades.num_rows + quotes.num_rows
         for name in calls:
             label = f"{keys:,} keys, {late:.0%} late, {name}"
@@ -79,7 +79,7 @@ def _sides(keys: int, late: float) -> tuple[pa.Table, pa.Table]:
         return pa.table({"symbol": symbols, **columns, "at_ns": at_ns})
 
     trades = side(TRADES, trade=np.arange(TRADES), price=rng.random(TRADES))
-    count = TRADES * QUOTES
+    count = TRADES * RIGHTS
     return trades, side(count, bid=rng.random(count), ask=rng.random(count))
 
 
@@ -88,18 +88,6 @@ def _plan() -> Plan:
     trades, quotes = market.source("trades", Trade), market.source("quotes", Quote)
     priced = trades.join_asof("at-quote", quotes, on="symbol", lateness=LATE_NS, emit="final")
     return priced.sink("out").plan()
-
-
-def _ripple(plan: Plan, trades: pa.Table, quotes: pa.Table, size: int) -> pa.Table:
-    """Return the rows: batches of the two are read by turns, and rows taken after each."""
-    engine, parts = Engine(plan), []
-    for name, batch, offset in turns(("trades", trades), ("quotes", quotes), size):
-        engine.apply(name, batch, offset)
-        parts.append(engine.stabilize().outputs["out"])
-    engine.close()
-    parts.append(engine.stabilize().outputs["out"])
-    found = pa.Table.from_batches([one for one in parts if one.num_rows])
-    return found.select(["trade", "bid", "ask"])
 
 
 def _polars(trades: pa.Table, quotes: pa.Table) -> pa.Table:

@@ -5,25 +5,21 @@ The pairs are compared before a time counts.
 
 from __future__ import annotations
 
-import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 import ripple as rp
 from bench.row import Row
-from bench.timing import QUICK
-from ripple.engine.machine import Engine
+from bench.timing import QUICK, cpu_in_turns
+from bench.two_streams import RIGHTS, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ripple.model.pipeline.plan import Plan
 
 LEFT = 30_000 if QUICK else 100_000
-RIGHTS = 5  # for each left row
 ROUNDS = 2 if QUICK else 3
 MS, LATE_NS = 10**6, 2 * 10**9
 
@@ -45,7 +41,7 @@ class Click:
 
 
 def measure() -> list[Row]:
-    rows = []
+    rows, fields = [], ["number", "click", "weight"]
     for keys, reach_ns, late in (
         (1_000, 200 * MS, 0.0),
         (1_000, 200 * MS, 0.01),
@@ -53,16 +49,17 @@ def measure() -> list[Row]:
         (10_000, 2000 * MS, 0.01),
     ):
         orders, clicks = _sides(keys, late)
+        sides = {"orders": orders, "clicks": clicks}
         within = (-reach_ns, reach_ns)
         peer = partial(_duckdb, orders, clicks, within)
         calls = {
-            f"batches of {size:,}": partial(_ripple, _plan(within), orders, clicks, size)
+            f"batches of {size:,}": partial(joined, _plan(within), sides, size, fields)
             for size in (1_000, 16_384)
         }
         expected = peer()
         for name, call in calls.items():
             assert call().equals(expected), f"{name}: other pairs than DuckDB's"
-        best = best_of({**calls, "DuckDB": peer})
+        best = cpu_in_turns({**calls, "DuckDB": peer}, ROUNDS)
         count = orders.num_rows + clicks.num_rows
         what = f"{keys:,} keys, ±{reach_ns / 1e9:g} s, {late:.0%} late"
         pairs = f"{expected.num_rows:,} pairs"
@@ -103,30 +100,6 @@ def _plan(within: tuple[int, int]) -> Plan:
     return near.sink("out").plan()
 
 
-def _ripple(plan: Plan, orders: pa.Table, clicks: pa.Table, size: int) -> pa.Table:
-    """Return the pairs: batches of the two are read by turns, and rows taken after each."""
-    engine, parts = Engine(plan), []
-    for name, batch, offset in turns(("orders", orders), ("clicks", clicks), size):
-        engine.apply(name, batch, offset)
-        parts.append(engine.stabilize().outputs["out"])
-    engine.close()
-    parts.append(engine.stabilize().outputs["out"])
-    found = pa.Table.from_batches([one for one in parts if one.num_rows])
-    return found.select(["number", "click", "weight"])
-
-
-def turns(
-    left: tuple[str, pa.Table], right: tuple[str, pa.Table], size: int
-) -> Iterator[tuple[str, pa.RecordBatch, int]]:
-    """Yield batches of two sides, the right one of RIGHTS times the rows, with next offsets."""
-    for at in range(0, left[1].num_rows, size):
-        for (name, rows), first, of in ((left, at, size), (right, at * RIGHTS, size * RIGHTS)):
-            offset = first
-            for batch in rows.slice(first, of).to_batches(max_chunksize=size):
-                offset += batch.num_rows
-                yield name, batch, offset
-
-
 def _duckdb(orders: pa.Table, clicks: pa.Table, within: tuple[int, int]) -> pa.Table:
     import duckdb  # noqa: PLC0415 - of the extra bench
 
@@ -138,14 +111,3 @@ def _duckdb(orders: pa.Table, clicks: pa.Table, within: tuple[int, int]) -> pa.T
         f"orders.at_ns between {within[0]} and {within[1]} "
         "order by orders.at_ns, number, clicks.at_ns, click"
     ).to_arrow_table()
-
-
-def best_of(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the least processor seconds of each; they take turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            started = time.process_time()
-            call()
-            best[name] = min(best[name], time.process_time() - started)
-    return best

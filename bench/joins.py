@@ -5,7 +5,6 @@ The rows are compared with both before a time counts.
 
 from __future__ import annotations
 
-import time
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 import ripple as rp
 from bench.row import Row
-from bench.timing import QUICK
+from bench.timing import QUICK, cpu_in_turns
 from ripple.engine.machine import Engine
 
 if TYPE_CHECKING:
@@ -75,24 +74,13 @@ def _table_join(what: str, tables: Tables, right: tuple[str, type, str]) -> Iter
             "joined": lambda size=size: _ripple(joined, tables, size),
             "alone": lambda size=size: _ripple(alone, tables, size),
         }
-        best = _best(calls | peers)
+        best = cpu_in_turns(calls | peers, ROUNDS)
         label = f"tables joined {what}, batches of {size:,}"
         for peer in peers:
             other = f"{peer}, groups and join, once", EVENTS / best[peer]
             yield Row(label, EVENTS / best["joined"], "events/s", *other)
         cost_ns = (best["joined"] - best["alone"]) / EVENTS * 1e9
         yield Row(f"{label}: the join alone", cost_ns, "ns/event")
-
-
-def _best(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the least processor seconds of each call, in turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            began = time.process_time()
-            call()
-            best[name] = min(best[name], time.process_time() - began)
-    return best
 
 
 def _events(keys: int) -> Tables:

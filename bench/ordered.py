@@ -5,7 +5,6 @@ The rows are compared with both before a time counts.
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 import ripple as rp
 from bench.row import Row
-from bench.timing import QUICK
+from bench.timing import QUICK, cpu_in_turns
 from ripple.engine.machine import Engine
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _beside(what: str, calls: Calls, peers: Calls) -> Iterator[Row]:
     expected = peers["DuckDB"]()
     for name, call in {**calls, **peers}.items():
         assert call() == expected, f"{what}, {name}: other rows than DuckDB's"
-    best = _best({**calls, **peers})
+    best = cpu_in_turns({**calls, **peers}, ROUNDS)
     for name in calls:
         for peer in peers:
             versus, other = f"{peer}, once", EVENTS / best[peer]
@@ -158,14 +157,3 @@ def _polars_ttl(events: pa.Table) -> Found:
     newest = parts.filter(pl.col("part") == pl.col("part").max().over("key"))
     kept = newest.group_by("key").agg(n=pl.len(), last=pl.col("at_ns").max())
     return sorted(kept.filter(pl.col("last") + SPAN_NS > end).select("key", "n").rows())
-
-
-def _best(calls: dict[str, Callable[[], Found]]) -> dict[str, float]:
-    """Return the least processor seconds of each; they take turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            started = time.process_time()
-            call()
-            best[name] = min(best[name], time.process_time() - started)
-    return best

@@ -26,6 +26,17 @@ def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS) -> di
     return best
 
 
+def cpu_in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Return the least processor seconds of each call, with the calls in turns as above."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            started = time.process_time()
+            call()
+            best[name] = min(best[name], time.process_time() - started)
+    return best
+
+
 def _loops(call: Callable[[], Any]) -> int:
     loops = 1
     while _elapsed(call, loops) < SECONDS_PER_ROUND:
