@@ -1,1 +1,1 @@
-"""Operators: row steps, admission, and the folds over events, windows and tables."""
+"""Operators: row steps, admission, folds over events, windows and tables, and joins."""

@@ -6,5 +6,6 @@ plan        the plan; description: as readable text; keeping: its state
 stages      where it may be cut; topology: the stages that it has; division, copartition: how
             its records must be divided
 table       the source and the fold of a table from a topic
+joining     joins of streams, checked; table_join: those of tables
 node_keys   under which keys state is found
 """
