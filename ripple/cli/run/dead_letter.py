@@ -344,7 +344,7 @@ def _check_source(boxes: Iterable[_Box], source: str) -> None:
 
 
 def _check_target(boxes: Iterable[_Box], options: argparse.Namespace, place: LogUri | None) -> None:
-    """Raise InputError for a topic that is called like another source of the pipeline."""
+    """Raise InputError for a topic with the name of another source of the pipeline."""
     topic = options.source.partition("?")[0].rpartition("/")[2] if place is None else place.topic
     chosen = {_source_of(letter) for box in boxes for letter in _chosen(box.letters(), options)}
     if not chosen or topic in chosen:

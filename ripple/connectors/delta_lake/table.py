@@ -230,7 +230,7 @@ def _quoted(name: str) -> str:
 
 
 def plain(rows: Rows, schema: pa.Schema) -> Rows:
-    """Return changes as rows of a table: those that are there, without their operations."""
+    """Return changes as rows of a table: the present ones, without their operations."""
     if isinstance(rows, pa.RecordBatchReader):
         return rows
     if OP in rows.column_names:

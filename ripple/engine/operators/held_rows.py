@@ -1,4 +1,4 @@
-"""Rows of a stream that are held until a mark has passed them."""
+"""Held rows of a stream, until a mark has passed them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class HeldRows:
         return taken[0] if len(taken) == 1 else in_order(pa.concat_batches(taken))
 
     def _leave(self, one: Part, mark_ns: int, heap: list[Part] | None) -> None:
-        """Hold what is left of a part: in the heap, or with the small parts."""
+        """Hold the rest of a part: in the heap, or with the small parts."""
         rest = one if one.first_ns >= mark_ns else None
         if rest is None:
             at = _cut(one, mark_ns)
@@ -110,7 +110,7 @@ class HeldRows:
             heappush(heap, rest)
 
     def parts(self) -> list[pa.RecordBatch]:
-        """Return what is held."""
+        """Return the held rows."""
         return [one.rows for one in sorted((*self._large, *self._small))]
 
     @property

@@ -1,4 +1,4 @@
-"""The rows of an interval join: each of the left side with those of the right that are near it."""
+"""The rows of an interval join: each of the left side with its near ones of the right."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class IntervalRows(StreamJoinRows):
 
     @property
     def _free_ns(self) -> int:
-        """No left row that is not settled has a partner below."""
+        """No unsettled left row has a partner below."""
         return settled_ns(self.watermark_ns, -self.node.lo_ns)
 
     def take(self) -> Rows | None:
-        """Return the pairs of the left rows that are settled by now; None if there are none."""
+        """Return the pairs of the settled left rows; None if there are none."""
         self.taken = None
         right = self.right.held.take_below(self.right.settled_ns)
         if right is not None:

@@ -1,4 +1,4 @@
-"""Rows of a stream in order, of which others ask for those with their key that are near a time."""
+"""Rows of a stream in order, found by their key and a near time."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class NearRows:
         return empty
 
     def _drop_below(self, mark_ns: int) -> None:
-        """Drop the parts that are wholly below a mark."""
+        """Drop the parts wholly below a mark."""
         gone = (at for at, one in enumerate(self._parts) if one.last_ns >= mark_ns)
         del self._parts[: next(gone, None)]
 

@@ -59,7 +59,7 @@ class TableJoinRows(DerivedColumn):
         self._row_of = self._left_at = self._link_of = self._right_at = _NONE
         self._empty: list[Ints] = []
 
-    # --- what changed ---
+    # --- changes ---
 
     def parent_changed_now(self, parent: Node) -> None:
         """Note where the changed rows of a side belong, and the rows to compute again."""

@@ -103,7 +103,7 @@ class Holder(Waiting, Protocol):
         """Rows that a step behind it cannot take."""
 
     def dump(self) -> Sequence[pa.Table]:
-        """Return what is held, a table for each side."""
+        """Return the held rows, a table for each side."""
 
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state."""

@@ -87,7 +87,7 @@ def table_join_of(
 def _pairs(
     left: Draft, right: Draft, on: Keys, left_on: Keys, right_on: Keys
 ) -> tuple[tuple[str, str], ...]:
-    """Return the names of the fields that are compared, in the order of the right key."""
+    """Return the names of the compared fields, in the order of the right key."""
     if on is not None:
         if left_on is not None or right_on is not None:
             raise PlanError("on= names the fields of both sides: leave left_on= and right_on= out")
@@ -146,7 +146,7 @@ def _check_alike(pair: tuple[str, str], left: Draft, right: Draft) -> None:
 def _fields(
     left: Draft, right: Draft, pairs: Sequence[tuple[str, str]], how: str, suffix: str
 ) -> Fields:
-    """Return the fields of a row: the key, what else the left has, and what else the right has."""
+    """Return the fields of a row: the key, the other fields of the left, and those of the right."""
     assert left.fold is not None, "there are results"
     names = [field.name for field in left.fold.row_key]
     key = tuple(replace(field, optional=False) for field in left.fold.row_key)

@@ -234,7 +234,7 @@ class GraphReference(Reference):
         return sorted(self._held[name, side], key=lambda one: (one.time_ns, one.place))
 
     def _give(self, node: Holding, row: Held, arrived: dict[str, list[Event]]) -> None:
-        """Let a row of a node that holds rows go to what is behind it."""
+        """Pass a held row of a node on to those behind it."""
         try:
             self._spread(node.name, row, arrived)
         except RefusedRow as refused:
