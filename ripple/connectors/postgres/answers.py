@@ -64,6 +64,13 @@ class AsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
             self.pgconn.finish()
             raise
 
+    async def __aexit__(self, *raised: Any) -> None:
+        """End the transaction, and close, also where the task is cancelled meanwhile."""
+        try:
+            await super().__aexit__(*raised)
+        finally:
+            await self.close()
+
 
 class _SilentError(psycopg.OperationalError):
     """The server holds the connection and says nothing."""

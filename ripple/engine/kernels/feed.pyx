@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
+# distutils: include_dirs = ripple/engine/graph ripple/model/aggregate
+# Told here, since Cython would find the two by a set of modules, and write them in any order.
 """Changed rows of one fold on their way into another: out of their groups, and in again."""
 
 from libc.stdint cimport int64_t, uint8_t
