@@ -113,6 +113,50 @@ cdef class Runs:
         return np.concatenate((copied(empty), without))
 
 
+def last_before(
+    int64_t[::1] last not None,
+    const int64_t[::1] their_slots not None,
+    const int64_t[::1] their_times not None,
+    int64_t number,
+    const int64_t[::1] slots not None,
+    const int64_t[::1] times not None,
+    *,
+    bint is_strict,
+):
+    """Find for each row the last one of others with its slot that is not after it.
+
+    Both are in the order of their times; the others have rising numbers, from ``number`` on. last:
+    the number of the last one of each slot, -1 for none: of those before, and then of all.
+    is_strict: those at the time of a row are after it. Returns numbers int64[n], -1 for none, as
+    for a slot of -1.
+    """
+    cdef Py_ssize_t n = slots.shape[0]
+    cdef Py_ssize_t others = their_slots.shape[0]
+    cdef Py_ssize_t capacity = last.shape[0]
+    cdef Py_ssize_t i, at = 0
+    cdef int64_t bound
+    check_length(n, times.shape[0])
+    check_length(others, their_times.shape[0])
+    check_slots(their_slots, capacity)
+    for i in range(n):
+        if slots[i] >= capacity:
+            raise IndexError(f"slot {slots[i]} at position {i} is outside 0..{capacity - 1}")
+    found = np.empty(n, np.int64)
+    cdef int64_t[::1] out = found
+    with nogil:
+        for i in range(n):
+            bound = times[i]
+            while at < others and (
+                their_times[at] < bound or (their_times[at] == bound and not is_strict)
+            ):
+                last[their_slots[at]] = number + at
+                at += 1
+            out[i] = last[slots[i]] if slots[i] >= 0 else -1
+        for at in range(at, others):
+            last[their_slots[at]] = number + at
+    return found
+
+
 cdef copied(const vector[int64_t]& numbers):
     cdef int64_t[::1] out
     found = np.empty(numbers.size(), np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(slots=True)
@@ -27,9 +27,12 @@ class Counters:
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _NAMES}
 
     def add(self, now: Counters, before: Mapping[str, int]) -> None:
         """Add the growth of other counters since ``before``."""
         for name, was in before.items():
             setattr(self, name, getattr(self, name) + getattr(now, name) - was)
+
+
+_NAMES = tuple(field.name for field in fields(Counters))

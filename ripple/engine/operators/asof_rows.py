@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.runs import last_before
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
+from ripple.engine.operators.passed_rows import PassedRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
@@ -24,16 +26,17 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_MERGED_ROWS_MAX = 4096
 _UNNEEDED_MAX = 4096
+_NOTHING = np.empty(0, np.int64)
 
 
 class AsofRows(StreamJoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
-    Invariants: every row that a side holds is at or above the last marks; ``_parts`` has the rows
-    of the right side below them that may still match, in their order, with their keys and times.
-    Others are dropped from it, and keys that no row has, once they may be as many.
+    Invariants: every row that a side holds is at or above the last marks; ``_passed`` has the rows
+    of the right side below them that may still match, in their order. Others are dropped from it,
+    and keys that no row has, once they may be as many. ``_last`` has the number of the last one of
+    each slot, -1 for none, where matches are looked for backward.
     """
 
     node: AsofJoin
@@ -41,9 +44,8 @@ class AsofRows(StreamJoinRows):
     def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
         """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
-        self._nothing = pa.RecordBatch.from_pylist([], self.right.held.schema)
-        self._parts: list[pa.RecordBatch] = []
-        self._slots = self._times = np.empty(0, np.int64)
+        self._passed = PassedRows(self.right.held.schema)
+        self._last = np.empty(0, np.int64)
         self._needed_before = 0
 
     @property
@@ -58,13 +60,17 @@ class AsofRows(StreamJoinRows):
         return min(left_ns, right_ns)
 
     @property
+    def _is_backward(self) -> bool:
+        return self.node.strategy == "backward"
+
+    @property
     def _known_ns(self) -> int:
         """Up to here the rows of the right side are looked at: backward not beyond the left side's.
 
         Of those below both marks the last one of each key is enough there.
         """
         ends_ns = [side.settled_ns for side in self.sides]
-        return min(ends_ns) if self.node.strategy == "backward" else ends_ns[1]
+        return min(ends_ns) if self._is_backward else ends_ns[1]
 
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
@@ -73,104 +79,112 @@ class AsofRows(StreamJoinRows):
         right = self.right.held.take_below(self._known_ns)
         if left is None and right is None:
             return None
+        before = len(self._passed)
         if right is not None:
-            self._add(right)
+            slots = self.slots_of(right, self.right)
+            self._passed.add(right, slots, np.asarray(right.column(TIME)))
+        slots = _NOTHING if left is None else self.slots_of(left, self.left)
+        times = _NOTHING if left is None else np.asarray(left.column(TIME))
+        at = self._last_before(before, slots, times) if self._is_backward else None
         if left is not None:
-            self.taken = self._with_matches(left)
-        if len(self._slots) + len(self.keys.index) > 2 * self._needed_before + _UNNEEDED_MAX:
+            self.taken = self._with_matches(left, self._matches(slots, times, at))
+        if len(self._passed) + len(self.keys.index) > 2 * self._needed_before + _UNNEEDED_MAX:
             self._drop()
         self.given += 0 if self.taken is None else self.taken.count
         return self.taken
 
-    def _add(self, right: pa.RecordBatch) -> None:
-        """Add rows of the right side after all others; small parts become one."""
-        self._slots = np.concatenate([self._slots, self.slots_of(right, self.right)])
-        self._times = np.concatenate([self._times, np.asarray(right.column(TIME))])
-        while self._parts and self._parts[-1].num_rows <= min(2 * right.num_rows, _MERGED_ROWS_MAX):
-            right = pa.concat_batches([self._parts.pop(), right])
-        self._parts.append(right)
-
-    def _column(self, name: str, at: Ints) -> pa.Array:
-        """Return a column of rows of the right side, with nulls for -1."""
-        parts = [rows.column(name) for rows in self._parts or [self._nothing]]
-        picked = pa.array(at, mask=at < 0)
-        return pa.chunked_array(parts).take(picked).combine_chunks()
-
-    def _with_matches(self, left: pa.RecordBatch) -> Rows | None:
+    def _with_matches(self, left: pa.RecordBatch, at: Ints) -> Rows | None:
         """Return rows of the left side, each with its match, or with nulls."""
-        at = self._matches(self.slots_of(left, self.left), np.asarray(left.column(TIME)))
         if self.node.how == "inner":
             left, at = left.filter(pa.array(at >= 0)), at[at >= 0]
         if not left.num_rows:
             return None
         columns = {field.name: left.column(field.name) for field in self.node.left_fields}
         added = zip(self.node.added, self.node.right_fields, strict=True)
-        columns |= {one.name: self._column(of.name, at) for one, of in added}
+        columns |= {one.name: self._passed.column(of.name, at) for one, of in added}
         rows = Rows(Columns(columns), left.num_rows, np.array(left.column(PLACE)))
         rows.times_ns = np.array(left.column(TIME))
         if self.node.finals:
             self.identities_taken = np.array(left.column(IDENTITY))
         return rows
 
-    def _matches(self, slots: Ints, times: Ints) -> Ints:
-        """Return which of the rows of the right side match at these keys and times, -1 for none."""
-        node = self.node
-        is_asked = np.zeros(self.keys.capacity, np.bool_)
-        is_asked[slots[slots >= 0]] = True
-        asked = np.flatnonzero(is_asked[self._slots])
-        if not len(asked):
-            return np.full(len(slots), -1, np.int64)
-        theirs = self._times[asked]
-        found = Near(slots, times, self._slots[asked], theirs, is_strict=node.is_strict)
-        at = found.after() if node.strategy == "forward" else found.before()
-        self._drop_far(at, times, theirs)
-        if node.strategy == "nearest":
-            after = found.after()
-            self._drop_far(after, times, theirs)
-            is_nearer = (at < 0) | (theirs[after] - times < times - theirs[at])
-            at = np.where((after >= 0) & is_nearer, after, at)
-        at = np.where(at >= 0, asked[at], -1)
-        if node.deleted is not None:
-            is_none = self._column(node.deleted.name, at).fill_null(False)
+    def _last_before(self, first: int, slots: Ints, times: Ints) -> Ints:
+        """Return the last row of the right side at these keys and times, -1 for none.
+
+        first: of those that were added since the last call.
+        """
+        more = self.keys.capacity - len(self._last)
+        if more > 0:
+            self._last = np.concatenate([self._last, np.full(max(more, len(self._last)), -1)])
+        theirs = self._passed.slots[first:], self._passed.times[first:]
+        is_strict = self.node.is_strict
+        return last_before(self._last, *theirs, first, slots, times, is_strict=is_strict)
+
+    def _matches(self, slots: Ints, times: Ints, at: Ints | None) -> Ints:
+        """Return which of the rows of the right side match at these keys and times, -1 for none.
+
+        at: the last ones before them, where those are known.
+        """
+        if at is None:
+            at = self._beside(slots, times)
+        elif self.node.tolerance_ns is not None:
+            self._drop_far(at, times, self._passed.times)
+        if self.node.deleted is not None:
+            is_none = self._passed.column(self.node.deleted.name, at).fill_null(False)
             at[is_none.to_numpy(zero_copy_only=False)] = -1
         return at
 
+    def _beside(self, slots: Ints, times: Ints) -> Ints:
+        """Return the rows of the right side that are next at these keys and times, or nearest."""
+        node = self.node
+        is_asked = np.zeros(self.keys.capacity, np.bool_)
+        is_asked[slots[slots >= 0]] = True
+        asked = np.flatnonzero(is_asked[self._passed.slots])
+        if not len(asked):
+            return np.full(len(slots), -1, np.int64)
+        theirs = self._passed.times[asked]
+        found = Near(slots, times, self._passed.slots[asked], theirs, is_strict=node.is_strict)
+        at = found.after()
+        self._drop_far(at, times, theirs)
+        if node.strategy == "nearest":
+            after, at = at, found.before()
+            self._drop_far(at, times, theirs)
+            is_nearer = (at < 0) | (theirs[after] - times < times - theirs[at])
+            at = np.where((after >= 0) & is_nearer, after, at)
+        return np.where(at >= 0, asked[at], -1)
+
     def _drop_far(self, at: Ints, times: Ints, theirs: Ints) -> None:
-        if self.node.tolerance_ns is not None:
+        if len(theirs):
             at[np.abs(times - theirs[at]) > self.node.tolerance_ns] = -1
 
     def _needed(self) -> Ints:
         """Return which of the rows of the right side may still match."""
-        needed = np.arange(len(self._slots))
-        if self.node.strategy == "backward":  # the last one of each key
-            last = np.full(self.keys.capacity, -1, np.int64)
-            last[self._slots] = needed
-            needed = np.sort(last[last >= 0])
-        return needed[self._times[needed] >= self._oldest_ns]
-
-    def _rows_at(self, at: Ints) -> list[pa.RecordBatch]:
-        """Return some of the rows of the right side, as one part."""
-        rows = pa.Table.from_batches(self._parts, self._nothing.schema).take(pa.array(at))
-        found: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
-        return found
+        if self._is_backward:  # the last one of each key
+            needed = np.sort(self._last[self._last >= 0])
+        else:
+            needed = np.arange(len(self._passed))
+        return needed[self._passed.times[needed] >= self._oldest_ns]
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
         needed = self._needed()
-        self._parts = self._rows_at(needed)
-        self._slots, self._times = self._slots[needed], self._times[needed]
+        self._passed = self._passed.some(needed)
+        slots = self._passed.slots
         is_used = np.zeros(self.keys.capacity, np.bool_)
-        is_used[self._slots] = True
+        is_used[slots] = True
         live = self.keys.index.live_slots()
         self.keys.release(live[~is_used[live]])
         self.keys.trim()
+        if self._is_backward:
+            self._last = np.full(self.keys.capacity, -1)
+            self._last[slots] = np.arange(len(slots))
         self._needed_before = len(needed) + len(self.keys.index)
 
     @property
     def _oldest_ns(self) -> int:
         """A row of the right side below it matches none of the left side that still follows."""
         node = self.node
-        oldest_ns = self._known_ns if node.strategy == "backward" else self.watermark_ns
+        oldest_ns = self._known_ns if self._is_backward else self.watermark_ns
         if oldest_ns == watermark.NONE or node.strategy == "forward":
             return oldest_ns
         return _before(oldest_ns, node.tolerance_ns)
@@ -179,13 +193,12 @@ class AsofRows(StreamJoinRows):
     def nbytes(self) -> int:
         """Bytes held."""
         held = self.left.held.nbytes + self.right.held.nbytes
-        parts: int = sum(rows.nbytes for rows in self._parts)
-        return held + parts + self._slots.nbytes + self._times.nbytes + self.keys.index.nbytes
+        return held + self._passed.nbytes + self._last.nbytes + self.keys.index.nbytes
 
     # --- snapshots ---
 
     def _known(self) -> list[pa.RecordBatch]:
-        return self._rows_at(self._needed())
+        return [self._passed.rows(self._needed())]
 
 
 class Near:
