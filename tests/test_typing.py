@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PIPELINE = """
 import ripple as rp
 
@@ -57,6 +59,7 @@ def _mypy(*files: Path) -> tuple[int, str]:
     return found.returncode, found.stdout
 
 
+@pytest.mark.services
 def test_a_misspelt_name_is_a_type_error_and_a_right_one_is_none(tmp_path: Path) -> None:
     right = _user_file(tmp_path, "right", RIGHT)
     status, report = _mypy(right, _user_file(tmp_path, "wrong", WRONG))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import ripple as rp
-from tests.patience import PATIENCE_S
+from tests.cli.processes import ripple
 
 
 @rp.record(version=1)
@@ -30,11 +28,10 @@ def log(tmp_path: Path) -> str:
 
 
 def asked(*given: str, code: int = 0) -> tuple[str, str]:
-    command = [sys.executable, "-m", "ripple.cli.main", "query", *given]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
+    done = ripple("query", *given)
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    return done.out, done.err
 
 
 def test_the_newest_events_of_a_log_are_a_table_without_a_cluster(log: str) -> None:

@@ -71,6 +71,7 @@ def whole(name: str) -> bytes:
     return Path(f"{name}.jsonl").read_bytes()
 
 
+@pytest.mark.services
 def test_killed_run_writes_what_an_undisturbed_run_does(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,6 +125,7 @@ def test_down_ends_it_and_a_folder_has_one_cluster(job: Job) -> None:
     assert command("cluster", "down", "--dir", folder).code == 1
 
 
+@pytest.mark.services
 def test_children_end_when_up_is_killed(job: Job) -> None:
     up = Up(job, "--workers", "1")
     up.says(r"worker-1 .*partition \d: begins at")

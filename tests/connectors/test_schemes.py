@@ -311,6 +311,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
 class TestInstalled:
     """A package adds a scheme, and Ripple is not touched."""
 
+    @pytest.mark.services
     def test_connector_is_used_by_the_commands(
         self, folder: Path, install: Callable[..., None]
     ) -> None:

@@ -154,6 +154,7 @@ async def joined(*workers: Worker) -> AsyncIterator[tuple[Worker, ...]]:
             await asyncio.gather(*running)
 
 
+@pytest.mark.services
 async def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path) -> None:
     port = str(free_port())
     with started(tmp_path, "--port", port, pace=PATIENT) as one:

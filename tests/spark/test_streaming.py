@@ -200,6 +200,7 @@ def next_life(process: subprocess.Popen[str]) -> int:
     return int(process.stdout.readline())
 
 
+@pytest.mark.services
 def test_processes_killed_between_any_two_effects_leave_no_trace(
     file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ def expected(topic: Path) -> Outputs:
     return undisturbed(Place(topic.parent / "undisturbed", topic))
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("place", [Place, ProgramPlace])
 def test_outputs_of_a_killed_run_are_those_of_an_undisturbed_one(
     place: type[Place], topic: Path, expected: Outputs, tmp_path: Path

@@ -195,6 +195,7 @@ async def worker(
         assert not spawned.spares
 
 
+@pytest.mark.services
 async def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> None:
     from tests.worker.pipeline_counts import PLAN
 

@@ -79,6 +79,7 @@ def test_same_seed_gives_the_same_run() -> None:
     assert len(traces) == 5
 
 
+@pytest.mark.services
 def test_same_seed_gives_the_same_run_in_every_process() -> None:
     code = (
         "from tests.world.test_sim_cluster import *\n"

@@ -92,6 +92,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.services
 def test_refusals_are_errors_of_one_line() -> None:
     def ask(uri: str) -> None:
         with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:

@@ -48,6 +48,7 @@ TOO_MUCH: dict[str, Any] = {
 }
 
 
+@pytest.mark.services
 async def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "START_S", PATIENCE_S)
     turns = 0

@@ -199,6 +199,7 @@ def shown(
     return done.stdout.strip()
 
 
+@pytest.mark.services
 def test_form_is_that_of_every_process(base: CodeForm, tmp_path: Path) -> None:
     here = written(tmp_path / "here", {**FILES, "main.py": FILES["steps.py"] + SHOW})
     elsewhere = written(tmp_path / "far" / "away" / "pack", {**FILES, "__init__.py": ""})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from ripple.core.hashing import partition_of
 from tests.cli.processes import BOOK_TRADES, RIPPLE, ripple, start
@@ -227,6 +228,7 @@ def test_tail_follows_a_writer_in_another_process(tmp_path: Path) -> None:
         assert writer.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.services
 def test_log_of_a_killed_writer_can_be_continued(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
     assert ripple("log", "create", "--schema", "trade", topic).code == 0
