@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TIME, PLACE, IDENTITY = internal("time"), internal("place"), internal("identity")
 _MERGED_ROWS_MAX = 4096
+_QUEUED_ROWS_MIN = 256
 
 
 class Part(NamedTuple):
@@ -29,18 +31,21 @@ class Part(NamedTuple):
     first_ns: int
     number: int
     rows: pa.RecordBatch
+    times: Ints
+    """The event time of each row, rising."""
 
     @property
-    def times(self) -> Ints:
-        """The event time of each row, rising."""
-        return np.asarray(self.rows.column(TIME))
+    def last(self) -> tuple[int, int]:
+        """The time and place of the last row."""
+        return int(self.times[-1]), self.rows.column(PLACE)[-1].as_py()
 
 
 class HeldRows:
     """Rows with their event times and places, taken out by (time, place).
 
-    They are held in parts that are each in this order: large ones in a heap, small ones as a list
-    of falling sizes, which are merged, so that neither taking rows nor holding more costs much.
+    They are held in parts that are each in this order. Those that came in order, too, are a queue.
+    Of the others large ones are in a heap, small ones a list of falling sizes, which are merged, so
+    that neither taking rows nor holding more costs much.
     """
 
     def __init__(self, fields: Fields, *, identities: bool = False) -> None:
@@ -53,6 +58,7 @@ class HeldRows:
         names = [TIME, PLACE, *([IDENTITY] if identities else [])]
         own = [pa.field(name, pa.int64()) for name in names]
         self.schema = pa.schema([*self._fields, *own])
+        self._queue: deque[Part] = deque()
         self._large: list[Part] = []
         self._small: list[Part] = []
         self._numbers = 0
@@ -71,17 +77,67 @@ class HeldRows:
     def add(self, batch: pa.RecordBatch) -> None:
         """Hold rows with times and places, of which there are some."""
         batch = in_order(batch)
+        behind = self._behind_queue(batch)
+        if behind < batch.num_rows:
+            self._queue_up(_alone(batch.slice(behind)) if behind else batch)
+        if behind:
+            self._hold_behind(batch if behind == batch.num_rows else _alone(batch.slice(0, behind)))
+
+    def _behind_queue(self, batch: pa.RecordBatch) -> int:
+        """Return how many of these rows, which are the first, are before the last one queued."""
+        if not self._queue:
+            return 0
+        time_ns, place = self._queue[-1].last
+        times, places = np.asarray(batch.column(TIME)), np.asarray(batch.column(PLACE))
+        if (times[0], places[0]) > (time_ns, place):
+            return 0
+        first, end = np.searchsorted(times, time_ns), np.searchsorted(times, time_ns, "right")
+        return int(first + np.searchsorted(places[first:end], place, "right"))
+
+    def _queue_up(self, batch: pa.RecordBatch) -> None:
+        """Hold rows after all those queued; of a few at a time, some become one part."""
+        queue = self._queue
+        while queue and queue[-1].rows.num_rows < min(2 * batch.num_rows, _QUEUED_ROWS_MIN):
+            batch = pa.concat_batches([queue.pop().rows, batch])
+        queue.append(self._part(batch))
+
+    def _hold_behind(self, batch: pa.RecordBatch) -> None:
+        """Hold rows that are before some of those queued."""
         while self._small and self._small[-1].rows.num_rows <= 2 * batch.num_rows:
             batch = in_order(pa.concat_batches([self._small.pop().rows, batch]))
-        self._numbers += 1
-        one = Part(int(np.asarray(batch.column(TIME))[0]), self._numbers, batch)
         if batch.num_rows < _MERGED_ROWS_MAX:
-            self._small.append(one)
+            self._small.append(self._part(batch))
         else:
-            heappush(self._large, one)
+            heappush(self._large, self._part(batch))
+
+    def _part(self, batch: pa.RecordBatch) -> Part:
+        self._numbers += 1
+        times = np.asarray(batch.column(TIME))
+        return Part(int(times[0]), self._numbers, batch, times)
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
         """Take out the rows below a mark, in their order; None if there are none."""
+        taken, behind = self._take_queued(mark_ns), self._take_behind(mark_ns)
+        if len(taken) + len(behind) < 2:
+            return next(iter(taken or behind), None)
+        rows = pa.concat_batches(taken + behind)
+        return in_order(rows) if behind else rows
+
+    def _take_queued(self, mark_ns: int) -> list[pa.RecordBatch]:
+        taken: list[pa.RecordBatch] = []
+        queue = self._queue
+        while queue and queue[0].first_ns < mark_ns:
+            one = queue.popleft()
+            at = _cut(one, mark_ns)
+            taken.append(one.rows.slice(0, at))
+            count = one.rows.num_rows
+            if at < count:
+                rest = one.rows.slice(at)
+                # It is the next to go: of a small part it may hold the memory until then.
+                queue.appendleft(self._part(_alone(rest) if count > _MERGED_ROWS_MAX else rest))
+        return taken
+
+    def _take_behind(self, mark_ns: int) -> list[pa.RecordBatch]:
         taken: list[pa.RecordBatch] = []
         while self._large and self._large[0].first_ns < mark_ns:
             one = heappop(self._large)
@@ -92,9 +148,7 @@ class HeldRows:
             if one.first_ns < mark_ns:
                 taken.append(one.rows.slice(0, _cut(one, mark_ns)))
             self._leave(one, mark_ns, None)
-        if not taken:
-            return None
-        return taken[0] if len(taken) == 1 else in_order(pa.concat_batches(taken))
+        return taken
 
     def _leave(self, one: Part, mark_ns: int, heap: list[Part] | None) -> None:
         """Hold the rest of a part: in the heap, or with the small parts."""
@@ -103,25 +157,29 @@ class HeldRows:
             at = _cut(one, mark_ns)
             if at == one.rows.num_rows:
                 return
-            rest = Part(int(one.times[at]), one.number, _alone(one.rows.slice(at)))
+            rest = self._part(_alone(one.rows.slice(at)))
         if heap is None:
             self._small.append(rest)
         else:
             heappush(heap, rest)
 
+    @property
+    def _parts(self) -> list[Part]:
+        return [*self._queue, *self._large, *self._small]
+
     def parts(self) -> list[pa.RecordBatch]:
         """Return the held rows."""
-        return [one.rows for one in sorted((*self._large, *self._small))]
+        return [one.rows for one in sorted(self._parts, key=lambda one: (one.first_ns, one.number))]
 
     @property
     def count(self) -> int:
         """The number of rows."""
-        return sum(one.rows.num_rows for one in (*self._large, *self._small))
+        return sum(one.rows.num_rows for one in self._parts)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(one.rows.nbytes for one in (*self._large, *self._small))
+        return sum(one.rows.nbytes for one in self._parts)
 
 
 def _cut(one: Part, mark_ns: int) -> int:

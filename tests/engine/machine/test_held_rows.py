@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ripple.engine.operators import held_rows
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.model.schema.types import Field, Float, String
+from tests.examples import EXAMPLES
 
 COUNT = 8192
 
@@ -23,3 +30,38 @@ def test_a_few_rows_that_are_ahead_hold_no_memory_of_others() -> None:
 
     assert held.count == 20 * len(range(0, COUNT, 100))
     assert sum(part.get_total_buffer_size() for part in held.parts()) <= 2 * held.nbytes
+
+
+steps = st.lists(
+    st.one_of(st.lists(st.integers(-30, 30), min_size=1, max_size=40), st.integers(-5, 15)),
+    max_size=14,
+)
+
+
+@settings(max_examples=20 * EXAMPLES)
+@given(steps=steps, sizes=st.tuples(st.integers(1, 40), st.integers(1, 40)))
+def test_rows_are_taken_in_order_however_they_came(steps: Any, sizes: tuple[int, int]) -> None:
+    held, expected, mark, places = HeldRows(()), [], 0, 0
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in zip(("_MERGED_ROWS_MAX", "_QUEUED_ROWS_MIN"), sizes, strict=True):
+            patch.setattr(held_rows, name, size)
+        for step in [*steps, 1000]:
+            if isinstance(step, list):
+                times = [mark + max(at + n // 3, 0) for n, at in enumerate(step)]
+                rows = list(zip(times, range(places, places + len(times)), strict=True))
+                places += len(times)
+                columns = [pa.array(column) for column in zip(*rows, strict=True)]
+                held.add(pa.RecordBatch.from_arrays(columns, schema=held.schema))
+                expected = sorted(expected + rows)
+            else:
+                mark += step
+                below = [row for row in expected if row[0] < mark]
+                expected = expected[len(below) :]
+                taken = held.take_below(mark)
+                assert below == ([] if taken is None else rows_of(taken))
+            assert sorted(row for part in held.parts() for row in rows_of(part)) == expected
+            assert held.count == len(expected)
+
+
+def rows_of(batch: pa.RecordBatch) -> list[tuple[int, int]]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
