@@ -136,6 +136,10 @@ class EngineView(Protocol):
         """How many rows of each fold cannot be computed."""
 
     @property
+    def join_states(self) -> Mapping[str, Any]:
+        """Where each join is."""
+
+    @property
     def keys_held(self) -> int:
         """Keys, of each window that is held, in the fold that holds the most."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CAUSES_MAX = 50
 CAUSE_CHARACTERS_MAX = 80
+SIDES = ("left", "right")
 FATES = ("applied", "very_late", "dead_lettered")
 _LATE = {
     "mildly_late": "ripple_window_late_events_total",
@@ -56,7 +57,7 @@ class _OfPartition:
     """State of the running task. Times are of the monotonic clock.
 
     engine: held as long as its task holds it. before: its counters at the last look, by source, and
-    of all as "". stored_ns:
+    of all as "". joined: rows of its joins at the last look, by join and outcome. stored_ns:
     when its last checkpoint was stored; if there is none, when the task began. replay: when it was
     first reported, and how much was left then.
     """
@@ -65,6 +66,7 @@ class _OfPartition:
         self.engine: Callable[[], events.EngineView | None] = lambda: None
         self.is_live = False
         self.before: Mapping[str, Mapping[str, int]] = {}
+        self.joined: Mapping[tuple[str, str], int] = {}
         self.idle: Mapping[str, int] = {}  # inputs that go on by markers, by source
         self.idle_ns: dict[str, int] = {}  # since when a source has some
         self.cut: Mapping[str, int] = {}
@@ -188,6 +190,7 @@ class Measures:
         one.commits_wait_ns = None  # the brokers have answered
         engine = one.engine()
         one.before = {} if engine is None else _counts(engine)
+        one.joined = {} if engine is None else _joined(engine)
 
     def _replays(self, one: _OfPartition, remaining: int) -> None:
         one.remaining = remaining
@@ -296,6 +299,10 @@ class Measures:
         for name, metric in _LATE.items():
             self._add(metric, counts[""][name] - before.get(name, 0))
         one.before = counts
+        joined = _joined(engine)
+        for (join, fate), count in joined.items():
+            self._add("ripple_join_rows_total", count - one.joined.get((join, fate), 0), join, fate)
+        one.joined = joined
 
     def _of_partition(self, found: Samples, number: str, one: _OfPartition) -> None:
         worker, now_ns = self._worker, self._clock.monotonic_ns()
@@ -309,6 +316,7 @@ class Measures:
                 found.add("ripple_fold_uncomputable_rows", rows, worker, fold)
             for source, inputs in one.idle.items():
                 found.add("ripple_source_idle_inputs", inputs, worker, source)
+            self._of_joins(found, number, engine)
             if is_time(engine.watermark_ns):
                 lag_ns = max(0, self._clock.now_ns() - engine.watermark_ns)
                 self._observe("ripple_system_event_lag_ns", lag_ns)
@@ -328,6 +336,19 @@ class Measures:
         for name, value in values.items():
             if value is not None:
                 found.set(f"ripple_partition_{name}", value, worker, number)
+
+    def _of_joins(self, found: Samples, number: str, engine: events.EngineView) -> None:
+        worker, now_ns = self._worker, self._clock.now_ns()
+        for join, state in engine.join_states.items():
+            for side, one in zip(SIDES, state.sides, strict=True):
+                found.add("ripple_join_kept_rows", one.rows, worker, join, side)
+                if one.watermark_ns is None:
+                    continue
+                found.add("ripple_join_behind", one.is_behind, worker, join, side)
+                if is_time(one.watermark_ns):
+                    lag_s = max(0, now_ns - one.watermark_ns) / 1e9
+                    labels = worker, number, join, side
+                    found.set("ripple_join_event_lag_seconds", lag_s, *labels)
 
     def _of_traffic(self, found: Samples, traffic: Traffic) -> None:
         for edge, rows in traffic.sent.items():
@@ -353,6 +374,16 @@ def _counts(engine: events.EngineView) -> dict[str, Mapping[str, int]]:
     by_source = engine.counters_by_source
     found = {"": engine.counters.as_dict()}
     return found | {name: each.as_dict() for name, each in by_source.items() if len(by_source) > 1}
+
+
+def _joined(engine: events.EngineView) -> Mapping[tuple[str, str], int]:
+    """Return the rows of joins of streams, by join and outcome."""
+    return {
+        (join, fate): count
+        for join, state in engine.join_states.items()
+        for fate in ("matched", "unmatched")
+        if (count := getattr(state, fate)) is not None
+    }
 
 
 def is_time(watermark_ns: int) -> bool:

@@ -136,6 +136,26 @@ _WORKER = (
         *("worker", "fold"),
     ),
     _gauge(
+        "join_kept_rows",
+        "Rows kept of each side of a join; of a table all its rows",
+        *("worker", "join", "side"),
+    ),
+    _gauge(
+        "join_behind",
+        "Partitions in which this side of a join holds the other up",
+        *("worker", "join", "side"),
+    ),
+    _gauge(
+        "join_event_lag_seconds",
+        "Clock minus watermark of each side of a join of streams",
+        *("worker", "partition", "join", "side"),
+    ),
+    _counter(
+        "join_rows_total",
+        "Rows of the left side of a join of streams by outcome: matched, unmatched",
+        *("worker", "join", "fate"),
+    ),
+    _gauge(
         "partition_keys",
         "Keys, of each window held, in the fold with most of them",
         *_PARTITION,

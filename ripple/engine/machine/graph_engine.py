@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Leaf
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Holder, Mark, Waiting
@@ -387,6 +388,12 @@ class GraphEngine(Engine):
 
     def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
         return super()._uncomputable() | {one.node.name: [one.lost] for one in self._holders}
+
+    @property
+    def join_states(self) -> dict[str, JoinState]:
+        """Where each join is."""
+        found = {one.node.name: one.state for one in self._holders if one.state is not None}
+        return super().join_states | found
 
     # --- snapshots ---
 

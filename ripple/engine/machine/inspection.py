@@ -8,11 +8,12 @@ from ripple.model.pipeline.nodes import Finals, StreamJoin, TableJoin, reads_of,
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ripple.engine.graph.column import Column
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
+    from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.waiting import Waiting
     from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.nodes import Waiting as WaitingNode
@@ -31,6 +32,10 @@ def inspected(partition: Partition) -> dict[str, Any]:
     finals, distinct and join: no row below it follows); null where a kind has no such number. Rows
     are counted since the partition was restored here, events since its first. edges: pairs of
     numbers of nodes.
+
+    A join has sides, the left one first: reads (a node), rows (of a stream, kept for matches; of a
+    table, all), watermark_ns and is_behind (it lets fewer rows follow than the other side does);
+    matched and unmatched (rows of the left side with and without a partner; null of tables).
     """
     plan = partition.plan
     nodes = [_node("senders", "senders")]
@@ -83,6 +88,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
             nodes.append(
                 _node(output.name, "output", rows_in=of["rows_out"], keys=rows_of[output.of])
             )
+    _add_joins(nodes, partition.join_states)
     graph = partition.graph
     return {
         "stage": partition.stage or 0,
@@ -110,6 +116,18 @@ def _waiting(node: WaitingNode, one: Waiting, uncomputable: Mapping[str, int]) -
         bytes=one.nbytes,
         watermark_ns=None if one.watermark_ns == watermark.NONE else one.watermark_ns,
     )
+
+
+def _add_joins(nodes: Sequence[dict[str, Any]], states: Mapping[str, JoinState]) -> None:
+    """Add to the nodes of joins where they are."""
+    joins = (node for node in nodes if node["kind"] == "join")
+    for node in joins:
+        state = states[node["name"]]
+        sides = [side._asdict() for side in state.sides]
+        for side in sides:
+            if side["watermark_ns"] == watermark.NONE:
+                side["watermark_ns"] = None
+        node.update(sides=sides, matched=state.matched, unmatched=state.unmatched)
 
 
 def _source(name: str, counters: Counters) -> dict[str, Any]:

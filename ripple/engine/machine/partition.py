@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.operators.groups import Groups
+    from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.table_join_rows import TableJoinRows
     from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
@@ -433,6 +434,12 @@ class Partition(Sending):
     def uncomputable_counts(self) -> dict[str, int]:
         """How many rows of each fold cannot be computed at the cut: none of most."""
         return {name: sum(map(len, parts)) for name, parts in self._uncomputable().items()}
+
+    @property
+    def join_states(self) -> dict[str, JoinState]:
+        """Where each join is."""
+        joins = (one for one in self._table_folds if not isinstance(one, TableFold))
+        return {one.fold.name: one.state for one in joins}
 
     @property
     def keys_held(self) -> int:

@@ -49,15 +49,19 @@ class AsofRows(StreamJoinRows):
         self._needed_before = 0
 
     @property
-    def watermark_ns(self) -> int:
-        """No row below follows: each was given once its match was certain."""
+    def bounds_ns(self) -> tuple[int, int]:
+        """Up to where each side lets rows follow."""
         left_ns, right_ns = (side.settled_ns for side in self.sides)
         if right_ns not in (watermark.NONE, watermark.END):
             if self.node.strategy != "backward":
                 right_ns = _before(right_ns, self.node.tolerance_ns)
             elif self.node.is_strict:
                 right_ns += 1  # a row at the mark itself would not match
-        return min(left_ns, right_ns)
+        return left_ns, right_ns
+
+    @property
+    def _known_count(self) -> int:
+        return len(self._passed)
 
     @property
     def _is_backward(self) -> bool:
@@ -95,6 +99,7 @@ class AsofRows(StreamJoinRows):
 
     def _with_matches(self, left: pa.RecordBatch, at: Ints) -> Rows | None:
         """Return rows of the left side, each with its match, or with nulls."""
+        self._count(at < 0)
         if self.node.how == "inner":
             left, at = left.filter(pa.array(at >= 0)), at[at >= 0]
         if not left.num_rows:

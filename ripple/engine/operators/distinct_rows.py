@@ -73,6 +73,10 @@ class DistinctRows:
         return self._held.count
 
     @property
+    def state(self) -> None:
+        """None: it is no join."""
+
+    @property
     def key(self) -> Fields:
         """The fields by which rows are told apart."""
         return self.node.key

@@ -51,9 +51,13 @@ class IntervalRows(StreamJoinRows):
         self._freed_ns = watermark.NONE
 
     @property
-    def watermark_ns(self) -> int:
-        """No row below follows: each left row there was settled."""
-        return min(self.left.settled_ns, settled_ns(self.right.settled_ns, self.node.hi_ns))
+    def bounds_ns(self) -> tuple[int, int]:
+        """Up to where each side lets rows follow."""
+        return self.left.settled_ns, settled_ns(self.right.settled_ns, self.node.hi_ns)
+
+    @property
+    def _known_count(self) -> int:
+        return self._near.count
 
     @property
     def _free_ns(self) -> int:
@@ -85,6 +89,9 @@ class IntervalRows(StreamJoinRows):
         pairs = Pairs(
             times, np.asarray(left.column(PLACE)), counts, numbers, is_outer=node.how == "left"
         )
+        alone = counts == 0
+        alone[pairs.lost] = False
+        self._count(alone, len(pairs.lost))
         if len(pairs.lost):
             keys = [left.column(name) for name in self.left.names]
             lost = [RejectedRow(row, node.name, _TOO_MANY) for row in pairs.lost.tolist()]

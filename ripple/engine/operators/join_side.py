@@ -39,11 +39,18 @@ class JoinSide:
         mark = () if node.deleted is None else (node.deleted,)
         fields = node.left_fields if number == 0 else (*self.key, *node.right_fields, *mark)
         self.held = HeldRows(fields, identities=number == 0 and bool(node.finals))
+        self.keyless = 0
+        """The rows left out since the partition was restored here."""
+
+    @property
+    def watermark_ns(self) -> int:
+        """No row of this side on time is missing below it."""
+        return min(feed.watermark_ns for feed in self._feeds)
 
     @property
     def settled_ns(self) -> int:
         """No row of this side comes any more below it."""
-        return settled_ns(min(feed.watermark_ns for feed in self._feeds), self.lateness_ns)
+        return settled_ns(self.watermark_ns, self.lateness_ns)
 
     def admit(self, rows: Rows) -> None:
         """Take all rows: one without a key only matches nothing."""
@@ -55,5 +62,6 @@ class JoinSide:
                 valid = rows.columns.valid(name)
                 if valid is not None and not valid.all():
                     identities = None if identities is None else identities[valid]
+                    self.keyless += rows.count - int(np.count_nonzero(valid))
                     rows.keep(valid)
         self.held.hold(rows, identities)

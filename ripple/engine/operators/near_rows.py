@@ -82,6 +82,11 @@ class NearRows:
         found = (pa.chunked_array([rows.column(name) for rows in parts]).take(at) for name in names)
         return [one.combine_chunks() for one in found]
 
+    @property
+    def count(self) -> int:
+        """The number of rows, with freed ones that have not gone yet."""
+        return self._runs.count
+
     def has_grown(self, keys: int) -> bool:
         """Return whether it is time to free rows: so many came since, and so many keys are held."""
         return self._runs.count + keys > 2 * self._kept + _UNFREED_MAX

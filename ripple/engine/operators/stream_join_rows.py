@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.operators.join_side import JoinSide
+from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import show_by_input
 from ripple.model.keys.space import key_space
@@ -47,9 +48,46 @@ class StreamJoinRows(ABC):
         self.lost = UncomputableRows(self.keys)
         """Rows that a step behind this node cannot take."""
         self.given = 0
+        self._matched = self._unmatched = 0
         self.taken: Rows | None = None
         self.identities_taken: Ints | None = None
         self._by_input = by_input
+
+    @property
+    @abstractmethod
+    def bounds_ns(self) -> tuple[int, int]:
+        """Up to where each side lets rows follow."""
+
+    @property
+    @abstractmethod
+    def _known_count(self) -> int:
+        """The rows of the right side that are not held any more, but kept for later matches."""
+
+    @property
+    def watermark_ns(self) -> int:
+        """No row below follows: the match of each was certain."""
+        return min(self.bounds_ns)
+
+    @property
+    def state(self) -> JoinState:
+        """Where each side is, and how many rows of the left side had a partner."""
+        left, right = self.sides
+        left_ns, right_ns = self.bounds_ns
+        rows = right.held.count + self._known_count
+        return JoinState(
+            (
+                SideState(left.reads, left.held.count, left.watermark_ns, left_ns < right_ns),
+                SideState(right.reads, rows, right.watermark_ns, right_ns < left_ns),
+            ),
+            self._matched,
+            self._unmatched + left.keyless,
+        )
+
+    def _count(self, alone: npt.NDArray[np.bool_], lost: int = 0) -> None:
+        """Count rows of the left side: which have no partner, and how many others were lost."""
+        unmatched = int(np.count_nonzero(alone))
+        self._unmatched += unmatched
+        self._matched += len(alone) - unmatched - lost
 
     @property
     def waiting_count(self) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ripple.engine.graph.column import Column, DerivedColumn
 from ripple.engine.kernels.beside import lay_beside
+from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.result_rows import SHOWN, ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
@@ -183,6 +184,17 @@ class TableJoinRows(DerivedColumn):
         for (column, slots), names in zip(sides, self._names, strict=True):
             named |= zip(names, _fields_at(column, slots), strict=True)
         return rows, named, {}
+
+    @property
+    def state(self) -> JoinState:
+        """How many rows each side has: it keeps none of its own."""
+        left, right = self._left, self._right
+        return JoinState(
+            (
+                SideState(self.fold.reads, left.row_count),
+                SideState(self.fold.reads_right, right.row_count),
+            )
+        )
 
     # --- rows that leave ---
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.rows import RejectedRow, Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.uncomputable import UncomputableRows
@@ -97,6 +98,10 @@ class Holder(Waiting, Protocol):
     @property
     def waiting_count(self) -> int:
         """The rows held until the watermark has passed them."""
+
+    @property
+    def state(self) -> JoinState | None:
+        """Where its sides are, of a join."""
 
     @property
     def lost(self) -> UncomputableRows:

@@ -73,6 +73,37 @@ def test_outcomes_of_several_sources_are_counted_by_source(measures: Measures) -
     assert of(found, "events_total", "applied") == 5
 
 
+def test_joins_have_numbers_by_side(measures: Measures, clock: Hands) -> None:
+    start = rp.Pipeline("vwap")
+    left, right = (start.source(name, Trade) for name in ("trades", "others"))
+    joined = left.join_asof("pair", right, on="symbol", lateness="1s", emit="final")
+    engine = Engine(joined.sink("out").plan())
+    engine.apply("trades", trades([10, 20]), 2)
+    engine.apply("others", trades([30]), 1)
+    engine.stabilize()
+    begin(measures, engine)  # what was joined before is not counted again
+    engine.apply("trades", trades([90]), 3)
+    engine.apply("others", trades([40]), 2)
+    engine.stabilize()
+    clock.at_s = 100.0
+    found = measures.samples([3])
+    assert of(found, "join_kept_rows", "pair", "left") == 1
+    assert of(found, "join_kept_rows", "pair", "right") > 0
+    behind = [of(found, "join_behind", "pair", side) for side in ("left", "right")]
+    assert behind == [0, 1]
+    assert of(found, "join_event_lag_seconds", "3", "pair", "left") == 10
+    assert of(found, "join_event_lag_seconds", "3", "pair", "right") == 60
+    assert of(found, "join_rows_total", "pair", "unmatched") == 1
+    engine.apply("others", trades([200]), 3)
+    engine.apply("trades", trades([95]), 4)
+    engine.stabilize()
+    found = measures.samples([3])
+    assert of(found, "join_rows_total", "pair", "matched") == 1
+    assert 'ripple_join_rows_total{fate="matched",join="pair",worker="w0"} 1.0' in exposition(
+        OF_WORKERS, found
+    )
+
+
 def test_idle_inputs_and_their_markers_are_counted_by_source(
     measures: Measures, clock: Hands
 ) -> None:
