@@ -10,6 +10,13 @@ def xxh64_each(
 ) -> None: ...
 def mix_of(h: int, value: int) -> int: ...
 def mix_each(hashes: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]) -> None: ...
+def mix_words(
+    hashes: npt.NDArray[np.uint64],
+    values: npt.NDArray[np.uint64],
+    valid: npt.NDArray[np.uint8] | None,
+    *,
+    are_floats: bool,
+) -> None: ...
 def mix_each_at(
     hashes: npt.NDArray[np.uint64],
     values: npt.NDArray[np.uint64],

@@ -145,6 +145,32 @@ def mix_each(uint64_t[::1] hashes not None, const uint64_t[::1] values not None)
             hashes[i] = mix(hashes[i], values[i])
 
 
+def mix_words(
+    uint64_t[::1] hashes not None,
+    const uint64_t[::1] values not None,
+    const uint8_t[::1] valid,
+    *,
+    bint are_floats,
+) -> None:
+    """Fold the hash of each value, and of whether it is one, into ``hashes[i]`` in place.
+
+    valid: 0 for nulls, None if there are none. are_floats: all NaNs are one.
+    """
+    cdef Py_ssize_t i
+    cdef uint64_t value
+    assert values.shape[0] == hashes.shape[0]
+    assert valid is None or valid.shape[0] == hashes.shape[0]
+    with nogil:
+        for i in range(hashes.shape[0]):
+            if valid is not None and not valid[i]:
+                hashes[i] = mix(hashes[i], mix(0, 0))
+                continue
+            value = values[i]
+            if are_floats and value & 0x7FFFFFFFFFFFFFFFU > 0x7FF0000000000000U:
+                value = 0x7FF8000000000000U
+            hashes[i] = mix(hashes[i], mix(1, value))
+
+
 def mix_each_at(
     uint64_t[::1] hashes not None, const uint64_t[::1] values not None,
     const int64_t[::1] places not None, *, bint wide,

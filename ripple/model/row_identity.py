@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.core.errors import SchemaError
-from ripple.core.hashing import mix_each, xxh64_each
+from ripple.core.hashing import mix_each, mix_words, xxh64_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,14 +33,14 @@ def identities_of(records: pa.RecordBatch, names: Iterable[str]) -> npt.NDArray[
     return found.view(np.int64)
 
 
-def hashes_of(column: pa.Array) -> Hashes:
-    """Return the hash of each value of a column, the same of all NaNs of a column of floats."""
-    if kinds.is_float64(column.type):
-        values = _values_of(column).view(np.float64)
-        nans = np.isnan(values)
-        if nans.any():
-            column = pa.array(np.where(nans, np.nan, values), mask=~_valid(column))
-    return _of(column)
+def mix_in(hashes: Hashes, column: pa.Array) -> None:
+    """Fold the hash of each value of a column into its row's: all NaNs of floats are the same."""
+    are_floats = kinds.is_float64(column.type)
+    if not are_floats and not kinds.is_int64(column.type):
+        mix_each(hashes, _of(column))
+        return
+    valid = _valid(column).view(np.uint8) if column.null_count else None
+    mix_words(hashes, _values_of(column), valid, are_floats=are_floats)
 
 
 def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ripple.core.errors import SchemaError
-from ripple.model.row_identity import identities_of
+from ripple.core.hashing import mix_of
+from ripple.model.row_identity import identities_of, mix_in
 
 
 def bits(number: int) -> float:
@@ -55,6 +56,34 @@ def test_each_value_has_an_identity_of_its_own_and_the_same_wherever_it_stands(
     for at in range(len(values)):
         assert identities_of(twice.slice(at, len(values)), ["v"])[-1] == hashes[at - 1]
     assert len(identities_of(one.slice(0, 0), ["v"])) == 0
+
+
+NANS = [bits(0x7FF8 << 48), bits((0x7FF8 << 48) + 1), bits(0xFFF8 << 48), bits((0x7FF0 << 48) + 1)]
+
+
+@pytest.mark.parametrize(("kind", "values"), VALUES, ids=[str(kind) for kind, _ in VALUES])
+def test_a_value_is_mixed_into_its_row_by_its_identity(
+    kind: pa.DataType, values: list[Any]
+) -> None:
+    column = pa.array([None, *values], kind).slice(1)
+    if kind == pa.float64():
+        column = pa.array([None, 0.0, -0.0, 1.0, float("inf"), -float("inf"), bits(0x7FF8 << 48)])
+    one = pa.RecordBatch.from_arrays([column], ["v"])
+    hashes = np.arange(len(column), dtype=np.uint64)
+    mix_in(hashes, column)
+
+    found = np.zeros(len(column), np.uint64)
+    mix_in(found, column)
+    assert (found.view(np.int64) == identities_of(one, ["v"])).all()
+    assert found[0] == hashes[0]
+    assert len(set(hashes.tolist())) == len(column)
+
+
+def test_all_nans_are_one_value_to_a_digest_and_infinities_others() -> None:
+    hashes = np.zeros(len(NANS) + 2, np.uint64)
+    mix_in(hashes, pa.array([*NANS, bits(0x7FF0 << 48), bits(0xFFF0 << 48)]))
+    assert set(hashes[: len(NANS)].tolist()) == {mix_of(0, mix_of(1, 0x7FF8 << 48))}
+    assert len(set(hashes.tolist())) == 3
 
 
 def test_a_value_counts_in_its_field() -> None:

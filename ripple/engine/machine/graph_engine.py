@@ -218,6 +218,11 @@ class GraphEngine(Engine):
         sources = places // SPAN
         for rank, port in enumerate(self._ports.values()):
             mine = np.flatnonzero(sources == rank)
+            if not len(mine):
+                continue
+            if len(port.inputs) == 1:
+                yield port.inputs[0], mine, *port.identities(places[mine])
+                continue
             numbers = port.numbers(places[mine])
             for number, name in enumerate(port.inputs):
                 at = mine[numbers == number]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.core.hashing import mix_each, xxh64_of
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
-from ripple.model.row_identity import hashes_of
+from ripple.model.row_identity import mix_in
 from ripple.model.schema.exported import Part
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class StreamRows:
         for identity in (offsets, indexes):
             mix_each(hashes, np.ascontiguousarray(identity).view(np.uint64))
         for column in columns:
-            mix_each(hashes, hashes_of(column))
+            mix_in(hashes, column)
         self.digest = self.final_digest = (self.digest + int(hashes.sum())) % (1 << 64)
         self.count += rows.count
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
