@@ -25,9 +25,11 @@ from ripple.world.live import LiveClock
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.connector import Reading
     from ripple.core.cut import Cut
     from ripple.world.ports import Clock
 
+FORM = "clock:EVERY,SINCE"
 EVERY_NS_MIN = 1_000_000
 _NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,7 +48,8 @@ def clock(
 ) -> ClockInputs:
     """Return the ticks of the clock as the input of source ``name``, whose record is ``Tick``.
 
-    A run gets each tick once its time has come, also those that have passed since it was stopped::
+    A run gets each tick once its time has come, also those that have passed since it was stopped.
+    In commands and on clusters it is the URI ``clock:EVERY,SINCE``::
 
         ticks = market.source("ticks", rp.Tick)
         ...
@@ -60,10 +63,23 @@ def clock(
     """
     need_text("clock: name", name, InputError)
     need_bool("clock: follow", follow, InputError)
-    every_ns = duration_ns(every, "clock: every")
-    if every_ns < EVERY_NS_MIN:
-        raise InputError(f"clock: every must be at least 1ms, as in every='1s', not {shown(every)}")
-    return ClockInputs(name, every_ns, _time_ns(since), LiveClock(), follow=follow)
+    return ClockInputs(name, _every_ns(every), _time_ns(since), LiveClock(), follow=follow)
+
+
+def open_inputs(path: str, reading: Reading) -> ClockInputs:
+    """Return the ticks of a URI, ``EVERY,SINCE``; raises InputError, PlanError and SchemaError."""
+    every_ns, since_ns = _parsed(path)
+    if reading.shape.table is not None or reading.shape.arrow_schema() != _SCHEMA:
+        raise InputError(
+            f"source {reading.name!r}: the records of clock:{path} are rp.Tick: say "
+            f"source({reading.name!r}, rp.Tick)"
+        )
+    return ClockInputs(reading.name, every_ns, since_ns, LiveClock(), follow=reading.follow)
+
+
+def identity(path: str) -> str:
+    """Return the same text for all spellings of the same ticks; raises as ``open_inputs``."""
+    return "clock:{},{}".format(*_parsed(path))
 
 
 class ClockInputs:
@@ -113,8 +129,12 @@ class ClockInputs:
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
         self._at, self._rows = cut[self._name], rows
-        end = watermark.END if self._follow else self._there
-        self._stop = end if stop is None else stop[self._name]
+        if stop is None:
+            self._stop = watermark.END if self._follow else self._there
+            return
+        self._stop = stop[self._name]
+        if self._stop < watermark.END:  # recorded, maybe by an owner whose clock is ahead of ours
+            self._recorded = max(self._recorded, self._stop)
 
     def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
         """Return the due ticks after ``cut``; see Inputs."""
@@ -155,6 +175,24 @@ class ClockInputs:
     @property
     def _identity(self) -> str:
         return f"every {self._every_ns} ns since {self._since_ns}"
+
+
+def _parsed(path: str) -> tuple[int, int]:
+    every, comma, since = path.partition(",")
+    if not comma:
+        raise InputError(
+            f"cannot tell which ticks clock:{path} has: it must be {FORM}, as in "
+            "clock:1s,2026-11-26T00:00Z"
+        )
+    is_number = since.isascii() and since.isdecimal() and len(since) < 20
+    return _every_ns(every), _time_ns(int(since) if is_number else since)
+
+
+def _every_ns(every: str | int) -> int:
+    every_ns = duration_ns(every, "clock: every")
+    if every_ns < EVERY_NS_MIN:
+        raise InputError(f"clock: every must be at least 1ms, as in every='1s', not {shown(every)}")
+    return every_ns
 
 
 def _time_ns(since: str | int | datetime) -> int:

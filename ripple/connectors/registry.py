@@ -36,6 +36,7 @@ OWN = (
     "ripple.connectors.websocket.connector",
     "ripple.connectors.websocket.secure_connector",
     "ripple.connectors.synthetic.connector",
+    "ripple.connectors.clock_connector",
     "ripple.connectors.transforms.connector",
 )
 """Modules with a CONNECTOR each, in the order of `ripple connector list`."""
@@ -91,12 +92,6 @@ def find(text: str, use: UseName) -> Uri:
     named = _SCHEME.fullmatch(text)
     connector = connector_of(text)
     if named and connector is None and not _mode(text):
-        if named[1] == "clock" and use.endswith("source"):
-            raise error(
-                f"{text!r}: rp.clock is an object of a program, which passes it to rp.run or "
-                "rp.Task, and not a URI: on a cluster idle= of a source ends the windows of its "
-                "silent inputs"
-            )
         raise error(
             f"there is no file {text!r} and no scheme {named[1]!r}: there are "
             f"{_listed(schemes(), ' and ')}; a path with a colon begins with ./ or /"

@@ -134,6 +134,11 @@ def source_at(
             "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR; what is in "
             "Python alone, as rp.clock, is read by rp.run"
         )
+    if place.startswith("clock:"):
+        raise InputError(
+            f"source {source.name!r}: {place} has more ticks with each reading, so that a task "
+            "that is tried again would differ: run it in one process, with ripple run or rp.run"
+        )
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
     if place.startswith(PREFIX):

@@ -10,13 +10,17 @@ import pytest
 
 import ripple as rp
 from ripple.connectors.clock import ClockInputs
+from ripple.connectors.connector import Part
+from ripple.connectors.identity import identity_of
 from ripple.connectors.inputs import Signal
+from ripple.connectors.locate import open_inputs
 from ripple.core.errors import InputError, PlanError
 from ripple.model.batch import Batch
 from ripple.storage.log import Topic
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
 from tests.patience import comes
+from tests.records import Trade
 
 NS = 1_000_000_000
 SINCE = "2026-11-26T00:00Z"
@@ -111,6 +115,56 @@ RIGHT = {"name": "ticks", "every": "1s", "since": SINCE}
 def test_a_wrong_clock_is_refused(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises((InputError, PlanError), match=f"clock: {why}"):
         rp.clock(**{**RIGHT, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("clock:", "cannot tell which ticks clock: has: it must be clock:EVERY,SINCE"),
+        (f"clock:{SINCE}", "cannot tell which ticks clock:2026-11-26T00:00Z has"),
+        (f"clock:0s,{SINCE}", "clock: every must be at least 1ms"),
+        (f"clock:often,{SINCE}", "clock: every must be a number and a unit"),
+        ("clock:1s,", "clock: since must be a time with its zone"),
+        ("clock:1s,-1", "clock: since must be a time with its zone"),
+        ("clock:1s," + "9" * 19, "clock: since must be a time from 1970"),
+        ("clock:1s," + "9" * 5000, "clock: since must be a time with its zone"),
+    ],
+)
+def test_a_wrong_uri_of_a_clock_is_refused(uri: str, why: str) -> None:
+    market = rp.Pipeline("market")
+    plan = market.source("ticks", rp.Tick).sink("out").plan()
+    with pytest.raises((InputError, PlanError), match=why):
+        open_inputs(uri, plan, 4, follow=True)
+
+
+def test_a_uri_has_the_ticks_of_its_object_and_one_identity_in_all_spellings() -> None:
+    market = rp.Pipeline("market")
+    plan = market.source("ticks", rp.Tick).sink("out").plan()
+    uris = (f"clock:1s,{SINCE}", f"clock:1000ms,{SINCE_NS}", "clock:1s,2026-11-26T01:00+01:00")
+
+    async def act() -> None:
+        named = await rp.clock(**RIGHT).identities({"ticks": 0})
+        for uri in uris:
+            assert await open_inputs(uri, plan, 4, follow=True).identities({"ticks": 0}) == named
+
+    asyncio.run(act())
+    assert {identity_of(uri, "continued_source") for uri in uris} == {f"clock:{NS},{SINCE_NS}"}
+
+
+def test_a_clock_gives_ticks_alone_and_to_one_partition() -> None:
+    market = rp.Pipeline("market")
+    plan = market.source("trades", Trade).sink("out").plan()
+    with pytest.raises(InputError, match=r"source 'trades': the records of clock:.* are rp\.Tick"):
+        open_inputs(f"clock:1s,{SINCE}", plan, 4, follow=True)
+    plan = market.source("ticks", rp.Tick).sink("out").plan()
+    with pytest.raises(InputError, match=r"in 2 partitions: .* start one partition"):
+        open_inputs(f"clock:1s,{SINCE}", plan, 4, follow=True, part=Part(0, 2))
+
+
+def test_ticks_up_to_a_recorded_stop_have_come_although_this_clock_is_behind() -> None:
+    """An owner's clock may be ahead of that of its successor, and of a standby's."""
+    behind = ClockInputs("ticks", NS, SINCE_NS, Hands(1.5))
+    assert asyncio.run(ticks(behind, 1, stop=6)) == ([1, 2, 3, 4, 5], [4, 6], Signal.ENDED)
 
 
 def heartbeats() -> rp.Pipeline:

@@ -217,11 +217,6 @@ class TestPaths:
             find("nope:x.csv", use)
         assert find("./nope:x.csv", "sink").path == "./nope:x.csv"
 
-    def test_ticks_of_the_clock_are_of_programs_alone(self) -> None:
-        for use in USES[::2]:
-            with pytest.raises(InputError, match=r"rp\.clock is an object of a program, which"):
-                find("clock:1s", use)
-
     @pytest.mark.parametrize("name", ["pipe", "pipe.txt"])
     def test_of_pipes_are_csv(self, folder: Path, name: str) -> None:
         os.mkfifo(folder / name)

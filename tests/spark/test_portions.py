@@ -259,6 +259,8 @@ def test_sources_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> None
         InputError, match=r"not a ClockInputs: .*, as rp\.clock, is read by rp\.run"
     ):
         sources_at({**places, "quotes": ticks}, plan)
+    with pytest.raises(InputError, match=r"source 'quotes': clock:1s,0 has more ticks with each"):
+        sources_at({**places, "quotes": "clock:1s,0"}, plan)
     with pytest.raises(InputError, match=r"a log or a topic, .* not ClockInputs$"):
         Live.at({**places, "quotes": ticks}, plan, 40)
     for empty in (tmp_path / "none", tmp_path / "none/nested"):

@@ -31,7 +31,7 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output, sources_by_name
-from ripple.connectors.registry import forms
+from ripple.connectors.registry import find, forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
@@ -143,6 +143,7 @@ def run(options: argparse.Namespace) -> int:
     sources, places = sources_by_name(plan, options.source), sinks_by_output(plan, options.sink)
     for source in sources.values():
         check_not_read(source, places)
+    _need_ends(sources if options.until_end else {})
     reach = Reach(plan, sources, places)
     partitions = options.partitions or gcd(*reach.counts.values())
     need_one_division(plan, "a cluster", reach.keyed_by, is_one=partitions == 1)
@@ -197,6 +198,15 @@ def run(options: argparse.Namespace) -> int:
         return asyncio.run(cluster.run(status))
     finally:
         lock.release()
+
+
+def _need_ends(sources: Mapping[str, str]) -> None:
+    """Raise InputError for a source that has no end."""
+    for name, source in sources.items():
+        if find(source, "continued_source").connector.scheme == "clock":
+            raise InputError(
+                f"source {name!r}: the clock has no end, for which --until-end waits: leave it out"
+            )
 
 
 def check_begun(store: str, partitions: int) -> None:
