@@ -33,6 +33,8 @@ class Part(NamedTuple):
     rows: pa.RecordBatch
     times: Ints
     """The event time of each row, rising."""
+    whole: int
+    """The rows whose memory it holds."""
 
     @property
     def last(self) -> tuple[int, int]:
@@ -79,9 +81,9 @@ class HeldRows:
         batch = in_order(batch)
         behind = self._behind_queue(batch)
         if behind < batch.num_rows:
-            self._queue_up(_alone(batch.slice(behind)) if behind else batch)
+            self._queue_up(_alone(batch.slice(behind), batch.num_rows) if behind else batch)
         if behind:
-            self._hold_behind(batch if behind == batch.num_rows else _alone(batch.slice(0, behind)))
+            self._hold_behind(_alone(batch.slice(0, behind), batch.num_rows))
 
     def _behind_queue(self, batch: pa.RecordBatch) -> int:
         """Return how many of these rows, which are the first, are before the last one queued."""
@@ -110,10 +112,16 @@ class HeldRows:
         else:
             heappush(self._large, self._part(batch))
 
-    def _part(self, batch: pa.RecordBatch) -> Part:
+    def _part(self, batch: pa.RecordBatch, whole: int = 0) -> Part:
         self._numbers += 1
         times = np.asarray(batch.column(TIME))
-        return Part(int(times[0]), self._numbers, batch, times)
+        return Part(int(times[0]), self._numbers, batch, times, max(whole, len(times)))
+
+    def _rest(self, one: Part, at: int) -> Part:
+        """Return the rows of a part from one on."""
+        rows = one.rows.slice(at)
+        alone = _alone(rows, one.whole)
+        return self._part(alone, one.whole if alone is rows else 0)
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
         """Take out the rows below a mark, in their order; None if there are none."""
@@ -130,11 +138,8 @@ class HeldRows:
             one = queue.popleft()
             at = _cut(one, mark_ns)
             taken.append(one.rows.slice(0, at))
-            count = one.rows.num_rows
-            if at < count:
-                rest = one.rows.slice(at)
-                # It is the next to go: of a small part it may hold the memory until then.
-                queue.appendleft(self._part(_alone(rest) if count > _MERGED_ROWS_MAX else rest))
+            if at < one.rows.num_rows:
+                queue.appendleft(self._rest(one, at))
         return taken
 
     def _take_behind(self, mark_ns: int) -> list[pa.RecordBatch]:
@@ -157,7 +162,7 @@ class HeldRows:
             at = _cut(one, mark_ns)
             if at == one.rows.num_rows:
                 return
-            rest = self._part(_alone(one.rows.slice(at)))
+            rest = self._rest(one, at)
         if heap is None:
             self._small.append(rest)
         else:
@@ -187,9 +192,9 @@ def _cut(one: Part, mark_ns: int) -> int:
     return int(np.searchsorted(one.times, mark_ns))
 
 
-def _alone(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _alone(rows: pa.RecordBatch, whole: int) -> pa.RecordBatch:
     """Return rows without the memory of many others, which a few that stay would hold."""
-    if rows.get_total_buffer_size() <= 2 * rows.nbytes:
+    if 2 * rows.num_rows >= whole:
         return rows
     return rows.take(pa.array(np.arange(rows.num_rows)))
 
