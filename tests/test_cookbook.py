@@ -62,3 +62,17 @@ def test_trades_have_reference_data_of_their_time(cooked: Any) -> None:
     assert {row["of"]: row["lots"] for row in rows["sectors"]} == {
         "oil": 3, "wind": 2, "delisted": 1
     }  # fmt: skip
+
+
+def test_notices_have_all_positions_that_they_concern(cooked: Any) -> None:
+    rows = cooked("Notices for positions")
+    concerned = {(row["account"], row["symbol"], row["notice"]): row for row in rows["concerned"]}
+    assert {key: row["words"] for key, row in concerned.items() if row.get("op") != "remove"} == {
+        ("ann", "oil", 1): "dividend",
+        ("ann", "tin", 3): "delisted",
+        ("bob", "oil", 1): "dividend",
+    }
+    counts = {row["account"]: row for row in rows["counts"]}
+    assert [(counts[one]["notices"], counts[one]["size"]) for one in ("ann", "bob")] == [
+        (2, 15), (1, 20)
+    ]  # fmt: skip

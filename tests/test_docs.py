@@ -93,7 +93,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_joins_document_runs(folder: Path) -> None:
-    (code,) = _python("docs/joins.md")
+    code, many = _python("docs/joins.md")
     (folder / "orders.csv").write_text("a,1,2.5,1\nb,2,3.5,2\na,1,4.5,3\n")
     (folder / "customers.jsonl").write_text('{"customer":1,"name":"Ann","closed":false}\n')
     (folder / "shop.py").write_text(code)
@@ -102,6 +102,17 @@ def test_joins_document_runs(folder: Path) -> None:
     newest = {row["order"]: (row["price"], row["changes"], row["name"]) for row in rows}
     assert json.loads((folder / "worth.jsonl").read_text().splitlines()[-1])["price"] == 8.0
     assert newest == {"a": (4.5, 2, "Ann"), "b": (3.5, 1, None)}
+    position = '{"account":"%s","symbol":"%s","size":1}\n'
+    pairs = [("a", "x"), ("b", "x"), ("b", "y")]
+    (folder / "positions.jsonl").write_text("".join(position % one for one in pairs))
+    notice = '{"notice":%d,"symbol":%s,"words":"up"}\n'
+    said = [(1, '"x"'), (2, '"x"'), (3, "null")]
+    (folder / "notices.jsonl").write_text("".join(notice % one for one in said))
+    (folder / "desk.py").write_text(many)
+    runpy.run_path("desk.py", run_name="desk")
+    rows = [json.loads(line) for line in (folder / "concerned.jsonl").read_text().splitlines()]
+    found = {(row["account"], row["symbol"], row["notice"]) for row in rows}
+    assert found == {(one, "x", number) for one in "ab" for number in (1, 2)}
 
 
 def test_sources_document_names_the_clock_as_a_source(folder: Path) -> None:

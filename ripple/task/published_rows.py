@@ -87,7 +87,11 @@ class PublishedRows:
         return rows.filter(pa.array(is_new))
 
     def only(self, rows: pa.Table) -> None:
-        """Forget all keys but these."""
+        """Forget all keys but these, of which some fields may be left out."""
+        names = [name for name in self._names if name in rows.column_names]
+        if names != self._names:
+            shown = self.left()
+            rows = shown.join(rows, names, join_type="left semi") if names else shown
         is_known = np.zeros(len(self._is_there), np.bool_)
         slots = self._slots(rows)
         is_known = np.concatenate(

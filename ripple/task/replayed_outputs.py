@@ -300,12 +300,18 @@ def compaction_note(plan: Plan) -> str:
 
 
 def _keys_held(plan: Plan, fold: Fold, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Return all keys of which a partition may have shown a row: of a join those of its sides."""
+    """Return all keys of which a partition may have shown a row: of a join those of its sides.
+
+    Of pairs of rows, whose keys are more than both sides, the fields of the left.
+    """
     names = [field.name for field in fold.row_key]
     if not isinstance(fold, TableJoin):
         return tables[fold.node_key].select(names)
     held = [_keys_held(plan, plan.fold(fold.input), tables)]
+    names = [name for name in names if name in held[0].column_names]
     if fold.is_by_key:
         theirs = _keys_held(plan, plan.fold(fold.right), tables)
-        held.append(pa.table({left: theirs.column(right) for left, right in fold.pairs}))
+        pairs = [pair for pair in fold.pairs if pair[1] in theirs.column_names]
+        held.append(pa.table({left: theirs.column(right) for left, right in pairs}))
+        names = [name for name in names if name in held[1].column_names]
     return pa.concat_tables([one.select(names) for one in held], promote_options="permissive")

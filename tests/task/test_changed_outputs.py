@@ -183,6 +183,31 @@ def test_rows_that_a_join_does_not_show_any_more_are_gone(
         assert world.run(after) == fresh.run(after)
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_pairs_that_a_join_does_not_show_any_more_are_gone(
+    is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def joined(least: int) -> Plan:
+        source = rp.Pipeline("p").source("orders", Order, out_of_order="1s")
+        sides = [
+            source.partition(f"by-{name}", key="k").fold(name, n=rp.count(), s=rp.max("n"))
+            for name in ("mine", "theirs")
+        ]
+        few = sides[1].filter("few", rp.col("n") >= least)
+        return sides[0].join("pairs", few, on="s", suffix="_too").sink("out").plan()
+
+    monkeypatch.setattr(LogSink, "is_shared", is_shared, raising=False)
+    made = [("five", 1, S)] * 5, [("seven", 1, S)] * 7, ("one", 0, S)
+    world, fresh = World("log"), World("log")
+    for one in (world, fresh):
+        one.append(*made[0], *made[1], made[2])
+    both = {(one, other) for one in ("five", "seven") for other in ("five", "seven")}
+    assert set(world.run(joined(0))) == both | {("one", "one")}
+    after = world.run(joined(6))
+    assert set(after) == {("five", "seven"), ("seven", "seven")}
+    assert after == fresh.run(joined(6))
+
+
 def test_keys_that_a_migration_leaves_out_are_gone(world: World) -> None:
     before = counted().sink("out").plan()
     world.run(before)

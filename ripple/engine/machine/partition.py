@@ -102,7 +102,7 @@ def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | 
     """Return the rows of a fold, or of a join, over the tables below it."""
     if isinstance(fold, TableJoin):
         # Few plans have joins.
-        from ripple.engine.operators.referring_rows import table_join_rows  # noqa: PLC0415
+        from ripple.engine.operators.table_joins import table_join_rows  # noqa: PLC0415
 
         left, right = below
         return table_join_rows(graph, fold, left, right)

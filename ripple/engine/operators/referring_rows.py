@@ -36,8 +36,6 @@ class ReferringRows(TableJoinRows):
         super().__init__(graph, join, left, right)
         self._link_keys = key_space(join.right_key)
         self._named = Postings()
-        self._key_names = [field.name for field in left.keys.fields]
-        """Of the left."""
         self._loose: list[Ints] = []
 
     def _links(self, keys: Sequence[pa.Array]) -> Ints:
@@ -56,21 +54,7 @@ class ReferringRows(TableJoinRows):
 
     def _references(self, slots: Ints) -> tuple[list[pa.Array], Mask]:
         """Return the fields that name a row of the right, where none is null, and where that is."""
-        there = np.ones(len(slots), np.bool_)
-        named: dict[str, Any] = {}
-        if any(name in self._key_names for name, _ in self.fold.pairs):
-            named |= zip(self._key_names, self._left.keys.arrays(slots), strict=True)
-        if any(name in self._left.names for name, _ in self.fold.pairs):
-            fields = dict(zip(self._left.names, self._left.rows(slots), strict=True))
-            for name, _ in self.fold.pairs:
-                if name in fields:
-                    named[name], valid = fields[name]
-                    if valid is not None:
-                        there &= valid.view(np.bool_)
-        found = [pa.array(named[name]) for name, _ in self.fold.pairs]
-        if there.all():
-            return found, there
-        return [values.filter(pa.array(there)) for values in found], there
+        return compared(self._left, [name for name, _ in self.fold.pairs], slots)
 
     def _part(self, slots: Ints) -> Ints:
         rows = super()._part(slots)
@@ -120,7 +104,21 @@ class ReferringRows(TableJoinRows):
         return super().nbytes + self._named.nbytes
 
 
-def table_join_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> TableJoinRows:
-    """Return the column of a join of tables."""
-    kind = TableJoinRows if join.is_by_key else ReferringRows
-    return kind(graph, join, left, right)
+def compared(column: Column, names: Sequence[str], slots: Ints) -> tuple[list[pa.Array], Mask]:
+    """Return fields of present rows where none of them is null, and where that is."""
+    there = np.ones(len(slots), np.bool_)
+    named: dict[str, Any] = {}
+    key_names = [field.name for field in column.keys.fields]
+    if any(name in key_names for name in names):
+        named |= zip(key_names, column.keys.arrays(slots), strict=True)
+    if any(name in column.names for name in names):
+        fields = dict(zip(column.names, column.rows(slots), strict=True))
+        for name in names:
+            if name in fields:
+                named[name], valid = fields[name]
+                if valid is not None:
+                    there &= valid.view(np.bool_)
+    found = [pa.array(named[name]) for name in names]
+    if there.all():
+        return found, there
+    return [values.filter(pa.array(there)) for values in found], there

@@ -54,8 +54,13 @@ class TableJoinRows(DerivedColumn):
         # Its rows follow from those of both sides: a table without rows says that it was there.
         self.ledger = Ledger(key_space(join.key), self)
         self._left, self._right = left, right
-        names = [one.name for one in join.fields_in[len(join.key) :]]
-        self._names = names[: len(left.names)], names[len(left.names) :]
+        names = iter([one.name for one in join.fields_in[len(join.key) :]])
+        matched = {name for _, name in join.pairs}
+        self._names: tuple[list[str | None], list[str | None]] = (
+            [next(names) for _ in left.names],
+            [None if name in matched else next(names) for name in right.names],
+        )
+        """Those in a row of the fields of both sides; None for a field that is compared."""
         self._touched = SlotSet()
         self._row_of = self._left_at = self._link_of = self._right_at = _NONE
         self._empty: list[Ints] = []
@@ -156,7 +161,7 @@ class TableJoinRows(DerivedColumn):
             self._empty.append(empty)
         needs_left = self.fold.how in ("inner", "left")
         needs_right = self.fold.how in ("inner", "right")
-        if not self.fold.steps:
+        if not self.fold.steps and None not in self._names[1]:
             needs = {"needs_left": needs_left, "needs_right": needs_right}
             lay_beside(self, self._left, self._right, rows, left, right, **needs)
             return
@@ -182,7 +187,8 @@ class TableJoinRows(DerivedColumn):
         named: dict[str, Any] = {}
         sides = (self._left, self._left_at[rows]), (self._right, self._partners(rows))
         for (column, slots), names in zip(sides, self._names, strict=True):
-            named |= zip(names, _fields_at(column, slots), strict=True)
+            fields = zip(names, _fields_at(column, slots), strict=True)
+            named |= {name: values for name, values in fields if name is not None}
         return rows, named, {}
 
     @property

@@ -604,12 +604,13 @@ class Pipeline:
         """Join the rows of two tables: results of folds, or tables from topics, of one pipeline.
 
         on: the fields of both sides that must be equal, or left_on and right_on where they are
-        called otherwise. On the right they are the whole key. Where they are the key on the left,
-        too, each row has at most one partner, and ``how`` says whose rows without one are there,
-        with nulls in the fields of the other side. Otherwise rows of the left name one of the
-        right, ``how`` is "inner" or "left", and a row has the key of the left. Null is never
-        equal. A row has the key, the other fields of the left, then those of the right, with
-        ``suffix`` where there is a field of that name.
+        called otherwise. Where they are the whole key on both sides, each row has at most one
+        partner, and ``how`` says whose rows without one are there, with nulls in the fields of the
+        other side. Where they are the key on the right, rows of the left name one of the right,
+        ``how`` is "inner" or "left", and a row has the key of the left. Where they are the key of
+        neither, there is a row for each pair, with the keys of both, and ``how`` is "inner". Null
+        is never equal. A row has the key, the other fields of the left, then those of the right,
+        with ``suffix`` where there is a field of that name.
         """
         # Few pipelines have joins.
         from ripple.model.pipeline.table_join import table_join_of  # noqa: PLC0415

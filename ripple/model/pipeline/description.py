@@ -216,6 +216,8 @@ def join_text(join: TableJoin) -> str:
     """Return how a join finds the partners of a row, in a line."""
     pairs = ", ".join(f"{left} = {right}" for left, right in join.pairs)
     by = "the key of both" if join.is_by_key else f"the key of {join.reads_right}"
+    if join.is_many:
+        by = "many to many"
     return f"{join.how}, {pairs}: {by}"
 
 

@@ -100,6 +100,8 @@ def _of_table_join(join: TableJoin) -> str:
     keeps = f"a row as long as {join.input!r} and {join.right!r} have those that it is made of"
     if join.is_by_key:
         return keeps
+    if join.is_many:
+        return f"{keeps}, one for each pair; a change of a row changes all its pairs"
     return f"{keeps}; a change of one row of {join.right!r} changes all rows that name it"
 
 

@@ -395,10 +395,11 @@ WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 # the left key. ``pairs`` covers the right key, and its right names are in the order of that.
 # ``fields_in`` are those of the rows before ``steps``: the key, the other fields of the left, then
 # those of the right that no pair has, under the names that they get. With ``is_by_key`` the left
-# names of ``pairs`` are the left key, in any order.
+# names of ``pairs`` are the left key, in any order. With ``is_many`` the pairs cover neither key,
+# ``how`` is "inner", and ``key`` is the left key, then the fields of the right one without a pair.
 @frozen
 class TableJoin(Fold):
-    """A keyed view of two tables: rows of the left with the row of the right that they name.
+    """A keyed view of two tables: rows of the left with the rows of the right that they match.
 
     reads_right: the name of its second input node. right: the fold or join of the rows there.
     pairs: of names of equal fields, of the left and of the right. how: "inner", "left", and by key
@@ -418,6 +419,11 @@ class TableJoin(Fold):
         Then a row of the right has at most one of the left.
         """
         return {left for left, _ in self.pairs} == {field.name for field in self.key}
+
+    @property
+    def is_many(self) -> bool:
+        """Whether a row of either side may have several of the other."""
+        return {right for _, right in self.pairs} != {field.name for field in self.right_key}
 
 
 @frozen

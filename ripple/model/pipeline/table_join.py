@@ -1,4 +1,4 @@
-"""The join of two tables, checked: by the key of both, or by fields that are the other's key."""
+"""The join of two tables, checked: by the key of both, of the right one, or of neither."""
 
 from __future__ import annotations
 
@@ -55,20 +55,24 @@ def table_join_of(
     for pair in pairs:
         _check_alike(pair, left, right)
     names = [one for one, _ in pairs]
-    is_by_key = set(names) == {field.name for field in mine.row_key}
-    _check_ends(left, right, pairs)
+    is_by_key = set(names) == _key_names(left)
+    if {one for _, one in pairs} != _key_names(right):
+        _check_many(left, right, how)
+        key, fields = _fields_of_pairs(left, right, pairs, suffix)
+    else:
+        _check_ends(left, right, pairs)
+        key, fields = mine.row_key, _fields(left, right, pairs, how, suffix)
     if not is_by_key and how not in ("inner", "left"):
         raise PlanError(
             f"how={how!r} needs the key of both, and a row of {right.at!r} may be named by several "
             f"of {left.at!r}: take 'inner' or 'left', or fold {left.at!r} by {', '.join(names)} "
             "first"
         )
-    fields = _fields(left, right, pairs, how, suffix)
     return TableJoin(
         name,
         mine.name,
         "",
-        mine.row_key,
+        key,
         None,
         (),
         (),
@@ -87,7 +91,7 @@ def table_join_of(
 def _pairs(
     left: Draft, right: Draft, on: Keys, left_on: Keys, right_on: Keys
 ) -> tuple[tuple[str, str], ...]:
-    """Return the names of the compared fields, in the order of the right key."""
+    """Return the names of the compared fields, in the order of the right key if they are it."""
     if on is not None:
         if left_on is not None or right_on is not None:
             raise PlanError("on= names the fields of both sides: leave left_on= and right_on= out")
@@ -106,13 +110,40 @@ def _pairs(
     by_right = dict(zip(theirs, mine, strict=True))
     assert right.fold is not None, "there are results"
     key = [field.name for field in right.fold.row_key]
-    if set(theirs) != set(key):
+    if set(theirs) == set(key):
+        return tuple((by_right[one], one) for one in key)
+    if set(mine) == _key_names(left):
         raise PlanError(
             f"the key of {right.at!r} is {', '.join(key) or '()'}, and the join names "
-            f"{', '.join(theirs)}: name the whole key on the right, change sides if the fields on "
-            f"the left are its key, or fold {right.at!r} by {', '.join(theirs)} first"
+            f"{', '.join(theirs)}: name the whole key on the right, change sides, since the fields "
+            f"on the left are its key, or fold {right.at!r} by {', '.join(theirs)} first"
         )
-    return tuple((by_right[one], one) for one in key)
+    return tuple(zip(mine, theirs, strict=True))
+
+
+def _key_names(draft: Draft) -> set[str]:
+    assert draft.fold is not None, "there are results"
+    return {field.name for field in draft.fold.row_key}
+
+
+def _check_many(left: Draft, right: Draft, how: str) -> None:
+    """Raise PlanError for rows that a join by the key of neither side has not."""
+    assert right.fold is not None, "there are results"
+    key = ", ".join(field.name for field in right.fold.row_key)
+    many = f"the join names the whole key of neither {left.at!r} nor {right.at!r}"
+    if how != "inner":
+        raise PlanError(
+            f"how={how!r}: {many}, so that a row is a pair with the keys of both, and one without "
+            f"a partner would have nulls in its key: take 'inner', or name the whole key of "
+            f"{right.at!r}, {key or '()'}"
+        )
+    for side in (left, right):
+        if _window_below(side) is not None:
+            raise PlanError(
+                f"rows of {side.at!r} leave when their windows are over, and {many}: name the "
+                f"whole key of {right.at!r}, {key or '()'}; or have the final rows as events, with "
+                ".finals(...), and match those by event time, with .join_interval(...)"
+            )
 
 
 def _names(keys: Keys, draft: Draft, what: str) -> list[str]:
@@ -152,19 +183,49 @@ def _fields(
     key = tuple(replace(field, optional=False) for field in left.fold.row_key)
     others = [field for field in left.fields if field.name not in names]
     fields = [*key, *(_side(field, maybe=how in ("right", "full")) for field in others)]
+    for _, field in _renamed(right, pairs, [one.name for one in fields], suffix):
+        fields.append(_side(field, maybe=how in ("left", "full")))
+    return tuple(fields)
+
+
+def _fields_of_pairs(
+    left: Draft, right: Draft, pairs: Sequence[tuple[str, str]], suffix: str
+) -> tuple[Fields, Fields]:
+    """Return the key of a pair of rows, and all its fields.
+
+    Of the key on the right it has those that are not compared: the others follow from the left.
+    """
+    assert left.fold is not None, "there are results"
+    mine, theirs = left.fold.row_key, _key_names(right)
+    others = [field for field in left.fields if field.name not in _key_names(left)]
+    renamed = _renamed(right, pairs, [one.name for one in left.fields], suffix)
+    rest = [field for name, field in renamed if name in theirs]
+    key = tuple(replace(field, optional=False) for field in (*mine, *rest))
+    added = [field for name, field in renamed if name not in theirs]
+    return key, (*key, *others, *added)
+
+
+def _renamed(
+    right: Draft, pairs: Sequence[tuple[str, str]], names: Sequence[str], suffix: str
+) -> list[tuple[str, Field]]:
+    """Return the fields of the right that are not compared, under new names, each by its old one.
+
+    names: of the fields before them.
+    """
     matched = {name for _, name in pairs}
+    taken, found = [*names], []
     for field in right.fields:
         if field.name in matched:
             continue
-        taken = [one.name for one in fields]
         name = f"{field.name}{suffix}" if field.name in taken else field.name
         try:
             check_new_field(name, taken)
         except PlanError as error:
             raise PlanError(f"{error}: suffix= ends the names of fields of the right") from error
         check_result_field(name)
-        fields.append(_side(replace(field, name=name), maybe=how in ("left", "full")))
-    return tuple(fields)
+        taken.append(name)
+        found.append((field.name, replace(field, name=name)))
+    return found
 
 
 def _side(field: Field, *, maybe: bool) -> Field:

@@ -53,9 +53,12 @@ def _beside(join: TableJoin, mine: Row | None, theirs: Row | None) -> Row:
         if theirs is not None and left in (field.name for field in join.key):
             row[left] = theirs[right]
     row |= mine or {}
-    matched = {right for _, right in join.pairs}
-    others = [name for name in theirs or {} if name not in matched]
     if theirs is not None:
-        places = [field.name for field in join.fields_in][-len(others) :] if others else []
-        row |= {place: theirs[name] for place, name in zip(places, others, strict=True)}
+        matched, key = {right for _, right in join.pairs}, [one.name for one in join.right_key]
+        rest = [name for name in key if name not in matched]
+        others = [name for name in theirs if name not in matched and name not in key]
+        names = [field.name for field in join.fields_in]
+        places = names[len(join.key) - len(rest) : len(join.key)]
+        places += names[len(names) - len(others) :]
+        row |= {place: theirs[name] for place, name in zip(places, [*rest, *others], strict=True)}
     return row

@@ -71,7 +71,8 @@ def random_joins(random: Random) -> Pipeline:
         rates = rates.filter("positive", rp.col("rate") > 0)
     ttl = random.choice([None, None, 20])
     regions = p.table("regions", Region, key="region", time="t", out_of_order=10, ttl=ttl)
-    pool = [*_by_symbol(random, trades), *_windows(random, trades)]
+    by_symbol = _by_symbol(random, trades)
+    pool = [*by_symbol, *_windows(random, trades)]
     random.shuffle(pool)
     rows, key = pool[0]
     how = random.choice(["inner", "left", "right", "full"])
@@ -89,11 +90,37 @@ def random_joins(random: Random) -> Pipeline:
     if random.random() < 0.5:
         where = rates.join("where", regions, on="region", how=random.choice(["inner", "left"]))
         whole.append(_sunk(random, where, ["venue"], "where"))
+    if random.random() < 0.6:
+        whole.append(_many(random, rates, regions, by_symbol))
     random.shuffle(whole)
     first, *others = whole
     for one in others:
         first = first.also(one)
     return first
+
+
+def _many(
+    random: Random, rates: Pipeline, regions: Pipeline, by: list[tuple[Pipeline, list[str]]]
+) -> Pipeline:
+    """Return a join by fields that are the key of neither side, perhaps with another above."""
+    newest, by_pair = by[0][0], by[3][0]
+    whole = by_pair.partition("p6", key=()).fold("whole", most=rp.arg_max("size", "place"))
+    left, right, on = random.choice(
+        [
+            (rates, rates, ("region", "region")),
+            (regions, newest, ("owner", "venue")),
+            (newest, regions, (("symbol", "venue"), ("symbol", "owner"))),
+            (regions, by_pair, ("symbol", "symbol")),
+            (by_pair, newest, ("place", "venue")),
+            (by_pair, by_pair, ("place", "place")),
+            (whole, regions, ("most", "symbol")),
+            (regions, whole, ("owner", "most")),
+        ]
+    )
+    some = left.join("many", right, left_on=on[0], right_on=on[1], suffix="_many")
+    some = _stepped(random, some, "many")
+    key = [field.name for field in some.sink("rows").plan().fold("many").key]
+    return _sunk(random, some, key, "many")
 
 
 def _by_symbol(random: Random, trades: Pipeline) -> list[tuple[Pipeline, list[str]]]:

@@ -16,6 +16,8 @@ import ripple as rp
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import decide
 from ripple.engine.migration.evolution import Verdict
+from ripple.engine.operators import paired_rows
+from ripple.engine.operators.paired_rows import PairedRows
 from ripple.engine.operators.referring_rows import ReferringRows
 from ripple.engine.operators.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.increment import applied
@@ -103,6 +105,38 @@ def priced() -> Pipeline:
     return newest.join("rated", rates, on="venue", how="left").sink("out")
 
 
+@rp.record(version=1)
+class Held:
+    account: int
+    symbol: str | None
+    size: int
+
+
+@rp.record(version=1)
+class News:
+    item: int
+    symbol: str | None
+    words: str
+
+
+def paired() -> Pipeline:
+    """Return each pair of what an account holds and news of it, with their number above."""
+    p = rp.Pipeline("paired")
+    held, news = p.table("held", Held, key="account"), p.table("news", News, key="item")
+    pairs = held.join("pairs", news, on="symbol")
+    count = pairs.partition("all", key=()).fold("count", n=rp.count(), size=rp.sum("size"))
+    return pairs.sink("out").also(count.sink("counted"))
+
+
+def owned() -> Pipeline:
+    """Return each pair of a symbol with its newest venue and a region of that owner."""
+    p = rp.Pipeline("owned")
+    trades = p.source("trades", Trade, time="t").partition("by", key="symbol")
+    newest = trades.fold("newest", venue=rp.last("venue"), size=rp.sum("size"))
+    regions = p.table("regions", Region, key="region")
+    return newest.join("owned", regions, left_on="venue", right_on="owner").sink("out")
+
+
 def both(how: Any) -> Pipeline:
     p = rp.Pipeline("both")
     rates = p.table("rates", Placed, key="region")
@@ -141,6 +175,62 @@ def test_a_change_of_a_row_changes_all_that_name_it_once() -> None:
     assert (join["kind"], join["keys"], join["rows_out"]) == ("join", 3, 7)
 
 
+def test_pairs_of_rows_that_move_on_both_sides_in_one_batch_change_once() -> None:
+    engine = Engine(paired().plan())
+
+    def apply(name: str, *rows: dict[str, Any]) -> None:
+        fields = source_of(engine.plan, name).fields_taken
+        assert engine.apply(name, records_of(rows, fields), engine.cut[name] + len(rows)) == []
+
+    def shown() -> tuple[list[Any], list[Any]]:
+        outputs = engine.stabilize().outputs
+        engine.check_invariants()
+        rows = [
+            (row["account"], row["item"], row["symbol"], row["size"], row["words"], row["op"])
+            for row in outputs["out"].to_pylist()
+        ]
+        return sorted(rows), [(row["n"], row["size"]) for row in outputs["counted"].to_pylist()]
+
+    apply("held", *({"account": at, "symbol": "a", "size": at} for at in (1, 2)))
+    apply("held", {"account": 3, "symbol": None, "size": 3})
+    apply("news", *({"item": at, "symbol": "a", "words": "up"} for at in (7, 8)))
+    apply("news", {"item": 9, "symbol": None, "words": "down"})
+    pairs = [(account, item) for account in (1, 2) for item in (7, 8)]
+    whole = [(account, item, "a", account, "up", 0) for account, item in pairs]
+    assert shown() == (whole, [(4, 6)])
+    apply(
+        "held", {"account": 1, "symbol": "b", "size": 5}, {"account": 3, "symbol": "b", "size": 3}
+    )
+    apply("news", {"item": 7, "symbol": "b", "words": "up"})
+    changes, counted = shown()
+    assert counted == [(3, 10)]
+    assert [row for row in changes if row[-1] == 0] == [
+        (1, 7, "b", 5, "up", 0), (3, 7, "b", 3, "up", 0)
+    ]  # fmt: skip
+    assert [row[:2] for row in changes if row[-1] != 0] == [(1, 8), (2, 7)]
+    apply("news", {"item": 7, "symbol": "b", "words": "up"})
+    assert shown() == ([], [])  # bit for bit the same is no change
+    apply("held", {"account": 1, "symbol": "b", "size": 5, DELETED: True})
+    apply("news", {"item": 8, "symbol": "a", "words": "up", DELETED: True})
+    changes, counted = shown()
+    assert [row[:2] for row in changes] == [(1, 7), (2, 8)]
+    assert counted == [(1, 3)]
+
+
+def test_pairs_and_values_that_nothing_has_are_freed() -> None:
+    engine = Engine(paired().plan())
+    for at in range(200):
+        held = {"account": at, "symbol": f"s{at}", "size": 1}
+        news = {"item": at, "symbol": f"s{at}", "words": "up"}
+        changes_after(engine, "held", held)
+        assert len(changes_after(engine, "news", news)) == 1
+        changes_after(engine, "held", {**held, "symbol": "other"})
+        changes_after(engine, "held", {**held, DELETED: True})
+        changes_after(engine, "news", {**news, DELETED: True})
+    assert engine.keys_held == 0
+    assert engine.nbytes < 60_000
+
+
 def test_rows_and_links_that_nothing_has_are_freed() -> None:
     engine = Engine(both("inner").plan())
     for region in range(200):
@@ -170,12 +260,35 @@ def _null_is_a_key(self: Any, slots: Any) -> Any:
     return [pa.array(values).fill_null("x")], np.ones(len(slots), np.bool_)
 
 
+def _half_of_matches(slots: Any, side: Any, other: Any) -> Any:
+    found = MATCHES(slots, side, other)
+    return found if side.column.names[0] == "venue" else (NONE, NONE)
+
+
+def _pairs_stay(self: Any, pairs: Any, slots: Any) -> None:
+    if slots is not None:
+        PAIR(self, pairs, slots)
+
+
+def _null_is_equal(column: Any, names: Any, slots: Any) -> Any:
+    (values, _) = column.rows(slots)[column.names.index(names[0])]
+    return [pa.array(values).fill_null("x")], np.ones(len(slots), np.bool_)
+
+
 LINKED, REFERENCES = ReferringRows._rows_with, ReferringRows._references
+MATCHES, PAIR = paired_rows._matches, PairedRows._pair
 
 ABLATIONS = {
     "rows of a key that is gone stay": (TableJoinRows, "_part", _kept_at_left),
     "a change reaches the first row alone": (ReferringRows, "_rows_with", _one_row),
     "null equals a value": (ReferringRows, "_references", _null_is_a_key),
+    "pairs of a row that moved on the right are missed": (
+        paired_rows,
+        "_matches",
+        _half_of_matches,
+    ),
+    "pairs of a row that is gone stay": (PairedRows, "_pair", _pairs_stay),
+    "pairs have null equal to a value": (paired_rows, "compared", _null_is_equal),
 }
 
 
@@ -187,6 +300,8 @@ def test_a_join_without_one_of_its_rules_is_found(
     for seed in range(100):
         random = Random(seed)
         chosen = both("full") if ablation.startswith("rows") else priced()
+        if ablation.startswith("pairs"):
+            chosen = owned()
         names = names_of(chosen)
         names = [name.partition("/")[0] for name in names]
         events = [(name.partition("/")[0], row) for name, row in happened(random, 40)]
@@ -284,6 +399,41 @@ def test_rows_are_those_of_sql(how: str) -> None:
         assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows))
 
 
+def test_pairs_are_those_of_sql() -> None:
+    chance = np.random.default_rng(8)
+    count = 5_000
+    held, news = (
+        [
+            {key: int(k), "symbol": None if s == 0 else f"s{s}", other: of(int(x))}
+            for k, s, x in zip(*chance.integers(0, 700, (3, count)), strict=True)
+        ]
+        for key, other, of in (("account", "size", int), ("item", "words", str))
+    )
+    engine = Engine(paired().plan())
+    for at in range(0, count, 500):
+        for name, rows in (("held", held), ("news", news)):
+            fields = source_of(engine.plan, name).fields_taken
+            engine.apply(name, records_of(rows[at : at + 500], fields), at + 500)
+        engine.stabilize()
+    newest = "select * from {} qualify row_number() over (partition by {} order by place desc) = 1"
+    with duckdb.connect() as sql:
+        for name, rows in (("a", held), ("b", news)):
+            at = pa.array(np.arange(count))
+            sql.register(name, pa.Table.from_pylist(rows).append_column("place", at))
+        theirs = sql.execute(
+            "select account, item, l.symbol, size, words "
+            f"from ({newest.format('a', 'account')}) l join ({newest.format('b', 'item')}) r "
+            "on l.symbol = r.symbol"
+        ).fetchall()
+    ours = engine.table("out")
+    rows = [dict(zip(ours.column_names, row, strict=True)) for row in theirs]
+    assert len(rows) > 300
+    assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows))
+    assert engine.table("counted").to_pylist() == [
+        {"n": len(rows), "size": sum(row["size"] for row in rows)}
+    ]
+
+
 @rp.record(version=1)
 class Priced:
     venue: str
@@ -292,7 +442,7 @@ class Priced:
 
 
 def durable() -> Pipeline:
-    """Return a join by reference, and one of windows."""
+    """Return a join by reference, one of windows, and one of pairs."""
     p = rp.Pipeline("durable")
     trades = p.source("trades", Trade, time="t")
     newest = trades.partition("by", key="symbol").fold("newest", venue=rp.last("venue"))
@@ -306,7 +456,8 @@ def durable() -> Pipeline:
         for at in (0, 1)
     ]
     beside = bars[0].join("beside", bars[1], on=["symbol", "window_start_ns"], how="full")
-    return rated.also(beside.sink("beside-out"))
+    alike = newest.join("alike", newest, on="venue", suffix="_too").sink("alike-out")
+    return rated.also(beside.sink("beside-out")).also(alike)
 
 
 def test_joins_do_not_tell_of_crashes() -> None:

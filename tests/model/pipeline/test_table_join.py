@@ -86,6 +86,54 @@ def test_a_plan_names_both_inputs_and_what_is_kept() -> None:
     assert edges == ["who", "customers.rows"]
 
 
+@rp.record(version=1)
+class Offer:
+    offer: int
+    shop: str
+    customer: int | None
+    price: float
+
+
+OFFERS = START.table("offers", Offer, key=["shop", "offer"])
+PLACED = ORDERS.partition("by-3", key="order").fold(
+    "placed", shop=rp.last("shop"), customer=rp.last("customer"), price=rp.last("price")
+)
+
+
+def test_a_pair_of_rows_has_the_keys_of_both() -> None:
+    pairs = PLACED.join("pairs", OFFERS, on="customer")
+    assert list(named(pairs.fields)) == [
+        "order", "shop_right", "offer", "shop", "customer", "price", "price_right"
+    ]  # fmt: skip
+    plan = pairs.sink("out").plan()
+    (join,) = plan.table_joins
+    assert join.is_many
+    assert [field.name for field in join.row_key] == ["order", "shop_right", "offer"]
+    assert "inner, customer = customer: many to many" in plan.describe()
+    kept = {one.name: one for one in keeping(plan)}
+    assert kept["pairs"].keeps == (
+        "a row as long as 'placed' and 'offers.newest' have those that it is made of, one for each "
+        "pair; a change of a row changes all its pairs"
+    )
+    both = PLACED.join("pairs", OFFERS, on=["customer", "shop"]).sink("out").plan()
+    assert [field.name for field in both.table_joins[0].row_key] == ["order", "offer"]
+    assert both.table_joins[0].node_key != join.node_key
+    why = "rows of offers.newest, which pairs looks for, may be in any of them: let one field"
+    with pytest.raises(PlanError, match=why):
+        need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster", is_one=True)
+
+
+def test_pairs_are_in_the_partition_of_a_field_in_both_keys() -> None:
+    by = ORDERS.partition("by-4", key=["shop", "order"]).fold("placed-at", n=rp.count())
+    of = ORDERS.partition("by-5", key=["shop", "t"]).fold("served", m=rp.count())
+    plan = by.join("pairs", of, on="shop").sink("out").plan()
+    assert [field.name for field in plan.table_joins[0].row_key] == ["shop", "order", "t"]
+    need_one_division(plan, "a cluster")
+    (stage,) = stages_of(plan)
+    assert stage.key == ("shop",)
+
+
 def test_keys_of_nodes_tell_sides_and_ways_apart() -> None:
     def key(join: Pipeline) -> str:
         return join.sink("out").plan().table_joins[0].node_key
@@ -139,7 +187,19 @@ REFUSED: list[tuple[Pipeline, Any, dict[str, Any], str]] = [
         bars("a"),
         bars("b"),
         {"left_on": "order", "right_on": "order"},
-        "the key of 'b' is order, wi",
+        "rows of 'a' leave when their windows are over, and the join names the wh",
+    ),
+    (
+        PLACED,
+        OFFERS,
+        {"on": "customer", "how": "left"},
+        "how='left': the join names the whole key of neither 'placed' nor 'offers.rows'",
+    ),
+    (
+        bars("a"),
+        OFFERS,
+        {"left_on": "n", "right_on": "customer"},
+        "rows of 'a' leave when their windows are over, and the join names the whole key of n",
     ),
     (bars("a"), bars("b", size=5), {"on": WINDOWS}, "over at other times"),
     (bars("a"), bars("b", lateness=3), {"on": WINDOWS}, "over at other times"),

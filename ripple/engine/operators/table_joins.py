@@ -1,0 +1,20 @@
+"""The column of a join of tables, of the kind that its compared fields need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.engine.operators.paired_rows import PairedRows
+from ripple.engine.operators.referring_rows import ReferringRows
+from ripple.engine.operators.table_join_rows import TableJoinRows
+
+if TYPE_CHECKING:
+    from ripple.engine.graph.column import Column
+    from ripple.engine.graph.node import Graph
+    from ripple.model.pipeline.nodes import TableJoin
+
+
+def table_join_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> TableJoinRows:
+    """Return the column of a join of tables."""
+    kind = TableJoinRows if join.is_by_key else PairedRows if join.is_many else ReferringRows
+    return kind(graph, join, left, right)
