@@ -20,6 +20,8 @@ with needed("postgres", "a table of PostgreSQL"):
     from psycopg import sql
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ripple.connectors.connector import Writing
 
 _WHOLE = Part(0, 1)
@@ -48,10 +50,20 @@ def reached(path: str, writing: Writing) -> Commit | None:
             known = records.all(connection) if records.is_there(connection) else []
     except psycopg.Error as error:
         raise error_of(str(place), error) from error
-    found = [one.commit for one in known if writing.part in (None, one.part) and one.commit]
+    return together(
+        [one.commit for one in known if writing.part in (None, one.part) and one.commit]
+    )
+
+
+def together(found: Sequence[Commit]) -> Commit | None:
+    """Return what all parts have reached: of an input that several have read, the least offset."""
     if len(found) < 2:
         return found[0] if found else None
-    return Commit({name: end for one in found for name, end in one.cut.items()}, "")
+    cut: dict[str, int] = {}
+    for one in found:
+        for name, offset in one.cut.items():
+            cut[name] = min(offset, cut.get(name, offset))
+    return Commit(cut, "")
 
 
 def look(path: str, writing: Writing) -> int:
