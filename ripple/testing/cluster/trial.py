@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class ClusterTrial:
         inputs: Sequence[str] | None = None,
         has_broker: bool = False,
     ) -> None:
-        """Compute the results of one process.
+        """Divide the events; the results of one process are computed for the first run.
 
         has_broker: stages hand records to each other through topics of a broker, not through logs.
         events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
@@ -73,7 +74,12 @@ class ClusterTrial:
         events = list(events)
         if not events:
             raise InputError(NO_EVENTS)
-        self.truth = Truth(plan, spread(plan, events, inputs), has_broker=has_broker)
+        self._source, self._has_broker = spread(plan, events, inputs), has_broker
+
+    @cached_property
+    def truth(self) -> Truth:
+        """The results of one process. A module may name many trials, of which few are run."""
+        return Truth(self.plan, self._source, has_broker=self._has_broker)
 
     def __repr__(self) -> str:
         return f"ClusterTrial(<pipeline {self.plan.name}>, ...)"
