@@ -106,6 +106,32 @@ def test_rows_that_name_those_of_a_table_meet_in_one_partition_of_a_cluster() ->
 
 
 @rp.record(version=1)
+class Wanted:
+    sale: int
+    group: str | None
+    timestamp_ns: rp.Timestamp
+
+
+def test_pairs_of_rows_meet_in_one_partition_of_a_cluster() -> None:
+    shop = rp.Pipeline("shop")
+    items = shop.table("items", Item, key="id", deleted="gone")
+    newest = shop.source("sales", Wanted).partition("by-sale", key="sale")
+    wanted = newest.fold("wanted", n=rp.count(), group=rp.last("group"))
+    pairs = wanted.join("pairs", items, on="group").sink("rows")
+    total = pairs.partition("all", key=()).fold("total", pairs=rp.count(), price=rp.sum("price"))
+    sales = [
+        {"sale": at % 7, "group": [None, "a", "b"][at % 3], "timestamp_ns": at} for at in range(50)
+    ]
+    both = [[("items/0", change(at)), ("sales/0", one)] for at, one in enumerate(sales)]
+    cluster_test(
+        total.sink("total-out"),
+        [one for pair in both for one in pair],
+        inputs=["items/0", "sales/0"],
+        seeds=range(EXAMPLES),
+    )
+
+
+@rp.record(version=1)
 class Timed:
     id: int
     price: float = rp.field(gt=0)
