@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.dashboard.graphs import added, ranked
 from ripple.client.dashboard.figures import Rates
+from ripple.client.dashboard.nodes import added, ranked
 
 SECOND_NS = 1_000_000_000
 
@@ -36,6 +36,40 @@ def test_idle_inputs_are_added_and_the_longest_silence_is_shown() -> None:
     source = found["source trades"]
     assert (source["idle_inputs"], source["idle_seconds"]) == (4, 9.5)
     assert found["prices"]["idle_inputs"] is found["prices"]["idle_seconds"] is None
+
+
+def side(reads: str, rows: int, at: int | None, *, is_behind: bool = False) -> dict[str, Any]:
+    return {"reads": reads, "rows": rows, "watermark_ns": at, "is_behind": is_behind}
+
+
+def joins(*sides: dict[str, Any], matched: int | None, unmatched: int | None) -> dict[str, Any]:
+    of = {"kind": "join", "name": "j", "sides": list(sides)}
+    return {"nodes": [of | {"matched": matched, "unmatched": unmatched}]}
+
+
+def test_sides_of_a_join_are_added_over_partitions() -> None:
+    late = side("quotes", 1, SECOND_NS, is_behind=True)
+    parts = [
+        joins(side("trades", 4, 7 * SECOND_NS), late, matched=3, unmatched=0),
+        joins(side("trades", 6, 5 * SECOND_NS), late, matched=0, unmatched=1),
+    ]
+    assert added(parts, Rates(), 0)["j"]["join"] == {
+        "sides": [
+            {"reads": "trades", "rows": 10, "watermark_ms": 5000, "behind": 0},
+            {"reads": "quotes", "rows": 2, "watermark_ms": 1000, "behind": 2},
+        ],
+        "alone": 0.25,
+    }
+
+
+def test_what_a_join_does_not_know_is_none() -> None:
+    sides = side("a", 1, None), side("b", 1, 1 << 62)
+    empty = added([joins(*sides, matched=0, unmatched=0)], Rates(), 0)["j"]["join"]
+    assert empty["alone"] is None
+    assert [one["watermark_ms"] for one in empty["sides"]] == [None, None]
+    table = added([joins(*sides, matched=None, unmatched=None)], Rates(), 0)["j"]["join"]
+    assert table["alone"] is None
+    assert added([part(0, 1, 0)], Rates(), 0)["prices"]["join"] is None
 
 
 def test_nodes_with_most_work_come_first() -> None:

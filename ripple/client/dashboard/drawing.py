@@ -73,6 +73,11 @@ def drawing(plan: Plan) -> dict[str, Any]:
             last[node.name] = add(_step(node, on_results.get(node.name, 0)), above[0])
             more: list[dict[str, Any]] = [{"from": one, "to": node.name} for one in above[1:]]
             edges += [edge | {"kind": "rows", "why": ""} for edge in more]
+    joins = {node["id"] for node in nodes if node["kind"] == "join"}
+    met: set[str] = set()
+    for line in (line for line in edges if line["to"] in joins):  # that of the left comes first
+        line["side"] = "right" if line["to"] in met else "left"
+        met.add(line["to"])
     return {
         "name": plan.name,
         "topology": plan.topology_hash,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.client.dashboard.contract import AskedError
 from ripple.client.dashboard.drawing import drawing
 from ripple.client.dashboard.figures import Rates, add_sums, partitions_of, top_causes
+from ripple.client.dashboard.nodes import graph_of
 from ripple.client.dashboard.stored import checkpoints_of, letters_of
 from ripple.control.telemetry.measures import Measures
 from ripple.core import events
@@ -38,7 +39,7 @@ class RunShown:
         self._place = place
         self._measures = Measures(NAME, world.clock)
         self._drawing = drawing(plan)
-        self._rates = Rates()
+        self._rates, self._node_rates = Rates(), Rates()
         self._epoch: int | None = None
         self._doing = "begins"
         self._is_live = False
@@ -124,11 +125,14 @@ class RunShown:
         return {"level": level, "text": f"{self.name} {self._doing}.", "cause": ""}
 
     async def answer(self, what: str, asked: Mapping[str, str]) -> Values:
-        """Return checkpoints or letters of the store."""
+        """Return checkpoints or letters of the store, or what each node does."""
         if what == "checkpoints":
             return await checkpoints_of(self._store, self._clock.now_ns())
         if what == "letters":
             return await letters_of(self._store, asked, self._place)
+        if what == "graph":
+            parts = [{"partition": 0, **one} for one in self._measures.inspected((0,)).values()]
+            return graph_of(parts, self._node_rates, self._clock.monotonic_ns())
         if what == "outputs":
             raise AskedError(_NO_ROWS)
         raise AskedError(f"there is nothing called {what[:40]}")

@@ -82,8 +82,8 @@ def test_a_plan_names_both_inputs_and_what_is_kept() -> None:
     drawn = drawing(plan)
     (node,) = (one for one in drawn["nodes"] if one["id"] == "named")
     assert node["kind"] == "join"
-    edges = [edge["from"] for edge in drawn["edges"] if edge["to"] == "named"]
-    assert edges == ["who", "customers.rows"]
+    edges = {edge["side"]: edge["from"] for edge in drawn["edges"] if edge["to"] == "named"}
+    assert edges == {"left": "who", "right": "customers.rows"}
 
 
 @rp.record(version=1)

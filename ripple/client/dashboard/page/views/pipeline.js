@@ -1,4 +1,4 @@
-import { bytes, count, DASH, many, percent, rate, seconds } from "../format.js";
+import { bytes, count, DASH, many, moment, percent, rate, seconds, short } from "../format.js";
 import { html, useMemo } from "../h.js";
 import { useAsked } from "../live.js";
 import { Bar, Elsewhere, Filter, Nothing, Section, Table } from "../parts.js";
@@ -11,8 +11,8 @@ const HEIGHT = 56, PAD = 12, HEAD = 20;
 
 export function Pipeline({ snapshot, asked, isPaused }) {
   const { pipeline } = snapshot;
-  // Of a cluster alone: what each node does is asked for while somebody looks at it.
-  const { value: graph } = useAsked(snapshot.kind === "cluster" ? "graph" : "", {}, 1000, isPaused);
+  // What each node does is asked for while somebody looks at it.
+  const { value: graph } = useAsked("graph", {}, 1000, isPaused);
   if (!pipeline) return html`<${Section} title="Pipeline" id="pipeline"><${Nothing}>No worker has said yet what it computes.</${Nothing}></${Section}>`;
   const stages = stagesOf(snapshot, pipeline);
   const figures = figuresOf(snapshot, pipeline, stages, graph?.nodes || {});
@@ -65,7 +65,7 @@ function figuresOf(snapshot, pipeline, stages, own) {
     const said = own[node.id] || {};
     const isSource = node.kind === "source";
     const into = said.rate ?? (isSource ? snapshot.totals?.rate_in : node.kind === "fold" && pipeline.stages[node.stage].folds[0] === node.name ? stage.rate : null);
-    return [node.id, { ...said, rate: into, lag: stage.lag, skew: stage.skew }];
+    return [node.id, { ...said, rate: into, lag: stage.lag, skew: stage.skew, partitions: stage.count }];
   }));
 }
 
@@ -85,7 +85,7 @@ function flowsOf(snapshot, pipeline, stages, figures) {
 function widthOf(node) {
   const hasRate = ["source", "fold", "output"].includes(node.kind);
   const cut = node.kind === "fold" ? 56 : 0;
-  return Math.max(84, 28 + 7.2 * Math.min(node.name.length, 22) + cut, hasRate ? 80 + 6.2 * kindOf(node).length : 0);
+  return Math.max(84, 28 + 7.2 * Math.min(node.name.length, 22) + cut, hasRate ? 80 + 6.2 * kindOf(node).length : 0, node.kind === "join" ? 130 : 0);
 }
 
 function kindOf(node) {
@@ -103,7 +103,7 @@ function layedOut(pipeline) {
     graph.setNode(node.id, { width: widthOf(node), height: HEIGHT });
     graph.setParent(node.id, `stage:${node.stage}`);
   }
-  for (const edge of edges) graph.setEdge(edge.from, edge.to, { minlen: edge.kind === "rows" ? 1 : 2 });
+  for (const edge of edges) graph.setEdge(edge.from, edge.to, { minlen: edge.side ? 5 : edge.kind === "rows" ? 1 : 2 });
   layout(graph);
   const nodes = Object.fromEntries(pipeline.nodes.map((one) => [one.id, graph.node(one.id)]));
   const boxes = pipeline.stages.map((stage) => {
@@ -126,12 +126,35 @@ function Drawing({ pipeline, figures, flows, stages, isShown, chosen }) {
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 L7 4 L0 7.2 z"></path></marker></defs>
     ${placed.boxes.map((box) => html`<g key=${box.stage.number} class="stage"><rect x=${box.left} y=${box.top} width=${box.width} height=${box.height} rx="10"></rect>
       <text x=${box.left + 14} y=${box.top + 20}>${stageTitle(stages[box.stage.number])}</text></g>`)}
-    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to}`} class=${`edge ${edge.kind}`}><title>${edge.why || edgeText(edge)}${flowText(flows[`${edge.from} ${edge.to}`])}</title>
+    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to} ${edge.side}`} class=${`edge ${edge.kind}`}><title>${edge.why || edgeText(edge)}${flowText(flows[`${edge.from} ${edge.to}`])}</title>
       <path d=${curve(edge.points)} marker-end="url(#tip)"></path>
+      ${edge.side && html`<${SideText} edge=${edge} edges=${placed.edges} side=${sideOf(edge, figures[edge.to])}></${SideText}>`}
       ${edge.kind !== "rows" && html`<text x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y - 8} text-anchor="middle">${edge.kind}</text>
         ${flows[`${edge.from} ${edge.to}`]?.rate != null && html`<text class="rate" x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y + 15} text-anchor="middle">${rate(flows[`${edge.from} ${edge.to}`].rate)}</text>`}`}</g>`)}
     ${pipeline.nodes.map((node) => html`<${Box} key=${node.id} node=${node} at=${placed.nodes[node.id]} figure=${figures[node.id]} isShown=${isShown(node)} isChosen=${chosen === node.id}></${Box}>`)}
   </svg></div>`;
+}
+
+const middle = (edge) => edge.points[Math.floor(edge.points.length / 2)];
+
+// On an edge into a join: its side, the rows kept of that, and whether it holds the other up. The text is
+// above the upper one of both lines, and below the lower one: a table joined with itself has one line.
+function SideText({ edge, edges, side }) {
+  const { x, y } = middle(edge);
+  const other = edges.find((one) => one.to === edge.to && one.side && one.side !== edge.side);
+  const isUpper = !other || y < middle(other).y || (y === middle(other).y && edge.side === "left");
+  const text = `${edge.side}${side ? ` · ${short(side.rows)}` : ""}${side?.behind ? " · behind" : ""}`;
+  return html`<text class=${side?.behind ? "side behind" : "side"} x=${x} y=${isUpper ? y - 6 : y + 15} text-anchor="middle">${text}</text>`;
+}
+
+function sideOf(edge, figure) {
+  return edge.side && figure?.join ? figure.join.sides[edge.side === "left" ? 0 : 1] : null;
+}
+
+function sideFact(side, partitions) {
+  const at = side.watermark_ms == null ? "" : ` · watermark ${moment(side.watermark_ms)}`;
+  const behind = side.behind ? ` · holds the other side up${partitions > 1 ? ` in ${many(side.behind, "partition")}` : ""}` : "";
+  return `${side.reads}: ${many(side.rows, "row")} kept${at}${behind}`;
 }
 
 function edgeText(edge) {
@@ -161,6 +184,7 @@ function Box({ node, at, figure, isShown, isChosen }) {
     <text class="name" x="15" y="24">${clipped(node.name, 22)}</text>${" "}
     <text class="kind" x="15" y="44">${kindOf(node)}</text>${" "}
     <text class="rate" x=${at.width - 11} y="44" text-anchor="end">${value}</text>${" "}
+    ${figure.join?.alone != null && html`<text class="cut" x=${at.width - 11} y="44" text-anchor="end">${percent(figure.join.alone)} alone</text>`}
     ${figure.cutoff >= 0.005 && html`<text class="cut" x=${at.width - 11} y="24" text-anchor="end">${percent(figure.cutoff)} cut</text>`}</g>`;
 }
 
@@ -183,6 +207,10 @@ function Node({ node, figures, edges, flows }) {
   const facts = [["kind", node.kind], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
     ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
     ["idle inputs, which go on by markers", figure.idle_inputs ? `${count(figure.idle_inputs)}, for ${seconds(figure.idle_seconds)}` : DASH]];
+  if (figure.join) {
+    const [left, right] = figure.join.sides;
+    facts.push(["left side", sideFact(left, figure.partitions)], ["right side", sideFact(right, figure.partitions)], ["rows of the left side without a partner", percent(figure.join.alone)]);
+  }
   const into = edges.filter((one) => one.to === node.id && one.why);
   return html`<${Section} title=${node.name} id="node" more=${node.about}>
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
