@@ -222,9 +222,10 @@ def as_of() -> Any:
     last = keyed.fold("newest", bid=rp.last("bid"), n=rp.count("bid"))
     bars = keyed.window("w", rp.Tumbling(10)).fold("bars", bid=rp.max("bid"), n=rp.count())
     near = bought.join_interval(
-        "near", quotes, on="symbol", within=(-8, 3), how="left", lateness=6, emit="final"
+        "near", quotes, on="symbol", within=(-8, 3), how="full", lateness=6, emit="final"
     )
-    pairs = near.partition("by-venue", key=("venue", "symbol"))
+    placed = near.derive("placed", place=rp.col("venue").fill_null(""))
+    pairs = placed.partition("by-venue", key=("place", "symbol"))
     mean = pairs.window("n", rp.Tumbling(10)).fold("means", bid=rp.mean("bid"), n=rp.count())
     return (
         rows.sink("shown")

@@ -198,6 +198,12 @@ class GraphEngine(Engine):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
             holder = DistinctRows(node, feeds[0], self._by_input)
+        elif isinstance(node, IntervalJoin) and node.shows_right:
+            from ripple.engine.operators.outer_interval_rows import (  # noqa: PLC0415
+                OuterIntervalRows,
+            )
+
+            holder = OuterIntervalRows(node, feeds, self._by_input)
         elif isinstance(node, IntervalJoin):
             from ripple.engine.operators.interval_rows import IntervalRows  # noqa: PLC0415
 

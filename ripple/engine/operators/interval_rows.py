@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_TOO_MANY = f"more than {FLAT_ROWS_MAX} rows would be made of the record"
+TOO_MANY = f"more than {FLAT_ROWS_MAX} rows would be made of the record"
 
 
 class IntervalRows(StreamJoinRows):
@@ -86,15 +86,14 @@ class IntervalRows(StreamJoinRows):
         counts, numbers = self._near.match(
             self.slots_of(left, self.left), times, node.lo_ns, node.hi_ns, FLAT_ROWS_MAX
         )
-        pairs = Pairs(
-            times, np.asarray(left.column(PLACE)), counts, numbers, is_outer=node.how == "left"
-        )
+        least = np.full(len(times), node.how == "left", np.int64)
+        pairs = Pairs(times, np.asarray(left.column(PLACE)), counts, numbers, least)
         alone = counts == 0
         alone[pairs.lost] = False
         self._count(alone, len(pairs.lost))
         if len(pairs.lost):
             keys = [left.column(name) for name in self.left.names]
-            lost = [RejectedRow(row, node.name, _TOO_MANY) for row in pairs.lost.tolist()]
+            lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
             self.lose_some(keys, times, lost)
         if not len(pairs.at):
             return None
@@ -128,26 +127,23 @@ class IntervalRows(StreamJoinRows):
 
 
 class Pairs:
-    """Left rows beside their right rows, and the places of these pairs.
+    """Rows beside their partners, and the places of these pairs.
 
-    at: of each pair the left row. numbers: its right row, -1 for none. places: those of the left
-    rows' records, with an index in each. lost: left rows of records with too many pairs, which have
-    none.
+    at: of each pair the row. numbers: its partner, -1 for none. places: those of the rows' records,
+    with an index in each. lost: rows of records with too many pairs, which have none.
     """
 
-    def __init__(
-        self, times: Ints, places: Ints, counts: Ints, numbers: Ints, *, is_outer: bool
-    ) -> None:
-        """Pair left rows by (time, place) with right rows, of which each has a count.
+    def __init__(self, times: Ints, places: Ints, counts: Ints, numbers: Ints, least: Ints) -> None:
+        """Pair rows by (time, record) with partners, of which each has a count.
 
-        A count beyond FLAT_ROWS_MAX stands without numbers. is_outer: whether a left row without
-        partners makes a pair, too.
+        A count beyond FLAT_ROWS_MAX stands without numbers. least: 1 for a row that makes a pair
+        without partners, too.
         """
         records = places // FLAT_ROWS_MAX
         is_next = np.ones(len(records), np.bool_)
         is_next[1:] = (records[1:] != records[:-1]) | (times[1:] != times[:-1])
         record = np.cumsum(is_next) - 1
-        wanted = np.maximum(counts, 1) if is_outer else counts
+        wanted = np.maximum(counts, least)
         made = np.zeros(record[-1] + 1, np.int64)
         np.add.at(made, record, wanted)
         fits = (made <= FLAT_ROWS_MAX)[record]

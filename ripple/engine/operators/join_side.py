@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class JoinSide:
     """Holds the rows of one side of a join, without those whose null key can match nothing.
 
-    A row of the left side is held whole, one of the right side with its key first. Rows of a left
-    side without a partner are needed unless the join is inner.
+    A row of the left side is held whole, one of the right side with its key first. Rows without a
+    partner are needed of the sides that the join names by ``how``.
     """
 
     def __init__(self, node: StreamJoin, number: int, feeds: Sequence[Mark]) -> None:
@@ -35,10 +35,12 @@ class JoinSide:
         self.reader = f"{node.name}/{number}"
         self.names = [field.name for field in self.key]
         self._feeds = feeds
-        self._needs_key = number == 1 or node.how == "inner"
+        self._needs_key = node.how not in ("full", "left" if number == 0 else "right")
         mark = () if node.deleted is None else (node.deleted,)
         fields = node.left_fields if number == 0 else (*self.key, *node.right_fields, *mark)
-        self.held = HeldRows(fields, identities=number == 0 and bool(node.finals))
+        has_own = number == 0 or node.how in ("right", "full")
+        """Whether rows of the result have their identities from this side."""
+        self.held = HeldRows(fields, identities=bool(node.finals) and has_own)
         self.keyless = 0
         """The rows left out since the partition was restored here."""
 

@@ -108,8 +108,18 @@ class NearRows:
         rows = [one.rows for one in self._parts]
         if mark_ns == watermark.NONE:
             return rows
-        cuts = [int(np.searchsorted(np.asarray(one.column(TIME)), mark_ns)) for one in rows]
-        return [one.slice(at) for one, at in zip(rows, cuts, strict=True)]
+        return [self._cut(one, mark_ns)[1] for one in rows]
+
+    @staticmethod
+    def _cut(rows: pa.RecordBatch, mark_ns: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Return the rows below a mark, and those from it on."""
+        at = int(np.searchsorted(np.asarray(rows.column(TIME)), mark_ns))
+        return rows.slice(0, at), rows.slice(at)
+
+    def between(self, from_ns: int, mark_ns: int) -> list[pa.RecordBatch]:
+        """Return the rows from a mark on, below another one."""
+        parts = [self._cut(rows, mark_ns)[0] for rows in self.parts(from_ns)]
+        return [rows for rows in parts if rows.num_rows]
 
     @property
     def nbytes(self) -> int:

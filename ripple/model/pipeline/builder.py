@@ -553,7 +553,7 @@ class Pipeline:
         left_on: Key | Sequence[Key] = None,
         right_on: Key | Sequence[Key] = None,
         within: tuple[str | int, str | int],
-        how: Literal["left", "inner"] = "inner",
+        how: Literal["inner", "left", "right", "full"] = "inner",
         lateness: str | int | None = None,
         emit: Literal["final"] | None = None,
         suffix: str = "_right",
@@ -563,8 +563,9 @@ class Pipeline:
         right: another branch of the pipeline. on: the key fields, of one name on both sides;
         left_on, right_on: of other names. A null key matches nothing. within: how far before and
         after a row its partners are, both included, such as ("-5s", "5s"). how: "inner" gives the
-        pairs; "left" also rows without a partner, with nulls. A record of which more than 10,000
-        rows would be made has none: it is counted among the rows that cannot be computed. lateness:
+        pairs; "left", "right" and "full" also the rows of that side, or of both, without a partner,
+        with nulls for the other one's fields but its keys. A record of which more than 10,000 rows
+        would be made has none: it is counted among the rows that cannot be computed. lateness:
         how far below its watermark a row of either side still counts, "60s" by default; sides of
         rows that come by the watermark take none. emit: "final", and nothing else yet: a row is
         given with its partners, in their order, when neither it nor one of them can come any more.
@@ -587,7 +588,8 @@ class Pipeline:
                 emit=emit,
                 suffix=suffix,
             )
-            return _joined(sides.both, "join_interval", node)
+            both = sides.of_both(node.finals) if node.shows_right else sides.both
+            return _joined(both, "join_interval", node)
 
     def join(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_bool, shown
@@ -16,6 +17,8 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import Stage, need_time, united
 from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin, type_of, types_of
+from ripple.model.pipeline.table_join import HOWS
+from ripple.model.pipeline.union import finals_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
 from ripple.model.window.duration import duration_ns, signed_duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT
@@ -40,6 +43,16 @@ class Sides:
     right: Draft
     pairs: Pairs
     both: Draft
+
+    def of_both(self, finals: str) -> Draft:
+        """Return both as one draft whose rows have their identities from either side."""
+        read = {source.name for side in (self.left, self.right) for source in side.read}
+        return replace(
+            self.both,
+            read=tuple(source for source in self.both.sources if source.name in read),
+            origins=tuple(dict.fromkeys((*self.left.origins, *self.right.origins))),
+            finals=finals,
+        )
 
 
 def checked_sides(
@@ -66,7 +79,8 @@ def asof_of(
     suffix: Any,
 ) -> AsofJoin:
     """Return the node of a ``.join_asof(...)``. Raises PlanError."""
-    _check_how(how)
+    if not isinstance(how, str) or how not in ("left", "inner"):
+        raise PlanError(f"how is {shown(how)}: it must be 'left' or 'inner'")
     _check_final(emit)
     need_bool("allow_exact_matches", allow_exact_matches)
     if not isinstance(strategy, str) or strategy not in _STRATEGIES:
@@ -96,12 +110,8 @@ def interval_of(
     suffix: Any,
 ) -> IntervalJoin:
     """Return the node of a ``.join_interval(...)``. Raises PlanError."""
-    if isinstance(how, str) and how in ("right", "full"):
-        raise PlanError(
-            f"how={how!r} is not there yet: take 'left' or 'inner'; for rows of the right side "
-            "without a partner, join once more with the sides changed"
-        )
-    _check_how(how)
+    if not isinstance(how, str) or how not in HOWS:
+        raise PlanError(f"how is {shown(how)}: it must be one of {', '.join(HOWS)}")
     _check_final(emit)
     lo_ns, hi_ns = _bounds(within)
     if sides.right.deleted:
@@ -126,10 +136,11 @@ def _common(
         "how": how,
         "latenesses_ns": _latenesses_ns(left, right, lateness),
         "left_fields": left.fields,
+        "left_shown": left.fields if how in ("inner", "left") else _without_left(sides),
         "right_fields": right_fields,
         "added": added,
         "node_key": left.below(name),
-        "finals": left.finals,
+        "finals": left.finals if how in ("inner", "left") else finals_of([left, right]),
         "deleted": next((one for one in right.fields if one.name == right.deleted), None),
     }
 
@@ -175,12 +186,6 @@ def _check_right(draft: Draft, verb: str) -> None:
             "depends on how the inputs interleave. Join by event time: the final rows of its "
             "windows, with .finals(name), or its events before the fold"
         )
-
-
-def _check_how(how: Any) -> None:
-    """Raise PlanError for a join of an unknown kind."""
-    if not isinstance(how, str) or how not in ("left", "inner"):
-        raise PlanError(f"how is {shown(how)}: it must be 'left' or 'inner'")
 
 
 def _check_final(emit: Any) -> None:
@@ -272,6 +277,25 @@ def _latenesses_ns(left: Draft, right: Draft, lateness: str | int | None) -> tup
     return (0 if left.is_settled else late_ns, 0 if right.is_settled else late_ns)
 
 
+def _without_left(sides: Sides) -> Fields:
+    """Return the fields of the left side, null where it has no row: the keys are then the others'.
+
+    A key is an Int64 unless it is of one type on both sides.
+    """
+    keys = {mine.name: (mine.type, theirs) for mine, theirs in sides.pairs}
+    theirs_all = types_of(sides.right.fields)
+    found = []
+    for field in sides.left.fields:
+        kind, is_optional = bare_type(type_of(field)), True
+        if field.name in keys:
+            mine, theirs = keys[field.name]
+            kind = mine if mine == theirs.type else Int64()
+            types = (type_of(field), theirs_all[theirs.name])
+            is_optional = any(isinstance(of, Option) for of in types)
+        found.append(replace(field, type=kind, optional=is_optional))
+    return tuple(found)
+
+
 def _added_fields(sides: Sides, how: str, suffix: Any) -> tuple[Fields, Fields]:
     """Return the fields of the right side but its keys, and how they are called in the result.
 
@@ -294,6 +318,6 @@ def _added_fields(sides: Sides, how: str, suffix: Any) -> tuple[Fields, Fields]:
             )
         check_new_field(name, ())
         kind = type_of(field)
-        is_optional = how == "left" or isinstance(kind, Option)
+        is_optional = how in ("left", "full") or isinstance(kind, Option)
         added.append(Field(name, bare_type(kind), optional=is_optional))
     return fields, tuple(added)

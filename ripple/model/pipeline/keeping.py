@@ -123,6 +123,14 @@ def _of_asof(node: StreamJoin) -> str:
 
 def _of_interval(node: IntervalJoin) -> str:
     left_ns, right_ns = node.latenesses_ns
+    if node.shows_right:
+        before_ns, after_ns = max(0, -node.lo_ns), max(0, node.hi_ns)
+        return (
+            f"rows of both sides until the watermark of {node.left!r} is "
+            f"{_past(before_ns + left_ns)}, and that of {node.right!r} "
+            f"{_past(after_ns + right_ns)}; then a row of {node.left!r} for {span_text(after_ns)} "
+            f"more, and one of {node.right!r} for {span_text(before_ns)}"
+        )
     return (
         f"a row of {node.left!r} until its watermark is {_past(left_ns)}, and that of "
         f"{node.right!r} {_past(node.hi_ns + right_ns)}; a row of {node.right!r} until no row of "

@@ -235,11 +235,12 @@ class Distinct:
 class StreamJoin:
     """The rows of two streams, the left one and the right one, joined by keys and event time.
 
-    on: pairs of key fields, one of each side; a null equals nothing. how: "left" also has the rows
-    of the left side without a partner, with nulls; "inner" has none of them. latenesses_ns: per
-    side how far below its watermark a row still counts. right_fields: of the rows of the right side
-    those that are shown; added: their names and types in the result, after the fields of the left
-    side. finals: the node of final rows among the roots of the left side, "" if there is none.
+    on: pairs of key fields, one of each side; a null equals nothing. how: "inner", "left", and near
+    in time also "right" and "full": the sides of which rows without a partner are there, with
+    nulls. latenesses_ns: per side how far below its watermark a row still counts. left_shown: the
+    fields of the left side as the result has them; right_fields: of the rows of the right side
+    those that are shown; added: their names and types in the result, after those. finals: the node
+    of final rows that gave rows their identities, "" if there is none.
     deleted: of versions of a table on the right side, the field that is true where there is no row.
     """
 
@@ -250,6 +251,7 @@ class StreamJoin:
     how: str
     latenesses_ns: tuple[int, int]
     left_fields: Fields
+    left_shown: Fields
     right_fields: Fields
     added: Fields
     node_key: str
@@ -264,7 +266,7 @@ class StreamJoin:
     @property
     def fields_out(self) -> Fields:
         """The fields of a row of the result."""
-        return *self.left_fields, *self.added
+        return *self.left_shown, *self.added
 
     @property
     def key(self) -> Fields:
@@ -297,11 +299,17 @@ class IntervalJoin(StreamJoin):
 
     A pair is there where ``lo_ns`` <= right - left <= ``hi_ns``. A left row follows once neither it
     nor a partner can come any more: with each partner, in their order, as one record that a
-    ``flat_map`` makes several rows of.
+    ``flat_map`` makes several rows of. So does a right row without a partner, where it is shown; it
+    has its own event time.
     """
 
     lo_ns: int
     hi_ns: int
+
+    @property
+    def shows_right(self) -> bool:
+        """Whether rows of the right side without a partner are there."""
+        return self.how in ("right", "full")
 
 
 Holding: TypeAlias = Distinct | StreamJoin

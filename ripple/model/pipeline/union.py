@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
@@ -13,6 +13,9 @@ from ripple.model.pipeline.checks import blaming, check_name, type_text
 from ripple.model.pipeline.draft import AS_EVENTS, Draft, Stage, united
 from ripple.model.pipeline.nodes import Fields, Union, type_of
 from ripple.model.schema.types import Field, Int, Int64, Option, bare_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def union(name: str, *branches: Pipeline) -> Pipeline:
@@ -29,7 +32,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
             raise PlanError("it unites two streams or more: name another one, or leave it out")
         whole = reduce(united, drafts)
         _check_once([draft.at for draft in drafts])
-        finals = _finals(drafts)
+        finals = finals_of(drafts)
         _check_apart(drafts)
         fields = reduce(_common, drafts[1:], drafts[0].fields)
         whole = whole.begun(name)
@@ -81,8 +84,8 @@ def _stream(branch: Any) -> Draft:
     return draft
 
 
-def _finals(drafts: list[Draft]) -> str:
-    """Return the node of final rows among the roots of the branches, "" if there is none."""
+def finals_of(drafts: Sequence[Draft]) -> str:
+    """Return the node of final rows among the roots of branches, "" for none. Raises PlanError."""
     names = list(dict.fromkeys(draft.finals for draft in drafts if draft.finals))
     if len(names) > 1:
         raise PlanError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count as counting
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
@@ -194,29 +195,35 @@ class GraphReference(Reference):
     def _pair(self, node: IntervalJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side to which no partner can come any more, with them all.
 
-        Of a record of which there would be too many, none.
+        Where they are shown, so is each row of the right side without a partner, after the rows of
+        the left side of its record. Of a record of which there would be too many, none.
         """
-        mine, theirs = (self._settled(side.reads, side.lateness_ns) for side in sides_of(node))
+        mark_ns = self._mark_of(node.name)
+        each = [self._in_order(node.name, side) for side in range(1 + node.shows_right)]
         due = [
-            row
-            for row in self._in_order(node.name, 0)
+            (row.time_ns, row.place[:3], side, row)
+            for side, rows in enumerate(each)
+            for row in rows
             if not row.is_decided
-            and (mine is not None and mine > row.time_ns)
-            and (theirs is not None and (theirs > row.time_ns + node.hi_ns or theirs == END_NS))
+            and mark_ns is not None
+            and (mark_ns > row.time_ns or mark_ns == END_NS)
         ]
         made: dict[Any, list[tuple[Held, list[Row]]]] = {}
-        for row in due:
+        for time_ns, record, side, row in sorted(due, key=lambda one: one[:3]):
             row.is_decided = True
-            rows = [
-                other.row
-                for other in self._in_order(node.name, 1)
+            partners = [
+                other
+                for other in self._in_order(node.name, 1 - side)
                 if other.key == row.key
                 and None not in row.key
-                and node.lo_ns <= other.time_ns - row.time_ns <= node.hi_ns
+                and _is_near(node, *((row, other) if side == 0 else (other, row)))
             ]
-            record = (row.time_ns, row.name, row.place[:3])
-            made.setdefault(record, []).append((row, rows or [{}] * (node.how == "left")))
+            without: list[Row] = [{}] if node.how in ("full", "right" if side else "left") else []
+            rows = [one.row for one in partners if side == 0] if partners else without
+            one = _right_alone(node, row) if side else row
+            made.setdefault((time_ns, row.name, record), []).append((one, rows))
         for several in made.values():
+            number = counting()
             is_lost = sum(len(rows) for _, rows in several) > FLAT_ROWS_MAX
             for row, rows in several:
                 if is_lost:
@@ -224,10 +231,10 @@ class GraphReference(Reference):
                     lost = (key, RefusedRow(node.name, "too many rows"))
                     self._lost_rows.setdefault(node.name, []).append(lost)
                     continue
-                for index, other in enumerate(rows):
+                for other in rows:
                     added = zip(node.added, node.right_fields, strict=True)
-                    joined = row.row | {one.name: other.get(of.name) for one, of in added}
-                    one = replace(row, row=joined, place=(*row.place, index))
+                    joined = {one.name: other.get(of.name) for one, of in added} | row.row
+                    one = replace(row, row=joined, place=(*row.place[:3], next(number)))
                     self._give(node, one, arrived)
 
     def _in_order(self, name: str, side: int) -> list[Held]:
@@ -245,7 +252,10 @@ class GraphReference(Reference):
         found: set[str] = set()
         for root in self._roots[name]:
             of = next((node for node in self.plan.holding if node.name == root), None)
-            found |= {root} if of is None else self._comes_to(sides_of(of)[0].reads)
+            shows_right = isinstance(of, IntervalJoin) and of.shows_right
+            for side in () if of is None else sides_of(of)[: 1 + shows_right]:
+                found |= self._comes_to(side.reads)
+            found |= {root} if of is None else set()
         return found
 
     def _hold(
@@ -324,8 +334,14 @@ class GraphReference(Reference):
         if isinstance(node, Finals):
             return self._settled(node.fold, node.lateness_ns)
         marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
-        if isinstance(node, IntervalJoin) and marks_ns[1] not in (None, END_NS):
-            marks_ns[1] -= node.hi_ns
+        if isinstance(node, IntervalJoin):
+            lasts_ns = [0, node.hi_ns]
+            if node.shows_right:
+                lasts_ns = [max(0, -node.lo_ns), max(0, node.hi_ns)]
+            marks_ns = [
+                mark_ns if mark_ns in (None, END_NS) else mark_ns - last_ns
+                for mark_ns, last_ns in zip(marks_ns, lasts_ns, strict=True)
+            ]
         if isinstance(node, AsofJoin) and marks_ns[1] not in (None, END_NS):
             if node.strategy == "backward":
                 marks_ns[1] += node.is_strict
@@ -461,6 +477,18 @@ def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> boo
     return left_ns > time_ns and (
         right_ns == END_NS or right_ns > time_ns + (node.tolerance_ns or 0)
     )
+
+
+def _is_near(node: IntervalJoin, row: Held, other: Held) -> bool:
+    return node.lo_ns <= other.time_ns - row.time_ns <= node.hi_ns
+
+
+def _right_alone(node: IntervalJoin, row: Held) -> Held:
+    """Return a row of the right side as one of the result, without one of the left side."""
+    alone: Row = {one.name: None for one in node.left_fields}
+    alone |= {mine.name: row.row[theirs.name] for mine, theirs in node.on}
+    added = zip(node.added, node.right_fields, strict=True)
+    return replace(row, row=alone | {one.name: row.row[of.name] for one, of in added})
 
 
 def _counts(node: AsofJoin, row: Held, other: Held) -> bool:

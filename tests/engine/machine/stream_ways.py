@@ -35,14 +35,16 @@ def strict(rows: Pipeline) -> Pipeline:
 
 def running(rows: Pipeline) -> Pipeline:
     """Fold joined rows by key."""
-    keyed = rows.filter("g2", rp.col("size") > 0).partition("g2p", key="symbol")
+    some = rows.filter("g2", rp.col("size") > 0)
+    keyed = some.derive("g2k", of=rp.col("symbol").fill_null("")).partition("g2p", key="of")
     members = {"n": ra.count(), "matched": ra.count("price_right"), "last": ra.last("size")}
     return keyed.fold("counted", **members).sink("counted-out")
 
 
 def windowed(rows: Pipeline) -> Pipeline:
     """Fold joined rows by key and window."""
-    keyed = rows.partition("g3p", key="size").window("w3", rp.Session(60))
+    sized = rows.derive("g3k", of=rp.col("size").fill_null(-1))
+    keyed = sized.partition("g3p", key="of").window("w3", rp.Session(60))
     return keyed.fold("gw", n=ra.count(), last=ra.last("price_right")).sink("w-out")
 
 

@@ -91,3 +91,15 @@ def test_rows_that_come_by_the_watermark_beside_events_may_be_late() -> None:
         "first": 2 * 10**9,
         "n": 3 * 10**9,
     }
+
+
+def test_a_join_with_rows_of_both_sides_alone_keeps_both_longer() -> None:
+    other = TRADES.source("others", Trade)
+    rows = TRADES.join_interval(
+        "near", other, on="symbol", within=("-5s", "2s"), how="full", lateness="1s", emit="final"
+    )
+    (one,) = keeping(rows.sink("out").plan())
+    assert one.keeps == (
+        "rows of both sides until the watermark of 'trades' is 6s past it, and that of 'others' 3s "
+        "past it; then a row of 'trades' for 2s more, and one of 'others' for 5s"
+    )
