@@ -92,7 +92,6 @@ class PairedRows(TableJoinRows):
         key = [field.name for field in right.keys.fields]
         self._rest = [at for at, name in enumerate(key) if name not in theirs]
         """The places of fields in the key on the right that are in that of a pair."""
-        self._loose: list[Ints] = []
 
     def parent_changed_now(self, parent: Node) -> None:
         """Note the changed rows of a side, and their values."""
@@ -148,19 +147,9 @@ class PairedRows(TableJoinRows):
         del left, right
         return _NONE
 
-    @property
-    def left_empty(self) -> bool:
-        """Whether there are rows or values to free."""
-        return bool(self._empty or self._loose)
-
-    def free(self, expired: Ints) -> None:
-        """Free these rows, pairs that are gone, and values that no row has."""
-        super().free(expired)
-        if self._loose:
-            values = np.unique(np.concatenate(self._loose))
-            self._loose.clear()
-            counts = [side.valued.counts_of(values) for side in self._sides]
-            self._values.release(values[counts[0] + counts[1] == 0])
+    def _free_links(self, links: Ints) -> None:
+        counts = [side.valued.counts_of(links) for side in self._sides]
+        self._values.release(links[counts[0] + counts[1] == 0])
 
     @property
     def nbytes(self) -> int:

@@ -36,7 +36,6 @@ class ReferringRows(TableJoinRows):
         super().__init__(graph, join, left, right)
         self._link_keys = key_space(join.right_key)
         self._named = Postings()
-        self._loose: list[Ints] = []
 
     def _links(self, keys: Sequence[pa.Array]) -> Ints:
         found = self._link_keys.slots(keys)
@@ -84,19 +83,9 @@ class ReferringRows(TableJoinRows):
     def _has_no(self, rows: Ints) -> Mask:
         return np.ones(len(rows), np.bool_)
 
-    @property
-    def left_empty(self) -> bool:
-        """Whether there are rows or links to free."""
-        return bool(self._empty or self._loose)
-
-    def free(self, expired: Ints) -> None:
-        """Free these rows, those of rows of the left that are gone, and links without a use."""
-        super().free(expired)
-        if self._loose:
-            links = np.unique(np.concatenate(self._loose))
-            self._loose.clear()
-            unused = (self._right_at[links] < 0) & (self._named.counts_of(links) == 0)
-            self._link_keys.release(links[unused])
+    def _free_links(self, links: Ints) -> None:
+        unused = (self._right_at[links] < 0) & (self._named.counts_of(links) == 0)
+        self._link_keys.release(links[unused])
 
     @property
     def nbytes(self) -> int:

@@ -64,6 +64,8 @@ class TableJoinRows(DerivedColumn):
         self._touched = SlotSet()
         self._row_of = self._left_at = self._link_of = self._right_at = _NONE
         self._empty: list[Ints] = []
+        self._loose: list[Ints] = []
+        """Links, or values, that lost a row since the last free."""
 
     # --- changes ---
 
@@ -206,8 +208,8 @@ class TableJoinRows(DerivedColumn):
 
     @property
     def left_empty(self) -> bool:
-        """Whether there are rows to free."""
-        return bool(self._empty)
+        """Whether there are rows or links to free."""
+        return bool(self._empty or self._loose)
 
     def expired(self, left: Ints, right: Ints) -> Ints:
         """Return the rows of windows that are over on both sides, whose final slots are given."""
@@ -219,9 +221,15 @@ class TableJoinRows(DerivedColumn):
         return rows if self.fold.ends_with_window else rows[:0]
 
     def free(self, expired: Ints) -> None:
-        """Free these rows, and those that neither side has any more."""
-        if not self._empty and not len(expired):
-            return
+        """Free these rows, those without a row of either side, and links without a use."""
+        if self._empty or len(expired):
+            self._free_rows(expired)
+        if self._loose:
+            links = np.unique(np.concatenate(self._loose))
+            self._loose.clear()
+            self._free_links(links)
+
+    def _free_rows(self, expired: Ints) -> None:
         gone = np.unique(np.concatenate([expired, *self._empty]))
         self._empty.clear()
         gone = gone[(self._left_at[gone] < 0) & self._has_no(gone)]
@@ -229,6 +237,9 @@ class TableJoinRows(DerivedColumn):
             self.uncomputable.finalize(expired)
             self.retire(gone)
             self.keys.release(gone)
+
+    def _free_links(self, links: Ints) -> None:
+        """Free those of these links that nothing uses; by key there are none."""
 
     @property
     def nbytes(self) -> int:
