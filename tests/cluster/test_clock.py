@@ -1,4 +1,4 @@
-"""The clock's ticks beside a log, on a cluster of real processes whose owners are killed."""
+"""The clock's ticks beside a log, on a cluster of real processes with killed owners."""
 
 from __future__ import annotations
 

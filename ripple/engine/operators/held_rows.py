@@ -34,7 +34,7 @@ class Part(NamedTuple):
     times: Ints
     """The event time of each row, rising."""
     whole: int
-    """The rows whose memory it holds."""
+    """The number of rows in its memory."""
 
     @property
     def last(self) -> tuple[int, int]:
@@ -45,8 +45,8 @@ class Part(NamedTuple):
 class HeldRows:
     """Rows with their event times and places, taken out by (time, place).
 
-    They are held in parts that are each in this order. Those that came in order, too, are a queue.
-    Of the others large ones are in a heap, small ones a list of falling sizes, which are merged, so
+    They are held in parts, each in this order. Parts in order among themselves are a queue. Of the
+    others large ones are in a heap, small ones a list of falling sizes, which are merged, so
     that neither taking rows nor holding more costs much.
     """
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class KnownSide:
-    """Rows of one side below its mark: those that can be partners, and those with a null key."""
+    """Rows of one side below its mark: possible partners, and those with a null key."""
 
     def __init__(self, side: JoinSide) -> None:
         """Know no rows of a side."""
