@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.engine.edges.edge_changes import EdgeChanges
 from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
-from ripple.engine.machine.router import OFFSET, WATERMARK
+from ripple.engine.machine.waiting_rows import OFFSET, WATERMARK
 from ripple.model.batch import Batch
 from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.topology import stages_of

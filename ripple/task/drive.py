@@ -74,7 +74,14 @@ class Drive:
         """Take in a piece; return what the engine refuses of it."""
         # Without gaps the engine knows them.
         offsets = part.offsets() if part.rejected or part.row_offsets is not None else None
-        failed = self.engine.apply(name, part.rows, part.next_offset, offsets, len(part.rejected))
+        failed = self.engine.apply(
+            name,
+            part.rows,
+            part.next_offset,
+            offsets,
+            len(part.rejected),
+            watermarks_ns=part.row_watermarks_ns,
+        )
         if part.watermark_ns is not None:
             self.engine.advance(name, part.watermark_ns, part.next_offset)
         return refused(part, failed) if failed else []
@@ -118,7 +125,9 @@ def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
     rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
     kept = None if batch.row_offsets is None else offsets[~is_killer]
     left = batch.records.filter(pa.array(~is_killer))
-    return Batch(left, batch.next_offset, tuple(rejected), kept, batch.watermark_ns)
+    marks = batch.row_watermarks_ns
+    marks = None if marks is None else marks[~is_killer]
+    return Batch(left, batch.next_offset, tuple(rejected), kept, batch.watermark_ns, marks)
 
 
 def part_of(batch: Batch, piece: Range) -> Batch:
@@ -130,5 +139,7 @@ def part_of(batch: Batch, piece: Range) -> Batch:
     )
     at = None if batch.row_offsets is None else offsets[first:end]
     watermark_ns = batch.watermark_ns if piece.next_offset == batch.next_offset else None
+    marks = batch.row_watermarks_ns
+    marks = None if marks is None else marks[first:end]
     rows = Part.of_all(batch.rows).slice(first, end - first)
-    return Batch(rows, piece.next_offset, rejected, at, watermark_ns)
+    return Batch(rows, piece.next_offset, rejected, at, watermark_ns, marks)

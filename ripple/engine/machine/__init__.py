@@ -3,7 +3,10 @@
 engine, graph_engine    the first stage, fed with events; of a plan with branches
 way, port, fate         of a plan with branches: the way of rows; of a source's records; counting
 follower, partition     a later stage, fed with changes; the part of all in common
-inputs, router          input positions; repartitioning before the first fold
+inputs                  input positions
+router, source_router   dividing records anew: of a chain; of one source of another plan
+targets, waiting_rows   where those go; until they are taken
+receiver                the first stage behind source routers
 changes, output_stream  rows of outputs that changed; the changes for one subscriber
 deltas                  changes and final rows of an output as one batch of deltas
 counters, inspection    counts of events; the state of the graph's nodes as JSON

@@ -239,17 +239,22 @@ class Engine(Partition):
         next_offset: int,
         offsets: Ints | None = None,
         rejected: int | None = None,
+        *,
+        watermarks_ns: Ints | None = None,
     ) -> list[RejectedRow]:
         """Consume a slice of one input's log.
 
         batch: rows with the fields of the plan's source, in offset order, following those applied
         before. next_offset: the offset after them; offsets without rows were rejected by the
         source: all, or as many as ``rejected`` says, and then the others are holes, which do not
-        count. offsets: of the rows, int64[n], needed when there are such gaps. Returns the rows
-        that could not be processed, for the dead letters; raises InputError when the batch does not
-        fit, with nothing consumed. After any other error (a batch function or a user's aggregate
-        that raised) the engine takes no more.
+        count. offsets: of the rows, int64[n], needed when there are such gaps. watermarks_ns: of
+        the input after each row, int64[n], where records elsewhere have part in it: in a chain,
+        whose late records do not come, it changes nothing. Returns the rows that could not be
+        processed, for the dead letters; raises InputError when the batch does not fit, with nothing
+        consumed. After any other error (a batch function or a user's aggregate that raised) the
+        engine takes no more.
         """
+        del watermarks_ns
         if self._broken:
             self._refuse()
         if not isinstance(batch, TAKEN) or not batch.schema.equals(self._accepted):

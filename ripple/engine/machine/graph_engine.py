@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
-    from ripple.engine.operators.waiting import Holder, Mark, Waiting
+    from ripple.engine.operators.waiting import Holder, Mark, Side, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.nodes import Fold, Holding, TableSpec
     from ripple.model.pipeline.plan import Plan
@@ -85,8 +85,11 @@ class GraphEngine(Engine):
         next_offset: int,
         offsets: Ints | None = None,
         rejected: int | None = None,
+        *,
+        watermarks_ns: Ints | None = None,
     ) -> list[RejectedRow]:
         """Consume a slice of one input's log; see Engine. source: the input."""
+        self._watermarks_ns: Ints | None = watermarks_ns
         port, before = self._port_of[self._input(source).name], self.counters.as_dict()
         if not isinstance(batch, TAKEN) or not batch.schema.equals(port.accepted):
             batch = with_declared(batch, port.source)
@@ -131,6 +134,7 @@ class GraphEngine(Engine):
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._orders = True
         self._divisions: dict[str, Division] = {}
+        self._watermarks_ns = None
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
@@ -298,14 +302,18 @@ class GraphEngine(Engine):
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
         held, folded = port.admitted(branches, fate, too_late)
+        shown = [
+            (stream, port.branch_of(name, branches, name)) for name, stream in port.streams.items()
+        ]
+        for _, taken in (*held, *folded, *shown):
+            fate.count_in(taken)
+        self._leave_to_others(port, offsets, held, folded, shown)
         dead, division = fate.dead, self._divisions.get(given.name)
         for one, taken in held:
-            fate.count_in(taken)
             if division is not None and taken.count:
                 division.check(given.name, taken, one.key, divides=False)
             one.hold(taken)
         for fold, taken in folded:
-            fate.count_in(taken)
             crossing = -1
             if fold.interval_ns is not None and times is not None:
                 crossing = watermark.last_crossing(
@@ -322,13 +330,21 @@ class GraphEngine(Engine):
                 self._apply(fold, given, taken, crossing)
             elif crossing >= 0:
                 fold.show_waiting()
-        for name, stream in port.streams.items():
-            shown = port.branch_of(name, branches, name)
-            fate.count_in(shown)
-            assert shown.offsets is not None
-            stream.add(given.name, shown, *port.identities(shown.offsets))
+        for stream, taken in shown:
+            assert taken.offsets is not None
+            stream.add(given.name, taken, *port.identities(taken.offsets))
         self._count(count, dead, fate.very_late)
         return dead
+
+    def _leave_to_others(
+        self,
+        port: Port,
+        offsets: Ints,
+        held: Sequence[tuple[Side, Rows]],
+        folded: Sequence[tuple[EventFold, Rows]],
+        shown: Sequence[tuple[StreamRows, Rows]],
+    ) -> None:
+        """Drop the rows of a batch that other partitions count; here there are none."""
 
     def _count(self, count: int, dead: Sequence[RejectedRow], very_late: int) -> None:
         """Count the records of a batch."""
@@ -367,6 +383,9 @@ class GraphEngine(Engine):
             return None, too_late
         times: Ints = np.asarray(numbers(rows.columns[time_field], Kind.INT).values)
         rows.times_ns = times
+        if self._watermarks_ns is not None:
+            self._judge_by_watermarks(given, rows, self._watermarks_ns, too_late)
+            return times, too_late
         before_ns, future_ns = given.watermark_ns, port.future_ns
         verdicts, late, _, future, refused = given.judge(
             times, watermark.ANY_LATENESS_NS, future_ns
@@ -386,6 +405,32 @@ class GraphEngine(Engine):
         if refused:
             reject_beyond(rows, verdicts, port.source)
         return times, too_late
+
+    def _judge_by_watermarks(
+        self, given: Input, rows: Rows, watermarks_ns: Ints, too_late: dict[int, Mask | None]
+    ) -> None:
+        """Judge rows of an input whose other records are elsewhere, by the watermark after each.
+
+        A late one has not moved it, so that the watermark after is the one before; and one that is
+        on time is not below the one after. Who sent them has refused those that cannot be.
+        """
+        if not len(watermarks_ns):
+            return
+        given.raise_watermark(int(watermarks_ns[-1]))
+        origins, times = rows.origins, np.asarray(rows.times_ns)
+        late = np.flatnonzero(times < watermarks_ns[origins])
+        self.counters.mildly_late += len(late)
+        if not len(late):
+            return
+        at = origins[late]
+        # Further apart than int64 reaches.
+        behind = watermarks_ns[at].view(np.uint64) - times[late].view(np.uint64)
+        for lateness_ns in too_late:
+            found = at[behind > np.uint64(lateness_ns)]
+            if len(found):
+                mask = np.zeros(len(watermarks_ns), np.bool_)
+                mask[found] = True
+                too_late[lateness_ns] = mask
 
     @property
     def waiting_count(self) -> int:

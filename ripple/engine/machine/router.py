@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.core.errors import InputError
-from ripple.engine.edges.edge_changes import EdgeChanges, targets_of
+from ripple.engine.edges.edge_changes import targets_of
 from ripple.engine.machine.engine import Engine
+from ripple.engine.machine.waiting_rows import WaitingRows
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.rows import RejectedRow
-from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.division import divided_into
 from ripple.model.schema.exported import Part
 from ripple.model.window import watermark
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.core.cut import Cut
+    from ripple.engine.edges.edge_changes import EdgeChanges
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.inputs import Input
     from ripple.engine.operators.rows import Rows
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
     Ints = npt.NDArray[np.int64]
-
-
-OFFSET, WATERMARK = internal("offset"), internal("watermark_ns")
 
 
 class Router(Engine):
@@ -59,7 +55,8 @@ class Router(Engine):
         """Make an empty partition; as an engine of the first stage."""
         super().__init__(plan, partition, inputs, **{**rest, "staged": True})  # type: ignore[arg-type]
         self._outgoing = {}
-        self._waiting = WaitingRows(plan, self._inputs)
+        self._key = pa.schema(arrow_fields(plan.folds[0].key))
+        self._waiting = WaitingRows(self._inputs, plan.source, divided_into(plan))
         self._judged: tuple[Ints | None, Ints | None] = None, None
 
     @property
@@ -92,7 +89,10 @@ class Router(Engine):
             taken = batch.arrow() if isinstance(batch, Part) else batch
             if len(at) < batch.num_rows:
                 taken = taken.take(pa.array(at))
-            self._waiting.add(given.name, [*taken.columns, *own], left)
+            keys = [arrow_column(left.columns[one.name], one.type) for one in self._key]
+            of_key = pa.RecordBatch.from_arrays(keys, schema=self._key)
+            numbers = targets_of(of_key, self._key.names, self._waiting.partitions)
+            self._waiting.add(given.name, [*taken.columns, *own], numbers)
         return rejected
 
     def _judge(self, given: Input, rows: Rows) -> int:
@@ -117,9 +117,6 @@ class Router(Engine):
     def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
         """Return the rows for some targets since the last batch of each."""
         assert self._reported, "stabilize first"
-        for target in targets:
-            if not 0 <= target < self._waiting.targets:
-                raise InputError(f"no partition {target!r} of a next stage follows this one")
         return self._waiting.take(self.cut, targets)
 
 
@@ -135,58 +132,3 @@ class Divided(EventFold):
         """Take the rows left."""
         del crossing
         self.left = rows
-
-
-class WaitingRows:
-    """Rows that wait for their targets.
-
-    Invariant: ``_since[t]`` is the cut of target t's last batch, None before the first.
-    """
-
-    def __init__(self, plan: Plan, inputs: dict[str, Input]) -> None:
-        self._inputs = inputs
-        self._numbers = {name: number for number, name in enumerate(inputs)}
-        self._key = plan.folds[0].key
-        self._of_key = pa.schema(arrow_fields(self._key))
-        self._partitions = divided_into(plan)
-        own = [pa.field(name, pa.int64()) for name in (OFFSET, WATERMARK)]
-        self._schema = pa.schema([*arrow_fields(plan.source.fields), *own])
-        self._none = pa.RecordBatch.from_pylist([], self._schema)
-        self.targets = len(inputs) * self._partitions
-        self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(self.targets)]
-        self._since: list[Cut | None] = [None] * self.targets
-        self.held_bytes = 0
-        """How much waits, of all targets."""
-
-    def add(self, name: str, columns: Sequence[pa.Array], left: Rows) -> None:
-        """Add rows of an input, of which steps made ``left``."""
-        rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        keys = [arrow_column(left.columns[field.name], field.type) for field in self._of_key]
-        of_key = pa.RecordBatch.from_arrays(keys, schema=self._of_key)
-        numbers = targets_of(of_key, self._of_key.names, self._partitions)
-        first = self._numbers[name] * self._partitions
-        order = np.argsort(numbers, kind="stable")
-        present, starts = np.unique(numbers[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        ordered = rows.take(pa.array(order))
-        for number, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-            part = ordered.slice(start, end - start)
-            self._waiting[first + number].append(part)
-            self.held_bytes += part.nbytes
-
-    def resume(self, cut: Cut) -> None:
-        """Resume from a snapshot: from here on rows are those since its cut."""
-        self._since = [cut] * self.targets
-
-    def take(self, cut: Cut, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return the rows waiting for these targets."""
-        given = {}
-        for target in targets:
-            waiting, self._waiting[target] = self._waiting[target], []
-            self.held_bytes -= sum(rows.nbytes for rows in waiting)
-            rows = pa.concat_batches(waiting) if waiting else self._none
-            name = list(self._inputs)[target // self._partitions]
-            watermark_ns = self._inputs[name].watermark_ns
-            given[target] = EdgeChanges(self._since[target], cut, watermark_ns, rows)
-            self._since[target] = cut
-        return given

@@ -10,7 +10,8 @@ from ripple.connectors.connector import Part
 from ripple.connectors.log.sink import schema_of_output
 from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
-from ripple.engine.machine.router import OFFSET, Router
+from ripple.engine.machine.router import Router
+from ripple.engine.machine.waiting_rows import OFFSET
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
 from ripple.model.pipeline.division import divided_into, divided_why

@@ -9,7 +9,8 @@ import ripple.model.aggregate as ra
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
-from ripple.engine.machine.router import OFFSET, Router
+from ripple.engine.machine.router import Router
+from ripple.engine.machine.waiting_rows import OFFSET
 from ripple.model.expression import col
 from ripple.model.pipeline.division import divided_into
 from ripple.model.window import Tumbling

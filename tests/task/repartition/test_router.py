@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.engine.machine import Engine
-from ripple.engine.machine.router import OFFSET, WATERMARK, Router
+from ripple.engine.machine.router import Router
+from ripple.engine.machine.waiting_rows import OFFSET, WATERMARK
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.expression import col
 from ripple.model.pipeline.division import divided_into

@@ -1,0 +1,65 @@
+"""The first stage where the records of some sources come divided anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ripple.engine.machine.graph_engine import GraphEngine
+from ripple.engine.machine.targets import goes_to_one
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.machine.port import Port
+    from ripple.engine.machine.targets import Targets
+    from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.rows import Rows
+    from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.engine.operators.waiting import Side
+
+    Ints = npt.NDArray[np.int64]
+
+
+class Receiver(GraphEngine):
+    """A partition of the first stage, with inputs of sources that are divided anew.
+
+    A record with rows for several partitions comes to each of them, which counts its own rows. Rows
+    of events are shown in the lowest one.
+
+    divided: per source that is divided anew, how. number: which partition of the stage it is.
+    """
+
+    divided: ClassVar[Mapping[str, Targets]]
+    number: ClassVar[int]
+
+    def _leave_to_others(
+        self,
+        port: Port,
+        offsets: Ints,
+        held: Sequence[tuple[Side, Rows]],
+        folded: Sequence[tuple[EventFold, Rows]],
+        shown: Sequence[tuple[StreamRows, Rows]],
+    ) -> None:
+        targets = self.divided.get(port.source.name)
+        if targets is None or goes_to_one(port):
+            return
+        keyed = [(taken, one.key) for one, taken in held]
+        keyed += [(taken, fold.fold.key) for fold, taken in folded]
+        numbered = [(taken, targets.of_rows(taken, key, offsets)) for taken, key in keyed]
+        if shown:
+            at, numbers = targets.pairs(numbered, [taken for _, taken in shown], offsets)
+            here, first = np.zeros(len(offsets), np.bool_), np.unique(at, return_index=True)[1]
+            here[at[first]] = numbers[first] == self.number
+            for _, taken in shown:
+                taken.keep(here[taken.origins])
+        for taken, of_rows in numbered:
+            taken.keep(of_rows == self.number)
+
+
+def receiver(divided: Mapping[str, Targets], number: int) -> type[Receiver]:
+    """Return the engine of a partition of the first stage, with sources divided anew."""
+    return type("Receiver", (Receiver,), {"divided": divided, "number": number})

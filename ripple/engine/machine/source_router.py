@@ -1,0 +1,144 @@
+"""Dividing the records of one source anew, of a plan with branches or of several sources.
+
+It judges the records once, for all that reads them, and does the steps and checks of all branches:
+so it knows which records count, and which rows each of them becomes. It folds and shows nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.machine.counters import Counters
+from ripple.engine.machine.engine import names_of
+from ripple.engine.machine.fate import Fate
+from ripple.engine.machine.graph_engine import GraphEngine
+from ripple.engine.machine.inputs import Input
+from ripple.engine.machine.port import Port
+from ripple.engine.machine.waiting_rows import WaitingRows
+from ripple.engine.operators.rows import Rows
+from ripple.engine.operators.stream_rows import StreamRows
+from ripple.model.pipeline.input_names import source_of
+from ripple.model.pipeline.nodes import sides_of
+from ripple.model.schema.exported import Part
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.edges.edge_changes import EdgeChanges
+    from ripple.engine.graph.node import Graph
+    from ripple.engine.machine.targets import Targets
+    from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.rows import RejectedRow
+    from ripple.engine.operators.waiting import Mark
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
+
+    Ints = npt.NDArray[np.int64]
+
+
+class SourceRouter(GraphEngine):
+    """One partition of the stage that divides the records of a source anew: that of its inputs.
+
+    Its targets are those of ``WaitingRows``. Counters are those of the source, and dead letters its
+    own; no receiver counts a record again.
+    """
+
+    targets: ClassVar[Targets]
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of divided rows that no target has taken yet."""
+        return self._waiting.held_bytes
+
+    @property
+    def counters_by_source(self) -> Mapping[str, Counters]:
+        """The counts of its source's records, and none of the others'."""
+        none = {source.name: Counters() for source in self.plan.sources}
+        return none | {self._port.source.name: self.counters}
+
+    def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
+        """Return the rows for some targets since the last batch of each."""
+        assert self._reported, "stabilize first"
+        return self._waiting.take(self.cut, targets)
+
+    def _prepare(self, plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> None:
+        names = names_of(plan, inputs, start)
+        self._port = Port(plan, source_of(plan, names[0]), names)
+        source, limit = self._port.source, self._port.offset_max
+        self._ports = {source.name: self._port}
+        self._port_of = dict.fromkeys(names, self._port)
+        self._inputs = {name: Input.of(source, name, start.get(name, 0), limit) for name in names}
+        self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
+        self._orders = True
+        self._divisions = {}
+        self._watermarks_ns = None
+        self._waiting = WaitingRows(self._inputs, source, self.targets.partitions)
+
+    def _begin(
+        self, plan: Plan, graph: Graph, *, staged: bool
+    ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
+        folds, above, streams = super()._begin(plan, graph, staged=staged)
+        self._settling, self._holders = [], []  # nothing is held here
+        return folds, above, streams
+
+    def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:
+        """Make the nodes for what they refuse: all of them wait for the inputs here are."""
+        mine: list[Mark] = [*self._inputs.values()]
+        self.waiting = {}
+        self._feeds = dict.fromkeys(folds, mine)
+        for node in plan.holding:
+            self._holder(node, [mine for _ in sides_of(node)])
+
+    def _resume(self, snapshot: Snapshot) -> None:
+        super()._resume(snapshot)
+        self._waiting.resume(self.cut)
+
+    def _consume(
+        self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
+    ) -> list[RejectedRow]:
+        """Judge records of one input, find the rows that they become, and send them on."""
+        assert offsets is not None, "every row has a place"
+        count, port = batch.num_rows, self._port
+        rows = Rows(Columns(batch, port.layout), count, port.places(given.name, offsets))
+        port.admit(rows, given)
+        before_ns = given.watermark_ns
+        _, too_late = self._judged(given, port, rows, count)
+        after_ns = _watermarks_after(rows, count, given.out_of_order_ns, before_ns)
+        fate = Fate(count, rows)
+        branches = port.branches(rows, fate)
+        held, folded = port.admitted(branches, fate, too_late)
+        shown = [port.branch_of(name, branches, name) for name in port.streams]
+        for taken in (*(taken for _, taken in (*held, *folded)), *shown):
+            fate.count_in(taken)
+        keyed = [(taken, one.key) for one, taken in held]
+        keyed += [(taken, fold.fold.key) for fold, taken in folded]
+        numbered = ((taken, self.targets.of_rows(taken, key, offsets)) for taken, key in keyed)
+        at, numbers = self.targets.pairs(numbered, shown, offsets)
+        if len(at):
+            own = [pa.array(offsets[at]), pa.array(after_ns[at])]
+            whole = batch.arrow() if isinstance(batch, Part) else batch
+            self._waiting.add(given.name, [*whole.take(pa.array(at)).columns, *own], numbers)
+        self._count(count, fate.dead, fate.very_late)
+        return fate.dead
+
+
+def _watermarks_after(rows: Rows, count: int, out_of_order_ns: int, before_ns: int) -> Ints:
+    """Return the watermark after each record of a batch, of which those here can have moved it."""
+    found = np.full(count, before_ns)
+    if rows.times_ns is None:
+        return np.full(count, watermark.NONE)
+    found[rows.origins] = np.asarray(rows.times_ns, np.int64) - out_of_order_ns
+    return np.maximum.accumulate(np.maximum(found, before_ns))
+
+
+def source_router(targets: Targets) -> type[SourceRouter]:
+    """Return the engine that divides records anew among these targets."""
+    return type("SourceRouter", (SourceRouter,), {"targets": targets})

@@ -1,0 +1,89 @@
+"""Which partitions the records of a source go to, where they are divided anew by source.
+
+Sender and receivers ask the same, of the same rows: so a record that goes to several partitions is
+counted in each of them by its own rows, and shown in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.edges.edge_changes import targets_of
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
+from ripple.model.pipeline.nodes import FlatMap, Union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.machine.way import Way
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.nodes import Fields
+
+    Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The partitions of the first stage, by Kafka's hash of the fields ``key`` of a row.
+
+    A row without one of these fields, and a record that reaches outputs of events alone, may be in
+    any: its offset chooses.
+    """
+
+    key: tuple[str, ...]
+    partitions: int
+
+    def of_rows(self, rows: Rows, fields: Fields, offsets: Ints) -> Ints:
+        """Return the partition of each row. fields: of its key; offsets: of the batch's records."""
+        kinds = {field.name: field for field in arrow_fields(fields)}
+        schema = pa.schema([kinds[name] for name in self.key])
+        columns = [arrow_column(rows.columns[one.name], one.type) for one in schema]
+        keys = pa.RecordBatch.from_arrays(columns, schema=schema)
+        nulls = np.zeros(rows.count, np.bool_)
+        for column in columns:
+            if column.null_count:
+                nulls |= column.is_null().to_numpy(zero_copy_only=False)
+        if not nulls.any():
+            return targets_of(keys, self.key, self.partitions)
+        numbers = self.of_records(offsets[rows.origins])
+        numbers[~nulls] = targets_of(keys.filter(pa.array(~nulls)), self.key, self.partitions)
+        return numbers
+
+    def of_records(self, offsets: Ints) -> Ints:
+        """Return the partition of each record of which no row reaches a key."""
+        return offsets % self.partitions
+
+    def pairs(
+        self,
+        keyed: Iterable[tuple[Rows, Ints]],
+        shown: Iterable[Rows],
+        offsets: Ints,
+    ) -> tuple[Ints, Ints]:
+        """Return records of a batch, by their indexes, and a partition that each goes to.
+
+        keyed: rows with keys, and their partitions. shown: rows of outputs of events. A record is
+        there once for each of its partitions, the records in their order.
+        """
+        found = [rows.origins * self.partitions + numbers for rows, numbers in keyed]
+        pairs = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        alone = np.zeros(len(offsets), np.bool_)
+        for rows in shown:
+            alone[rows.origins] = True
+        alone[pairs // self.partitions] = False
+        if alone.any():
+            at = np.flatnonzero(alone)
+            others = at * self.partitions + self.of_records(offsets[at])
+            pairs = np.sort(np.concatenate([pairs, others]))
+        return pairs // self.partitions, pairs % self.partitions
+
+
+def goes_to_one(way: Way) -> bool:
+    """Return whether each record of a way has one partition: one row comes to one key at most."""
+    readers: Sequence[object] = (*way.sides, *way.folds)
+    return len(readers) <= 1 and not any(isinstance(one, FlatMap | Union) for one in way.steps)
