@@ -11,6 +11,7 @@ from bench.nexmark.queries.query import Query
 from bench.nexmark.queries.records import WholeBid
 
 TEN_NS = 10_000_000_000
+LONGEST = "1s"  # an auction lasts a third of it, at most
 
 
 @rp.record
@@ -59,6 +60,37 @@ class WholeAuction:
     expires: int
     seller: int
     category: int
+
+
+@rp.record
+class Closing:
+    """An auction at its end."""
+
+    id: int
+    date_time: int
+    expires: rp.Timestamp
+    seller: int
+
+
+@rp.record
+class Priced:
+    """The mean price of a seller."""
+
+    seller: int
+    avg_price: float
+
+
+@rp.record
+class WholePerson:
+    """A person with all its fields."""
+
+    id: int
+    name: str
+    email_address: str
+    credit_card: str
+    city: str
+    state: str
+    date_time: rp.Timestamp
 
 
 @rp.record
@@ -113,6 +145,34 @@ def q4() -> rp.Pipeline:
         .fold("final", final=rp.max("price"))
         .partition("by-category", key="of_category")
         .fold("mean", avg_price=rp.mean("final"))
+        .sink("rows")
+    )
+
+
+def _mean(seller: Any) -> dict[str, Any]:
+    return {"seller": seller.seller, "avg_price": sum(seller.last) / len(seller.last)}
+
+
+def q6() -> rp.Pipeline:
+    p = rp.Pipeline("q6")
+    closings = p.source("auction", Closing, time="expires", out_of_order=LONGEST)
+    return (
+        closings.join_interval(
+            "with-bids",
+            p.source("bid", Offered),
+            left_on="id",
+            right_on="auction",
+            within=(f"-{LONGEST}", 0),
+            lateness=0,
+            suffix="_bid",
+            emit="final",
+        )
+        .filter("in-time", rp.col("date_time_bid") >= rp.col("date_time"))
+        .partition("by-auction", key=("id", "seller", "expires"))
+        .fold("final", final=rp.max("price"))
+        .partition("by-seller", key="seller")
+        .fold("last-ten", last=rp.top_rows(10, "expires", "final"))
+        .map("mean", _mean, into=Priced)
         .sink("rows")
     )
 
@@ -172,6 +232,31 @@ def q20() -> rp.Pipeline:
     )
 
 
+def q23() -> rp.Pipeline:
+    p = rp.Pipeline("q23")
+    persons = p.source("person", WholePerson).partition("by-person", key="id")
+    auctions = p.source("auction", WholeAuction).partition("by-auction", key="id")
+    bids = p.source("bid", WholeBid).partition(
+        "by-bid", key=("auction", "bidder", "price", "date_time")
+    )
+    bidders = persons.fold(
+        "bidders", of=rp.last_row(["name", "email_address", "credit_card", "city", "state"])
+    )
+    sold = auctions.fold(
+        "sold",
+        of=rp.last_row(["item_name", "description", "initial_bid", "reserve", "expires"]),
+        began_ns=rp.last("date_time"),
+        category=rp.last("category"),
+        seller=rp.last("seller"),
+    )
+    return (
+        bids.fold("bids", bid=rp.last_row(["channel", "url", "extra"]))
+        .join("by-whom", bidders, left_on="bidder", right_on="id")
+        .join("also-sells", sold, left_on="bidder", right_on="seller", suffix="_sold")
+        .sink("rows")
+    )
+
+
 IN_TIME = """
     FROM auction JOIN bid ON auction.id = bid.auction
     WHERE bid.date_time BETWEEN auction.date_time AND auction.expires
@@ -200,6 +285,21 @@ QUERIES = (
         GROUP BY category
         """,
         "the mean is a float, not rounded down",
+        topics=("auction", "bid"),
+    ),
+    Query(
+        "q6",
+        "mean price of the last ten closed auctions of a seller",
+        q6,
+        f"""
+        SELECT seller, avg(final) AS avg_price
+        FROM (SELECT auction.id, seller, expires, max(price) AS final {IN_TIME}
+              GROUP BY auction.id, seller, expires
+              QUALIFY row_number() OVER (PARTITION BY seller
+                                         ORDER BY expires DESC, auction.id) <= 10)
+        GROUP BY seller
+        """,
+        "a row a seller; of the ten that ended last (the SQL: eleven, by their winning bid)",
         topics=("auction", "bid"),
     ),
     Query(
@@ -241,5 +341,23 @@ QUERIES = (
         """,
         "an auction's bids are those after its begin; without the auction's extra field",
         topics=("auction", "bid"),
+    ),
+    Query(
+        "q23",
+        "bids by sellers, with all their auctions",
+        q23,
+        """
+        SELECT auction, bidder, price, bid.date_time AS date_time, channel AS bid_channel,
+               url AS bid_url, bid.extra AS bid_extra, name AS of_name,
+               email_address AS of_email_address, credit_card AS of_credit_card,
+               city AS of_city, state AS of_state, auction.id AS id, item_name AS of_item_name,
+               description AS of_description, initial_bid AS of_initial_bid,
+               reserve AS of_reserve, expires AS of_expires, auction.date_time AS began_ns, category
+        FROM (FROM bid QUALIFY row_number() OVER (PARTITION BY auction, bidder, price, date_time
+                                                  ORDER BY place DESC) = 1) bid
+        JOIN person ON bidder = person.id JOIN auction ON bidder = seller
+        """,
+        "without the extra fields of persons and auctions; of equal bids at one time the last one",
+        topics=("auction", "bid", "person"),
     ),
 )
