@@ -75,12 +75,21 @@ struct Runs {
     }
 
     // Appends the numbers of the rows of each slot with times in [time + lo, time + hi], and sets
-    // `counts` to how many they are; of more than `most` none are appended, and the count is
-    // `most` + 1. A slot below 0 has none.
-    void match(const int64_t* slot, const int64_t* time, int64_t n, int64_t lo, int64_t hi,
-        int64_t most, int64_t* counts, std::vector<int64_t>& numbers) const
+    // `counts` to how many they are. Of a row with which its record has more than `most` none are
+    // appended, and the count is `most` + 1. A slot below 0 has none. Without `record` each row is
+    // its own. Returns how many rows it looked at: once there are `room` numbers it begins no other
+    // record.
+    int64_t match(const int64_t* slot, const int64_t* time, const int64_t* record, int64_t n,
+        int64_t lo, int64_t hi, int64_t most, int64_t room, int64_t* counts,
+        std::vector<int64_t>& numbers) const
     {
+        int64_t left = most;
         for (int64_t i = 0; i < n; i++) {
+            if (!record || !i || record[i] != record[i - 1]) {
+                if (i && static_cast<int64_t>(numbers.size()) >= room)
+                    return i;
+                left = most;
+            }
             counts[i] = 0;
             if (i + 8 < n && slot[i + 8] >= 0)
                 __builtin_prefetch(&slots[slot[i + 8]]);
@@ -90,11 +99,17 @@ struct Runs {
             const int64_t last = shifted(time[i], hi);
             const RunRow* row = run.from(shifted(time[i], lo));
             const size_t before = numbers.size();
-            for (; row != run.end() && row->time <= last && counts[i] <= most; row++, counts[i]++)
+            for (; row != run.end() && row->time <= last && counts[i] <= left; row++, counts[i]++)
                 numbers.push_back(row->number);
-            if (counts[i] > most)
+            if (counts[i] > left) {
                 numbers.resize(before);
+                counts[i] = most + 1;
+                left = 0;
+            } else {
+                left -= counts[i];
+            }
         }
+        return n;
     }
 
     // Frees the rows before a time, and appends the slots that are left without any to `empty`.

@@ -23,6 +23,13 @@ class Runs:
         self, slots: Ints, times_ns: Ints, number: int, capacity: int, free_ns: int
     ) -> None: ...
     def match(
-        self, slots: Ints, times_ns: Ints, lo_ns: int, hi_ns: int, most: int
+        self,
+        slots: Ints,
+        times_ns: Ints,
+        lo_ns: int,
+        hi_ns: int,
+        most: int,
+        records: Ints | None = None,
+        room: int = ...,
     ) -> tuple[Ints, Ints]: ...
     def free_below(self, slots: Ints, time_ns: int) -> Ints: ...

@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Rows of each slot in the order of their times, and those of them that are near to a time."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
@@ -18,9 +18,11 @@ cdef extern from "runs.hpp" namespace "ripple" nogil:
         vector[Run] slots
         int64_t rows
         int64_t add(const int64_t*, const int64_t*, int64_t, int64_t, int64_t) except +
-        void match(
+        int64_t match(
             const int64_t*,
             const int64_t*,
+            const int64_t*,
+            int64_t,
             int64_t,
             int64_t,
             int64_t,
@@ -79,25 +81,37 @@ cdef class Runs:
         int64_t lo_ns,
         int64_t hi_ns,
         int64_t most,
+        const int64_t[::1] records=None,
+        int64_t room=INT64_MAX,
     ):
         """Find the rows of each slot from lo_ns to hi_ns past each time, both included.
 
-        Returns (counts int64[n], numbers): those of each in their order. Of more than ``most``
-        there are none, and the count is ``most`` + 1. A slot that has no rows may be any number.
+        Returns (counts int64[n], numbers): those of each in their order. Of a row with which its
+        record has more than ``most`` there are none, and the count is ``most`` + 1. A slot that has
+        no rows may be any number. records: numbers that tell the records of rows apart, which stand
+        together; by default each row is one. room: once there are so many numbers no further record
+        is begun, and there are fewer counts.
         """
         cdef Py_ssize_t n = slots.shape[0]
+        cdef const int64_t* record = NULL
         cdef vector[int64_t] found
-        cdef Py_ssize_t i
+        cdef int64_t seen
         check_length(n, times_ns.shape[0])
+        if records is not None:
+            check_length(n, records.shape[0])
         counts = np.zeros(n, np.int64)
         known = np.where(np.less(slots, self.held.slots.size()), slots, -1)
         cdef const int64_t[::1] own = known
         cdef int64_t[::1] out = counts
         if not n:
             return counts, np.empty(0, np.int64)
+        if records is not None:
+            record = &records[0]
         with nogil:
-            self.held.match(&own[0], &times_ns[0], n, lo_ns, hi_ns, most, &out[0], found)
-        return counts, copied(found)
+            seen = self.held.match(
+                &own[0], &times_ns[0], record, n, lo_ns, hi_ns, most, room, &out[0], found
+            )
+        return counts[:seen], copied(found)
 
     def free_below(self, const int64_t[::1] slots not None, int64_t time_ns):
         """Free the rows of distinct slots before a time; return the slots that have none left."""

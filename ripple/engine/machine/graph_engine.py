@@ -260,8 +260,7 @@ class GraphEngine(Engine):
         for fold, waiting, ways in self._settling:
             if fold is not None:
                 fold.settle(self._watermark_of(fold))
-            rows = None if waiting is None else waiting.take()
-            if waiting is not None and rows is not None:
+            while waiting is not None and (rows := waiting.take()) is not None:
                 self._pass_on(waiting, rows, ways)
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
+from ripple.engine.operators import pieces
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
@@ -34,7 +35,8 @@ class IntervalRows(StreamJoinRows):
 
     A left row is settled once neither it nor a partner of it can come any more. A right row is
     kept until each left row that could have it for a partner is settled: by the marks of both
-    sides, since a left row that waits for its later partners still needs the earlier ones.
+    sides, since a left row that waits for its later partners still needs the earlier ones. Pairs
+    are made in pieces, of whole records.
 
     Invariants: every left row held is at or above the last mark; ``_near`` has the right rows below
     the mark of their side, from ``_freed_ns`` on: that is ``_free_ns`` when rows were taken last.
@@ -49,6 +51,7 @@ class IntervalRows(StreamJoinRows):
         super().__init__(node, feeds, by_input)
         self._near = NearRows(self.right.held.schema)
         self._freed_ns = watermark.NONE
+        self._due: Due | None = None
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -65,29 +68,38 @@ class IntervalRows(StreamJoinRows):
         return settled_ns(self.watermark_ns, -self.node.lo_ns)
 
     def take(self) -> Rows | None:
-        """Return the pairs of the settled left rows; None if there are none."""
+        """Return the next pairs of the settled left rows; None if there are no more."""
         self.taken = None
+        if self._due is None:
+            self._settle()
+        while self._due is not None and self.taken is None:
+            self.taken = self._paired(self._due)
+            self._due = None if self._due.is_over else self._due
+        if self._due is None:
+            self._freed_ns = self._free_ns
+            if self._near.has_grown(len(self.keys.index)):
+                self._free()
+        self.given += 0 if self.taken is None else self.taken.count
+        return self.taken
+
+    def _settle(self) -> None:
+        """Know the right rows below the mark of their side; let settled left rows be due."""
         right = self.right.held.take_below(self.right.settled_ns)
         if right is not None:
             slots = self.slots_of(right, self.right)
             self._near.add(right, slots, self.keys.capacity, self._freed_ns)
         left = self.left.held.take_below(self.watermark_ns)
         if left is not None:
-            self.taken = self._paired(left)
-        self._freed_ns = self._free_ns
-        if self._near.has_grown(len(self.keys.index)):
-            self._free()
-        self.given += 0 if self.taken is None else self.taken.count
-        return self.taken
+            times, places = (np.asarray(left.column(name)) for name in (TIME, PLACE))
+            self._due = Due(left, self.slots_of(left, self.left), times, places)
 
-    def _paired(self, left: pa.RecordBatch) -> Rows | None:
-        """Return left rows with their partners, in their order."""
-        node, times = self.node, np.asarray(left.column(TIME))
-        counts, numbers = self._near.match(
-            self.slots_of(left, self.left), times, node.lo_ns, node.hi_ns, FLAT_ROWS_MAX
-        )
-        least = np.full(len(times), node.how == "left", np.int64)
-        pairs = Pairs(times, np.asarray(left.column(PLACE)), counts, numbers, least)
+    def _paired(self, due: Due) -> Rows | None:
+        """Return the next left rows with their partners, in their order."""
+        node = self.node
+        here, counts, numbers = due.match(self._near, node)
+        left, times = due.left.slice(here.start, len(counts)), due.times[here]
+        least = np.full(len(counts), node.how == "left", np.int64)
+        pairs = Pairs(due.records[here], due.places[here], counts, numbers, least)
         alone = counts == 0
         alone[pairs.lost] = False
         self._count(alone, len(pairs.lost))
@@ -126,6 +138,43 @@ class IntervalRows(StreamJoinRows):
         return self._near.parts(self._free_ns)
 
 
+class Due:
+    """Rows by (time, record), those of the left side among them, of which pairs are to be made.
+
+    records: rising numbers of their records.
+    """
+
+    def __init__(self, left: pa.RecordBatch, slots: Ints, times: Ints, places: Ints) -> None:
+        """slots: of their keys, -1 for a row that makes no pairs."""
+        self.left, self.times, self.places = left, times, places
+        self._slots = slots
+        self._at = 0
+        of = places // FLAT_ROWS_MAX
+        is_next = np.ones(len(of), np.bool_)
+        is_next[1:] = (of[1:] != of[:-1]) | (times[1:] != times[:-1])
+        self.records: Ints = np.cumsum(is_next)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of them had their turn."""
+        return self._at == len(self.times)
+
+    def match(self, near: NearRows, node: IntervalJoin) -> tuple[slice, Ints, Ints]:
+        """Return which rows are next, how many partners each of them has, and their numbers."""
+        rest = slice(self._at, None)
+        counts, numbers = near.match(
+            self._slots[rest],
+            self.times[rest],
+            node.lo_ns,
+            node.hi_ns,
+            FLAT_ROWS_MAX,
+            self.records[rest],
+            pieces.PAIRS_AT_ONCE,
+        )
+        self._at += len(counts)
+        return slice(rest.start, self._at), counts, numbers
+
+
 class Pairs:
     """Rows beside their partners, and the places of these pairs.
 
@@ -133,16 +182,15 @@ class Pairs:
     with an index in each. lost: rows of records with too many pairs, which have none.
     """
 
-    def __init__(self, times: Ints, places: Ints, counts: Ints, numbers: Ints, least: Ints) -> None:
-        """Pair rows by (time, record) with partners, of which each has a count.
+    def __init__(
+        self, records: Ints, places: Ints, counts: Ints, numbers: Ints, least: Ints
+    ) -> None:
+        """Pair rows with partners, of which each has a count.
 
-        A count beyond FLAT_ROWS_MAX stands without numbers. least: 1 for a row that makes a pair
-        without partners, too.
+        records: rising by one, each wholly here. A count beyond FLAT_ROWS_MAX stands without
+        numbers. least: 1 for a row that makes a pair without partners, too.
         """
-        records = places // FLAT_ROWS_MAX
-        is_next = np.ones(len(records), np.bool_)
-        is_next[1:] = (records[1:] != records[:-1]) | (times[1:] != times[:-1])
-        record = np.cumsum(is_next) - 1
+        record = records - records[0]
         wanted = np.maximum(counts, least)
         made = np.zeros(record[-1] + 1, np.int64)
         np.add.at(made, record, wanted)
@@ -152,11 +200,11 @@ class Pairs:
             numbers = numbers[np.repeat(fits, np.where(counts > FLAT_ROWS_MAX, 0, counts))]
             counts, wanted = counts * fits, wanted * fits
             made *= made <= FLAT_ROWS_MAX
-        self.at = np.repeat(np.arange(len(records)), wanted)
+        self.at = np.repeat(np.arange(len(record)), wanted)
         self.numbers = numbers
         if len(self.at) > len(numbers):
             self.numbers = np.full(len(self.at), -1, np.int64)
             self.numbers[counts[self.at] > 0] = numbers
         begins = np.cumsum(made) - made
         index = np.arange(len(self.at)) - begins[record[self.at]]
-        self.places = records[self.at] * FLAT_ROWS_MAX + index
+        self.places = (places - places % FLAT_ROWS_MAX)[self.at] + index

@@ -69,10 +69,10 @@ class NearRows:
         return before <= 2 * count and before + count <= _MERGED_ROWS_MAX
 
     def match(
-        self, slots: Ints, times: Ints, lo_ns: int, hi_ns: int, most: int
+        self, slots: Ints, times: Ints, lo_ns: int, hi_ns: int, most: int, *piece: Any
     ) -> tuple[Ints, Ints]:
         """Return how many rows are near to each time, and their numbers; see ``Runs.match``."""
-        return self._runs.match(slots, times, lo_ns, hi_ns, most)
+        return self._runs.match(slots, times, lo_ns, hi_ns, most, *piece)
 
     def columns(self, numbers: Ints, names: Sequence[str]) -> list[Any]:
         """Return columns of rows by their numbers; of -1 with nulls."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, HeldRows, in_order
-from ripple.engine.operators.interval_rows import TOO_MANY, Pairs
+from ripple.engine.operators.interval_rows import TOO_MANY, Due, Pairs
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.operators.stream_join_rows import StreamJoinRows
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.pipeline.nodes import IntervalJoin
+    from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
 
@@ -55,6 +56,35 @@ class KnownSide:
         return in_order(pa.concat_batches(found))
 
 
+class DueOfBoth(Due):
+    """Rows of the left side, and those of the right one without a partner, in one order.
+
+    order: of each its number among the left rows, or, past those, among the right ones. keys: the
+    columns of all, by their names on the left.
+    """
+
+    def __init__(
+        self,
+        rows: tuple[pa.RecordBatch, pa.RecordBatch],
+        slots: Ints,
+        on: Sequence[tuple[Field, Field]],
+    ) -> None:
+        """slots: of the left rows. on: the compared fields."""
+        left, self.right = rows
+        times, places = (_both(*(one.column(name) for one in rows)) for name in (TIME, PLACE))
+        is_right = np.arange(len(times)) >= left.num_rows
+        self.order = order = np.lexsort((places, is_right, places // FLAT_ROWS_MAX, times))
+        known = np.concatenate([slots, np.full(self.right.num_rows, -1, np.int64)])
+        super().__init__(left, known[order], times[order], places[order])
+        at = pa.array(order)
+        self.keys: dict[str, pa.Array] = {
+            mine.name: pa.concat_arrays(
+                [left.column(mine.name), self.right.column(theirs.name)]
+            ).take(at)
+            for mine, theirs in on
+        }
+
+
 class OuterIntervalRows(StreamJoinRows):
     """Holds rows of both sides until no row on time can join or precede them; gives all in order.
 
@@ -76,6 +106,7 @@ class OuterIntervalRows(StreamJoinRows):
         self._known_sides = tuple(KnownSide(side) for side in self.sides)
         self._given_ns = watermark.NONE
         self._freed_ns = (watermark.NONE, watermark.NONE)
+        self._due: DueOfBoth | None = None
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -106,19 +137,31 @@ class OuterIntervalRows(StreamJoinRows):
         return left_ns, right_ns
 
     def take(self) -> Rows | None:
-        """Return the pairs and the rows alone that are settled; None if there are none."""
+        """Return the next pairs and rows alone that are settled; None if there are no more."""
         self.taken = None
+        if self._due is None:
+            self._settle()
+        while self._due is not None and self.taken is None:
+            self.taken = self._paired(self._due)
+            self._due = None if self._due.is_over else self._due
+        if self._due is None:
+            self._given_ns, self._freed_ns = self.watermark_ns, self._frees_ns
+            if any(known.near.has_grown(len(self.keys.index)) for known in self._known_sides):
+                self._free()
+        self.given += 0 if self.taken is None else self.taken.count
+        return self.taken
+
+    def _settle(self) -> None:
+        """Look at the rows of both sides below their marks; let settled ones be due."""
         for known, freed_ns in zip(self._known_sides, self._freed_ns, strict=True):
             self._know(known, freed_ns)
         mark_ns = self.watermark_ns
+        if mark_ns <= self._given_ns:
+            return
         left, right = (known.due(self._given_ns, mark_ns) for known in self._known_sides)
+        right = right.filter(pa.array(self._has_none(right)))
         if left.num_rows or right.num_rows:
-            self.taken = self._paired(left, right)
-        self._given_ns, self._freed_ns = mark_ns, self._frees_ns
-        if any(known.near.has_grown(len(self.keys.index)) for known in self._known_sides):
-            self._free()
-        self.given += 0 if self.taken is None else self.taken.count
-        return self.taken
+            self._due = DueOfBoth((left, right), self.slots_of(left, self.left), self.node.on)
 
     def _know(self, known: KnownSide, freed_ns: int) -> None:
         """Look at the rows of a side below its mark."""
@@ -132,29 +175,22 @@ class OuterIntervalRows(StreamJoinRows):
         if rows.num_rows:
             known.near.add(rows, slots, self.keys.capacity, freed_ns)
 
-    def _paired(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Rows | None:
-        """Return left rows with their partners, and right rows without, in their order.
+    def _paired(self, due: DueOfBoth) -> Rows | None:
+        """Return the next left rows with their partners, and right rows without, in their order.
 
         Both are numbered as rows of one batch, those of the left side first.
         """
         node, near = self.node, [known.near for known in self._known_sides]
-        right = right.filter(pa.array(self._has_none(right)))
-        count = left.num_rows
-        if not count and not right.num_rows:
-            return None
-        times, places = (_both(left.column(name), right.column(name)) for name in (TIME, PLACE))
-        order = np.lexsort((places, np.arange(len(times)) >= count, places // FLAT_ROWS_MAX, times))
-        slots = np.full(len(times), -1, np.int64)
-        slots[:count] = self.slots_of(left, self.left)
-        slots, times, places = slots[order], times[order], places[order]
-        counts, numbers = near[1].match(slots, times, node.lo_ns, node.hi_ns, FLAT_ROWS_MAX)
+        left, right, count = due.left, due.right, due.left.num_rows
+        here, counts, numbers = due.match(near[1], node)
+        order, times = due.order[here], due.times[here]
         alone = (counts == 0) & (order < count)
-        least = (order >= count) | (node.how == "full")
-        pairs = Pairs(times, places, counts, numbers, least.astype(np.int64))
+        least = ((order >= count) | (node.how == "full")).astype(np.int64)
+        pairs = Pairs(due.records[here], due.places[here], counts, numbers, least)
         lost_left = int(np.count_nonzero(order[pairs.lost] < count))
         alone[pairs.lost] = False
         self._count(alone[order < count], lost_left)
-        keys = self._keys(left, right, order)
+        keys = {name: one.slice(here.start, len(counts)) for name, one in due.keys.items()}
         if len(pairs.lost):
             lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
             self.lose_some(list(keys.values()), times, lost)
@@ -184,18 +220,6 @@ class OuterIntervalRows(StreamJoinRows):
         counts, _ = self._known_sides[0].near.match(slots, times, lo_ns, hi_ns, 0)
         none: npt.NDArray[np.bool_] = counts == 0
         return none
-
-    def _keys(
-        self, left: pa.RecordBatch, right: pa.RecordBatch, order: Ints
-    ) -> dict[str, pa.Array]:
-        """Return the key columns of rows of either side, under the names of the left one."""
-        at = pa.array(order)
-        return {
-            mine.name: pa.concat_arrays([left.column(mine.name), right.column(theirs.name)]).take(
-                at
-            )
-            for mine, theirs in self.node.on
-        }
 
     def _free(self) -> None:
         """Free rows and keys that nothing needs: now and then, since it looks at all keys."""

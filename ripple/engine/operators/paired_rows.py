@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.engine.kernels.postings import Postings
+from ripple.engine.operators.pieces import pieces
 from ripple.engine.operators.referring_rows import compared
 from ripple.engine.operators.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
@@ -15,6 +16,8 @@ from ripple.model.pipeline.nodes import type_of
 from ripple.model.schema.types import Field, bare_type
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from ripple.engine.graph.column import Column
@@ -111,9 +114,10 @@ class PairedRows(TableJoinRows):
         of_right = theirs.valued.links_of(self._right_at[was])
         self._pair(was[(of_left < 0) | (of_left != of_right)], None)
         self._touch(was)
-        self._join(*_matches(left_moved, mine, theirs))
-        rights, lefts = _matches(right_moved, theirs, mine)
-        self._join(lefts, rights)
+        for lefts, rights in _matches(left_moved, mine, theirs):
+            self._join(lefts, rights)
+        for rights, lefts in _matches(right_moved, theirs, mine):
+            self._join(lefts, rights)
         super().recompute_now()
 
     def _join(self, left: Ints, right: Ints) -> None:
@@ -157,8 +161,10 @@ class PairedRows(TableJoinRows):
         return super().nbytes + sum(side.nbytes for side in self._sides)
 
 
-def _matches(slots: Ints, side: Side, other: Side) -> tuple[Ints, Ints]:
-    """Return the slots of rows, one for each match, and those of the matches."""
+def _matches(slots: Ints, side: Side, other: Side) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the slots of rows, one for each match, and those of the matches, piece by piece."""
     values = side.valued.links_of(slots)
     slots, values = slots[values >= 0], values[values >= 0]
-    return np.repeat(slots, other.valued.counts_of(values)), other.valued.rows_of(values)
+    counts = other.valued.counts_of(values)
+    for here in pieces(counts):
+        yield np.repeat(slots[here], counts[here]), other.valued.rows_of(values[here])

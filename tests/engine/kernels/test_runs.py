@@ -134,3 +134,28 @@ def test_freed_rows_give_their_memory_back(*, sweeps: bool) -> None:
         assert numbers.tolist() == list(range(max(free_ns, 0), 100 * turn + 100))
     assert 200 <= runs.count <= (200 if sweeps else 400)
     assert runs.nbytes < 30_000
+
+
+def test_rows_are_matched_in_pieces_of_whole_records() -> None:
+    runs, last, most = Runs(), 6, 4
+    times = np.arange(6, dtype=np.int64)
+    runs.add(np.zeros(6, np.int64), times, 0, 1, -9)
+    slots, records = np.zeros(7, np.int64), np.array([1, 1, 2, 3, 3, 3, 4])
+    asked = np.array([0, 0, 3, 1, 1, 9, 5])
+    counts, numbers = runs.match(slots, asked, 0, 1, most, records)
+    assert counts.tolist() == [2, 2, 2, 2, 2, 0, 1]
+    assert numbers.tolist() == [0, 1, 0, 1, 3, 4, 1, 2, 1, 2, 5]
+    for room in range(1, 13):
+        at, found = 0, []
+        while at <= last:
+            some, more = runs.match(slots[at:], asked[at:], 0, 1, most, records[at:], room)
+            assert len(more) <= room + most
+            assert some.tolist() == counts[at : at + len(some)].tolist()
+            at, found = at + len(some), [*found, *more.tolist()]
+            assert at == last + 1 or records[at] != records[at - 1]
+        assert found == numbers.tolist()
+    counts, numbers = runs.match(slots, asked, 0, 1, 3, records)
+    assert (counts.tolist(), numbers.tolist()) == (
+        [2, 4, 2, 2, 4, 0, 1],
+        [0, 1, 3, 4, 1, 2, 5],
+    )

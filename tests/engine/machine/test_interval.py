@@ -15,8 +15,9 @@ import ripple.model.aggregate as ra
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.engine.operators import pieces
 from ripple.engine.operators.division import Division
-from ripple.engine.operators.interval_rows import IntervalRows, Pairs
+from ripple.engine.operators.interval_rows import Due, IntervalRows, Pairs
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.outer_interval_rows import OuterIntervalRows
 from ripple.engine.operators.stream_join_rows import StreamJoinRows
@@ -255,10 +256,10 @@ def test_a_record_of_which_too_many_rows_would_be_made_has_none(
 # Rules of which each is broken in turn: what, and how.
 BROKEN = {
     "no partner at the upper bound": (
-        (NearRows, "match", lambda self, a, b, lo, hi, n: MATCH(self, a, b, lo, hi - 1, n)),
+        (NearRows, "match", lambda self, a, b, lo, hi, *n: MATCH(self, a, b, lo, hi - 1, *n)),
     ),
     "no partner at the lower bound": (
-        (NearRows, "match", lambda self, a, b, lo, hi, n: MATCH(self, a, b, lo + 1, hi, n)),
+        (NearRows, "match", lambda self, a, b, lo, hi, *n: MATCH(self, a, b, lo + 1, hi, *n)),
     ),
     "a left row is given before its last partner can be there": (
         (
@@ -299,10 +300,10 @@ BROKEN = {
         (
             Pairs,
             "__init__",
-            lambda self, times, places, counts, numbers, least: (
-                PAIRS(self, times, places, counts * (counts > 1), numbers[:0], least)
+            lambda self, records, places, counts, numbers, least: (
+                PAIRS(self, records, places, counts * (counts > 1), numbers[:0], least)
                 if counts.max(initial=0) == 1
-                else PAIRS(self, times, places, counts, numbers, least)
+                else PAIRS(self, records, places, counts, numbers, least)
             ),
         ),
     ),
@@ -320,6 +321,23 @@ def test_a_broken_rule_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_rule_is_found_broken_without_a_cause() -> None:
     assert not any(differs(seed) for seed in range(20))
     assert not any(differs(seed, OUTER) for seed in range(20))
+
+
+def test_pairs_made_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, match = [], Due.match
+
+    def seen(self: Due, *given: Any) -> Any:
+        found = match(self, *given)
+        begun.append(found[0].start)
+        return found
+
+    monkeypatch.setattr(Due, "match", seen)
+    for room in (1, 3):
+        monkeypatch.setattr(pieces, "PAIRS_AT_ONCE", room)
+        for hows in ((), (OUTER,)):
+            begun.clear()
+            assert not any(differs(seed, *hows) for seed in range(12))
+            assert any(begun), "all pairs were made at once"
 
 
 OUTER = ("right", "full")

@@ -16,7 +16,7 @@ import ripple as rp
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import decide
 from ripple.engine.migration.evolution import Verdict
-from ripple.engine.operators import paired_rows
+from ripple.engine.operators import paired_rows, pieces
 from ripple.engine.operators.paired_rows import PairedRows
 from ripple.engine.operators.referring_rows import ReferringRows
 from ripple.engine.operators.table_join_rows import TableJoinRows
@@ -231,6 +231,17 @@ def test_pairs_and_values_that_nothing_has_are_freed() -> None:
     assert engine.nbytes < 60_000
 
 
+@pytest.mark.parametrize("room", [1, 3])
+def test_pairs_made_in_pieces_are_the_same(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "PAIRS_AT_ONCE", room)
+    chance = Random(room)
+    held = [{"account": at % 7, "symbol": chance.choice("ab"), "size": at} for at in range(40)]
+    news = [{"item": at % 7, "symbol": chance.choice("ab"), "words": "up"} for at in range(40)]
+    events = [("held", one) for one in held] + [("news", one) for one in news]
+    chance.shuffle(events)
+    check_pipeline(paired(), events, (1, 80))
+
+
 def test_rows_and_links_that_nothing_has_are_freed() -> None:
     engine = Engine(both("inner").plan())
     for region in range(200):
@@ -262,7 +273,7 @@ def _null_is_a_key(self: Any, slots: Any) -> Any:
 
 def _half_of_matches(slots: Any, side: Any, other: Any) -> Any:
     found = MATCHES(slots, side, other)
-    return found if side.column.names[0] == "venue" else (NONE, NONE)
+    return found if side.column.names[0] == "venue" else ()
 
 
 def _pairs_stay(self: Any, pairs: Any, slots: Any) -> None:
