@@ -120,14 +120,20 @@ def input_problems(
     return found
 
 
-def undivided_by(name: str, count: int, ours: int) -> str | None:
-    """Return why ``ours`` partitions cannot share an input of ``count``; None if they can."""
+def undivided_by(name: str, count: int, ours: int, *, is_single: bool = False) -> str | None:
+    """Return why ``ours`` partitions cannot share an input of ``count``; None if they can.
+
+    is_single: whether it can have no more than one.
+    """
     if count > 0 and count % ours == 0:
         return None
     fitting = ", ".join(str(ours * times) for times in (1, 2, 3))
+    grown = "" if is_single else f"it may have {fitting} …; or "
+    has = f"{count} partition{'' if count == 1 else 's'}"
+    always = ", as it always has" if is_single else ""
     return (
-        f"{name} has {count} partitions, which {ours} does not divide: it may have {fitting} …; or "
-        f"start a new cluster with --partitions {_divisor(count, ours)}"
+        f"{name} has {has}{always}, which {ours} does not divide: {grown}start a new cluster with "
+        f"--partitions {_divisor(count, ours)}"
     )
 
 

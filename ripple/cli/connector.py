@@ -90,7 +90,7 @@ def _check(place: str, form: str) -> None:
     elif (file := connector.path_of and connector.path_of(path)) is not None:
         found = _looked_at(file)
     else:
-        found = "there is nothing to connect to"
+        found = "its connector has no check: a run opens it first"
     place = without_secrets(place)
     write(form, {"place": place, "found": found}, lambda: print(f"{place}: {found}"))
 

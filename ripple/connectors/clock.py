@@ -77,6 +77,16 @@ def open_inputs(path: str, reading: Reading) -> ClockInputs:
     return ClockInputs(reading.name, every_ns, since_ns, LiveClock(), follow=reading.follow)
 
 
+def check(path: str) -> str:
+    """Return which ticks a URI has; raises as ``open_inputs``."""
+    from ripple.model.pipeline.description import span_text  # noqa: PLC0415 - only people ask
+
+    every_ns, since_ns = _parsed(path)
+    ticks = ClockInputs("ticks", every_ns, since_ns, LiveClock())
+    since = (_EPOCH + timedelta(microseconds=since_ns // 1000)).isoformat()
+    return f"a tick each {span_text(every_ns)} since {since}: {ticks.come} have come"
+
+
 def identity(path: str) -> str:
     """Return the same text for all spellings of the same ticks; raises as ``open_inputs``."""
     return "clock:{},{}".format(*_parsed(path))
@@ -166,11 +176,15 @@ class ClockInputs:
         """Do nothing: there is nothing to release."""
 
     @property
+    def come(self) -> int:
+        """How many ticks have come by the clock."""
+        passed_ns = self._clock.now_ns() - self._since_ns
+        return passed_ns // self._every_ns + 1 if passed_ns >= 0 else 0
+
+    @property
     def _there(self) -> int:
         """The offset of the next tick, after all those read."""
-        passed_ns = self._clock.now_ns() - self._since_ns
-        come = passed_ns // self._every_ns + 1 if passed_ns >= 0 else 0
-        return max(self._at, self._recorded, come)
+        return max(self._at, self._recorded, self.come)
 
     @property
     def _identity(self) -> str:

@@ -9,6 +9,8 @@ CONNECTOR = Connector(
     continued_source=Use(
         "ripple.connectors.clock:open_inputs",
         "resumes at the cut; with `--follow` waits for more",
+        is_endless=True,
     ),
+    check="ripple.connectors.clock:check",
     identity="ripple.connectors.clock:identity",
 )

@@ -46,7 +46,8 @@ class Use:
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, the
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
     of which stays as it is. has_keys: of a source, whether its records have keys beside their
-    values, by which deletions name their rows.
+    values, by which deletions name their rows. is_endless: of a source, whether it always goes on,
+    so that nobody waits until all of it was read.
     """
 
     opens: str
@@ -62,6 +63,7 @@ class Use:
     commit_interval_ms: int = 1000
     takes_events: bool = False
     has_keys: bool = False
+    is_endless: bool = False
 
 
 @frozen(kw_only=True)

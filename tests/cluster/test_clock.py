@@ -139,7 +139,12 @@ def test_another_owner_goes_on_with_the_next_tick_and_one_process_makes_the_same
         ("clock:1s", (), "it must be clock:EVERY,SINCE, as in clock:1s,2026-11-26T00:00Z"),
         (f"clock:often,{SINCE}", (), "clock: every must be a number and a unit"),
         ("clock:1s,today", (), "clock: since must be a time with its zone"),
-        (f"clock:1s,{SINCE}", ("--partitions", 2), "start a new cluster with --partitions 1"),
+        (
+            f"clock:1s,{SINCE}",
+            ("--partitions", 2),
+            "has 1 partition, as it always has, which 2 does not divide: start a new cluster with "
+            "--partitions 1",
+        ),
         (f"clock:1s,{SINCE}", ("--until-end",), "source 'ticks': the clock has no end"),
     ],
 )

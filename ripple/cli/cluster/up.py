@@ -149,7 +149,8 @@ def run(options: argparse.Namespace) -> int:
     need_one_division(plan, "a cluster", reach.keyed_by, is_one=partitions == 1)
     reach.look()  # topics of other pipelines are refused before anything starts
     for name, count in reach.counts.items():
-        undivided = undivided_by(sources[name], count, partitions)
+        is_single = count == 1 and not find(sources[name], "continued_source").use.has_parts
+        undivided = undivided_by(sources[name], count, partitions, is_single=is_single)
         if undivided is not None:
             raise InputError(undivided)
     if partitions == 1 < max(reach.counts.values()):
@@ -203,9 +204,11 @@ def run(options: argparse.Namespace) -> int:
 def _need_ends(sources: Mapping[str, str]) -> None:
     """Raise InputError for a source that has no end."""
     for name, source in sources.items():
-        if find(source, "continued_source").connector.scheme == "clock":
+        found = find(source, "continued_source")
+        if found.use.is_endless:
             raise InputError(
-                f"source {name!r}: the clock has no end, for which --until-end waits: leave it out"
+                f"source {name!r}: the {found.connector.scheme} has no end, for which --until-end "
+                "waits: leave it out"
             )
 
 

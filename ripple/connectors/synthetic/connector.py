@@ -8,4 +8,5 @@ CONNECTOR = Connector(
     source=Use(
         "ripple.connectors.synthetic.source:open_source", "N trades by rule, the same each time"
     ),
+    check="ripple.connectors.synthetic.source:check",
 )

@@ -29,9 +29,19 @@ _SIZES = 7
 
 def open_source(path: str, reading: Reading) -> SyntheticSource:
     """Return the source of ``path`` events; raises InputError."""
+    return SyntheticSource(_events(path), name=reading.name, batch_rows=reading.batch_rows)
+
+
+def check(path: str) -> str:
+    """Return what a URI has; raises InputError."""
+    trades = SyntheticSource(_events(path))
+    return f"made by rule, the same each time: trades, {trades.events}"
+
+
+def _events(path: str) -> int:
     if not path.isascii() or not path.isdigit():
         raise InputError(f"'synthetic:{path}': after 'synthetic:' comes a number of events")
-    return SyntheticSource(int(path), name=reading.name, batch_rows=reading.batch_rows)
+    return int(path)
 
 
 class SyntheticSource:
@@ -49,20 +59,20 @@ class SyntheticSource:
                 f"not {events} in batches of {batch_rows}"
             )
         self.name = name
-        self._events = events
+        self.events = events
         self._batch_rows = batch_rows
         self._given = 0
 
     @property
     def fraction_read(self) -> float | None:
         """How many of the events were given, 0.0 to 1.0."""
-        return self._given / self._events if self._events else None
+        return self._given / self.events if self.events else None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the trades from ``from_offset`` on; see Source."""
         schema = TRADES.arrow_schema()
         # With their types: to find a type Arrow imports dateutil.
-        longest = min(self._batch_rows, max(self._events, 1))
+        longest = min(self._batch_rows, max(self.events, 1))
         symbols = _pattern(pa.array([f"SYM{i:04}" for i in range(SYMBOLS)], pa.string()), longest)
         # An integer over ten is the double nearest to the decimal; adding tenths is not.
         prices = _pattern(
@@ -71,8 +81,8 @@ class SyntheticSource:
         sizes = _pattern(pa.array([100 * (1 + i) for i in range(_SIZES)], pa.int64()), longest)
         venues = _pattern(pa.array(["XNAS", "XNYS"], pa.string()), longest)
         start = from_offset
-        while start < self._events:
-            stop = min(start + self._batch_rows - start % self._batch_rows, self._events)
+        while start < self.events:
+            stop = min(start + self._batch_rows - start % self._batch_rows, self.events)
             rows = stop - start
             times = FIRST_TIMESTAMP_NS + INTERVAL_NS * np.arange(start, stop, dtype=np.int64)
             columns = [

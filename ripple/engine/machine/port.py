@@ -65,7 +65,7 @@ class Port(Way):
         windows = [one.fold.timing for one in self.folds if one.fold.timing is not None]
         latenesses_ns = {one.lateness_ns for one in self.sides}
         self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
-        spans_ns = [window.future_ns for window in windows]
+        spans_ns = [one.fold.future_ns for one in self.folds if one.fold.future_ns is not None]
         self.future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
 
     def admit(self, rows: Rows, given: Input) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import Enum
 from itertools import count, product
+from typing import Any
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
@@ -349,3 +350,12 @@ def need_time(draft: Draft, why: str) -> None:
                 f"{why}, and the source {source.name!r} has no time field: declare one as "
                 "rp.Timestamp, or name it with .source(..., time=...)"
             )
+
+
+def window_below(draft: Draft) -> Any:
+    """Return the fold in whose windows the rows of a table leave; None where they stay."""
+    folds = {fold.name: fold for fold in draft.folds}
+    fold: Fold | None = draft.fold
+    while fold is not None and fold.window is None:
+        fold = folds.get(fold.input) if fold.ends_with_window else None
+    return fold

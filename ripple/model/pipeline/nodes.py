@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, FieldType, Option, Schema
+from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -366,6 +367,18 @@ class Fold:
     def timing(self) -> WindowSpec | None:
         """What judges its events by their times: its window, or the sessions that its keys last."""
         return self.window or self.expiry
+
+    @property
+    def future_ns(self) -> int | None:
+        """How far ahead of the watermark an event may be unflagged; None where no time counts.
+
+        One that is no further ahead than keys last is to be expected, and ends none of them early.
+        """
+        if self.timing is None:
+            return None
+        lasting = self.timing.assigner if self.window is None else None
+        lasts_ns = lasting.gap_ns if isinstance(lasting, Session) else 0
+        return max(self.timing.future_ns, lasts_ns)
 
     @property
     def fields_read(self) -> tuple[str, ...]:

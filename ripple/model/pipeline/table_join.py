@@ -15,8 +15,8 @@ from ripple.model.pipeline.checks import (
     field_name,
     type_text,
 )
-from ripple.model.pipeline.draft import refusal
-from ripple.model.pipeline.nodes import Fields, Fold, TableJoin, type_of, types_of
+from ripple.model.pipeline.draft import refusal, window_below
+from ripple.model.pipeline.nodes import Fields, TableJoin, type_of, types_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
 from ripple.model.window.spec import Session
 
@@ -138,7 +138,7 @@ def _check_many(left: Draft, right: Draft, how: str) -> None:
             f"{right.at!r}, {key or '()'}"
         )
     for side in (left, right):
-        if _window_below(side) is not None:
+        if window_below(side) is not None:
             raise PlanError(
                 f"rows of {side.at!r} leave when their windows are over, and {many}: name the "
                 f"whole key of {right.at!r}, {key or '()'}; or have the final rows as events, with "
@@ -237,7 +237,7 @@ def _side(field: Field, *, maybe: bool) -> Field:
 
 def _check_ends(left: Draft, right: Draft, pairs: Sequence[tuple[str, str]]) -> None:
     """Raise PlanError unless rows of both sides leave with one window, or none by windows."""
-    ending = [_window_below(side) for side in (left, right)]
+    ending = [window_below(side) for side in (left, right)]
     if ending[0] is None and ending[1] is None:
         return
     if ending[0] is None or ending[1] is None:
@@ -267,12 +267,3 @@ def _check_ends(left: Draft, right: Draft, pairs: Sequence[tuple[str, str]]) -> 
             "would leave one side before the other: fold the same stream, as of rp.union(...), in "
             "windows of the same size and lateness"
         )
-
-
-def _window_below(draft: Draft) -> Any:
-    """Return the fold in whose windows the rows of a table leave; None where they stay."""
-    folds = {fold.name: fold for fold in draft.folds}
-    fold: Fold | None = draft.fold
-    while fold is not None and fold.window is None:
-        fold = folds.get(fold.input) if fold.ends_with_window else None
-    return fold

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import dividing_fields
-from ripple.model.pipeline.draft import need_time
-from ripple.model.pipeline.nodes import SOURCES_MAX, Distinct, Finals
+from ripple.model.pipeline.draft import need_time, window_below
+from ripple.model.pipeline.nodes import (
+    SOURCES_MAX,
+    WINDOW_FIELD_NAMES,
+    Distinct,
+    Finals,
+    TableJoin,
+    tables_below,
+)
 from ripple.model.window.duration import duration_ns
-from ripple.model.window.spec import LATENESS_DEFAULT
+from ripple.model.window.spec import LATENESS_DEFAULT, Sliding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ripple.model.expression.expr import Operand
     from ripple.model.pipeline.draft import Draft
+    from ripple.model.pipeline.nodes import Fold
 
 
 def distinct_of(
@@ -35,8 +43,9 @@ def distinct_of(
     need_time(draft, "rows are compared by event time")
     if draft.finals:
         raise PlanError(
-            f"{draft.finals!r} has one row a key and window: put it before the fold, or "
-            "take rp.first_row in a fold"
+            f"rows of {draft.at!r} are told apart by the keys and windows of {draft.finals!r}, not "
+            "as records: put it before that fold; or keep the first row a key by .partition(...), "
+            ".window(...) and rp.first_row in a fold, and its .finals(...)"
         )
     fields = dividing_fields(key, draft.fields)
     if not fields:
@@ -67,10 +76,7 @@ def finals_of(name: str, draft: Draft) -> Finals:
     fold = draft.fold
     assert fold is not None, "there are results"
     if fold.window is None:
-        raise PlanError(
-            f"the rows of {fold.name!r} may change for ever: put it after a fold with a "
-            ".window(...)"
-        )
+        raise PlanError(_never_final(draft, fold))
     if len(draft.sources) >= SOURCES_MAX:
         raise PlanError(
             f"a pipeline with final rows has at most {SOURCES_MAX - 1} sources, not "
@@ -78,3 +84,33 @@ def finals_of(name: str, draft: Draft) -> Finals:
         )
     lateness_ns, key = fold.window.lateness_ns, draft.below(name)
     return Finals(name, fold.name, lateness_ns, fold.row, key, draft.at)
+
+
+def _never_final(draft: Draft, fold: Fold) -> str:
+    """Return why the rows of a fold without a window of its own are not final ones, and what are.
+
+    Rows that end with the windows of a fold below leave with those.
+    """
+    from ripple.model.pipeline.description import span_text  # noqa: PLC0415 - only errors say it
+
+    ending = window_below(draft)
+    if ending is None:
+        return (
+            f"the rows of {fold.name!r} may change for ever: put it after a fold with a "
+            ".window(...)"
+        )
+    below = " and ".join(repr(name) for name in dict.fromkeys(tables_below(fold)))
+    leave = f"the rows of {fold.name!r} leave with the windows of {ending.name!r}, but only those"
+    if isinstance(fold, TableJoin):
+        return (
+            f"{leave} of a fold with a .window(...) become a stream: take .finals(...) of {below}, "
+            "and match their rows with .join_interval(..., within=('0s', '0s'))"
+        )
+    assigner = ending.window.assigner
+    aligned_ns = assigner.slide_ns if isinstance(assigner, Sliding) else assigner.size_ns
+    rest = ", ".join(one.name for one in fold.key if one.name not in WINDOW_FIELD_NAMES)
+    return (
+        f"{leave} of a fold with a .window(...) become a stream: take .finals(...) of "
+        f"{below}, and fold their rows by {rest or 'a constant, of .derive(...),'} in windows of "
+        f"rp.Tumbling({span_text(aligned_ns)!r})"
+    )

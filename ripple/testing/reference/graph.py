@@ -415,7 +415,7 @@ class GraphReference(Reference):
             return 0
         folds = [one.fold for one in self._event_folds]
         reached = [fold for fold in folds if source.name in self._roots[fold.name]]
-        spans_ns = [fold.timing.future_ns for fold in reached if fold.timing]
+        spans_ns = [fold.future_ns for fold in reached if fold.future_ns is not None]
         future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
         self.counts["mildly_late"] += time_ns < watermark_ns
         self.counts["future"] += time_ns > watermark_ns + future_ns

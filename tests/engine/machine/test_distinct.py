@@ -228,7 +228,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     table = keyed.fold("f", n=ra.count())
     assert "a fold has one row a key already" in refused(lambda: table.distinct("d", "symbol"))
     final = bars(start(), rp.Tumbling(50), None, 20).finals("final")
-    assert "'final' has one row a key and window" in refused(
+    assert "'final' are told apart by the keys and windows of 'final', not as records" in refused(
         lambda: final.distinct("d", "symbol", within=1)
     )
     rows = start().distinct("d", "symbol", within=1)

@@ -200,6 +200,13 @@ def test_bad_uses_are_told_what_to_write() -> None:
     )
     above = base.partition("by", key="symbol").fold("over", n=ra.sum("n"))
     assert "the rows of 'over' may change for ever" in refused(lambda: above.finals("f"))
+    ends = base.partition("by-start", key="window_start_ns").fold("ends", n=ra.sum("n"))
+    assert "'ends' leave with the windows of 'bars'" in (told := refused(lambda: ends.finals("f")))
+    assert "by a constant, of .derive(...), in windows of rp.Tumbling('50ns')" in told
+    other = keyed.window("v", rp.Tumbling(50)).fold("volumes", size=ra.sum("size"))
+    both = base.join("both", other, on=("symbol", "window_start_ns"))
+    told = refused(lambda: both.finals("f"))
+    assert "take .finals(...) of 'bars' and 'volumes', and match their rows with .join_in" in told
     assert refused(lambda: again.window("v", rp.Tumbling(100), lateness="1s")) == (
         "window 'v': the rows of 'final' are never late: leave lateness= out"
     )
