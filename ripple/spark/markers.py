@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
 from ripple.spark.marks import Mark
-from ripple.spark.portions import Sources
 from ripple.storage.store.opening import store_to_read
 from ripple.task.marker_log import MarkerLog, partitions_in
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
+    from ripple.spark.portions import Sources
 
 
 def marked(sources: Sources, place: str, plan: Plan) -> Sources:
@@ -41,7 +41,7 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
         )
         for one in sources.each
     )
-    return Sources(each)
+    return replace(sources, each=each)
 
 
 async def _read(place: str, pipeline: str) -> dict[str, list[Mark]]:

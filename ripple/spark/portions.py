@@ -54,9 +54,14 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The shares of all sources of a plan, in the order of their declarations."""
+    """The shares of all sources of a plan, in the order of their declarations.
+
+    is_open: whether windows stay open at the end. Then what follows by the watermark differs: one
+    process waits for all inputs, a partition for its own.
+    """
 
     each: tuple[Source, ...]
+    is_open: bool = False
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -106,7 +111,7 @@ class Sources:
         known = {one.name: one.keyed_by for one in self.each}
         return (
             self._contradiction(plan)
-            or waiting_why(plan)
+            or waiting_why(plan, is_open=self.is_open)
             or undivided_why(plan, known)
             or several_stages_why(plan)
             or other_keys_why(plan)

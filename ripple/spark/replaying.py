@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -110,6 +111,7 @@ class Replay:
         )
         if markers is not None:
             self.sources = marked(self.sources, markers, self.plan)
+        self.sources = replace(self.sources, is_open=not closes)
         self._closes = closes
 
     def rows(self, output: str | None = None) -> DataFrame:

@@ -78,6 +78,29 @@ joined = (
     .also(every.join("w", small, on=["symbol", "window_start_ns"], how="left").sink("bars-out"))
 )
 
+def shown(rows, at):
+    by = rows.partition("b", key="symbol")
+    return (
+        rows.sink("events")
+        .also(by.fold("ends", n=rp.count(), at=rp.last(at)).sink("rows-out"))
+        .also(by.window("bw", rp.Tumbling("20s")).fold("bars", n=rp.count()).sink("bars-out"))
+    )
+
+asof = shown(sold.join_asof("at", quotes, on="symbol", tolerance="5s", strategy="nearest",
+    lateness="5s", emit="final"), "bid")
+near = shown(sold.join_interval("near", quotes, on="symbol", within=("-1s", "2s"), how="full",
+    lateness="5s", emit="final"), "bid")
+later = shown(quotes.join_interval("later", sold, on="symbol", within=("1s", "2s"), how="right",
+    lateness="5s", emit="final"), "price")
+once = shown(sold.distinct("once", key="symbol", within="2s"), "price")
+large_of = sold.partition("z-by", key="symbol").fold("most", size=rp.max("size"))
+large_then = sold.partition("y-by", key=["symbol", "size"]).fold("then", of=rp.max("size"))
+many = (
+    quotes.sink("events")
+    .also(large_of.join("pairs", large_then, left_on="size", right_on="of").sink("rows-out"))
+    .also(large_then.join("others", large_of, left_on="of", right_on="size").sink("bars-out"))
+)
+
 both = rp.Pipeline("both")
 left = both.source("trades", Trade, time="t", out_of_order="2s")
 right = both.source("others", Trade, time="t", out_of_order="2s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +25,7 @@ from ripple.task.one_shot import at_once
 from ripple.task.run import open_sources, plain_life
 from tests.engine.machine.several import WAYS, pipeline_of, quoted
 from tests.engine.machine.stage_plans import Trade, trades
+from tests.spark.graph_places import Place
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of
 
@@ -284,6 +286,29 @@ def test_a_range_of_several_sources_is_one_of_time(
     assert 0 < report.counters["consumed"] < 180
 
 
+JOINS = [("asof", (4, 2)), ("near", (2, 2)), ("later", (2, 3)), ("once", (2,)), ("many", (2, 2))]
+
+
+@pytest.mark.parametrize(("name", "partitions"), JOINS)
+def test_joins_in_partitions_show_what_one_process_shows(
+    name: str, partitions: tuple[int, ...], tmp_path: Path
+) -> None:
+    place = Place(tmp_path, name, partitions)
+    plan, parcel = place.plan, Parcel.of(place.file, lambda plan: b"")
+    sources = sources_at(place.whole, plan)
+    whole = in_process(plan, place.whole)
+    is_divided = name != "many" and partitions != (2, 3)
+    assert len(sources.portions(plan)) == (2 if is_divided else 1)
+    report, rows, _ = replayed(parcel, plan, sources)
+    assert report.digests == whole.digests
+    assert report.counters == whole.counters.as_dict()
+    assert all(rows[output.name] for output in plan.outputs)
+    still = replace(sources, is_open=True)
+    begun, _, _ = replayed(parcel, plan, still, closes=False)
+    live = place.run(place.whole, "state")
+    assert begun.digests == live.digests
+
+
 @pytest.mark.parametrize("more", [False, True])
 def test_final_rows_are_those_of_one_process(
     more: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -304,8 +329,11 @@ def test_final_rows_are_those_of_one_process(
     }
     report, rows, _ = replay(plan, given, monkeypatch)
 
-    why = sources_at(given, plan).together_why(plan)
-    assert why == "the rows of final are a stream of one process"
+    sources = sources_at(given, plan)
+    assert (sources.together_why(plan), len(sources.portions(plan))) == (None, 4)
+    still = replace(sources, is_open=True)
+    assert "rows of final follow by the watermark of all" in str(still.together_why(plan))
+    assert len(still.portions(plan)) == 1
     assert report.digests == in_process(plan, given).digests
     assert rows["final-out"]
     assert rows["hours-out"]

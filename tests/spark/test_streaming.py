@@ -126,7 +126,7 @@ def test_branches_that_do_not_fit_the_partitions_are_refused(file: str, tmp_path
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("distinct", "the rows of once are a stream of one process"),
+        ("distinct", "the rows of once follow by the watermark of all inputs"),
         ("elsewhere", "it is partitioned by symbol, but the pipeline says that trades is part"),
     ],
 )

@@ -63,12 +63,12 @@ def unlike_why(
 
 
 def other_keys_why(plan: Plan) -> str | None:
-    """Return which map or flat_map before a fold may make other keys, None where there is none.
+    """Return which map or flat_map before a keyed node may make other keys, None if none may.
 
     Such a key may be in several partitions. Only the function's author knows, so a cluster relies
     on it that none is made, as ``docs/stages.md`` says.
     """
-    above = {name for fold in plan.folds for name in plan.above(fold.name)}
+    above = {name for node in (*plan.folds, *plan.holding) for name in plan.above(node.name)}
     for node in plan.nodes:
         if isinstance(node.of, Map | FlatMap) and node.of.name in above:
             return f"{node.of.name} may make other keys"

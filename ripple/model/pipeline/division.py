@@ -96,11 +96,14 @@ def _keyed(plan: Plan) -> Sequence[Fold | Holding]:
     return (*plan.holding, *folds)
 
 
-def waiting_why(plan: Plan) -> str | None:
-    """Return why one task of Spark reads all inputs, None where nothing waits for the watermark."""
-    names = [node.name for node in plan.waiting]
-    if names:
-        return f"the rows of {names[0]} are a stream of one process"
+def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
+    """Return why one process shows other rows than partitions do, None where it does not.
+
+    is_open: whether inputs may go on; once all have ended, all that waited for the watermark is
+    there in both.
+    """
+    for node in plan.waiting if is_open else ():
+        return f"the rows of {node.name} follow by the watermark of all inputs"
     ending = [fold.name for fold in plan.folds if fold.expiry is not None]
     return f"the keys of {ending[0]} end by ttl= in one process" if ending else None
 

@@ -111,7 +111,8 @@ class Live:
         sources = tuple(
             LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources
         )
-        whole = Sources(tuple(Source(s.name, s.place, s.shares(), s.key) for s in sources))
+        each = tuple(Source(s.name, s.place, s.shares(), s.key) for s in sources)
+        whole = Sources(each, is_open=True)
         if len(sources) > 1:
             check_apart(whole.each)
         most = whole.partitions

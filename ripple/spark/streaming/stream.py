@@ -103,7 +103,7 @@ class Stream:
             )
         found = keyed_by(self.inputs(plan, None))
         contrary = contradiction(plan.source, found)
-        apart = waiting_why(plan) or undivided_why(plan, {plan.source.name: found})
+        apart = waiting_why(plan, is_open=True) or undivided_why(plan, {plan.source.name: found})
         anew = divided_why(plan, found)
         why = apart or anew if contrary is None else f"it {contrary}"
         if why is not None:
