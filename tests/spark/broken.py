@@ -22,32 +22,32 @@ class Forgetting:
         engine.skips = 1
         return engine
 
-    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
+    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any, **named: Any) -> Any:
         if getattr(self, "skips", 0) and batch.num_rows > 1:
             # The first record that comes again is counted for the second one.
             rows = as_arrow(batch)
             batch = pa.concat_batches([rows.slice(1, 1), rows.slice(1)])
             self.skips = 0
-        return super().apply(source, batch, next_offset, *rest)  # type: ignore[misc] # likewise
+        return super().apply(source, batch, next_offset, *rest, **named)  # type: ignore[misc] # likewise
 
 
 class Inflating:
     """Takes the first record of each batch at another price, which no rounding hides."""
 
-    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
+    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any, **named: Any) -> Any:
         rows = as_arrow(batch)
         at = rows.schema.get_field_index("price")
         prices = rows.column(at).to_numpy().copy()
         prices[:1] = 7e20
         rows = rows.set_column(at, rows.schema.field(at), pa.array(prices))
-        return super().apply(source, rows, next_offset, *rest)  # type: ignore[misc] # likewise
+        return super().apply(source, rows, next_offset, *rest, **named)  # type: ignore[misc] # likewise
 
 
 class Miscounts(Engine):
     """Counts one refused record less."""
 
-    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
-        found = super().apply(source, batch, next_offset, *rest)
+    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any, **named: Any) -> Any:
+        found = super().apply(source, batch, next_offset, *rest, **named)
         self.counters.dead_lettered -= 1
         return found
 
