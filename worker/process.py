@@ -104,14 +104,19 @@ async def _work(
     sources, sinks = places
     world = live_world(settings.root or ".", store=store, control=LiveControl())
     processes = settings.processes or processors.usable()
-    divides, needs_one = ends.divides, ends.needs_one
-    has = has_lanes(plan, divides=divides)
+    divides, needs_one, carried = ends.divides, ends.needs_one, ends.carried
+    has = has_lanes(plan, divides=divides or bool(carried))
     home = _home(settings, plan, [*sources.values(), *sinks.values()]) if has else None
-    await check_code(plan, store, divides=divides)
+    if carried and home is not None:
+        raise SettingsError(
+            f"records of {', '.join(carried)} are divided anew for {plan.name}, through logs: give "
+            "--lanes, a folder that all workers have"
+        )
+    await check_code(plan, store, divides=divides or bool(carried))
     lanes = _lanes(settings, home) if has else ""
     said = ends_of(sources, sinks, lanes, settings.batch_rows)
     inputs = ends.counts()
-    code = code_of(plan, divides=divides, needs_one=needs_one, ends=said)
+    code = code_of(plan, divides=divides, needs_one=needs_one, carried=carried, ends=said)
     pages = {name: getattr(settings, name) for name in ("health_port", "metrics_port")}
     addresses = delta_addresses(settings.host, settings.rpc_port, processes, pages)
     if has_state_edge(plan):

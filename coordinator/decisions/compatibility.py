@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ripple.control.assignment import Assignment, Candidate, Code, Stage
+from ripple.control.assignment import Assignment, Candidate, Code, Stage, stage_names
 from ripple.control.assignment.version import PARTITIONS_MAX
 from ripple.control.rpc.membership_messages import MISFIT
 
@@ -20,9 +22,11 @@ def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -
     store: the identity of the coordinators' store, if known.
     """
     found = store_differences(candidate.store, store)
-    found += code_differences(candidate.code, code) + stage_differences(candidate.code, now)
-    theirs = () if now.version else stages_of(candidate.code, now.stages[0].partitions)
-    found += input_problems(dict(candidate.inputs), now, theirs or now.stages)
+    found += code_differences(candidate.code, code)
+    found += stage_differences(candidate.code, now, dict(candidate.inputs))
+    inputs = dict(candidate.inputs)
+    theirs = () if now.version else stages_of(candidate.code, now.stages[0].partitions, inputs)
+    found += input_problems(inputs, now, theirs or now.stages)
     if not found:
         return None
     return f"{candidate.id} {MISFIT}: " + "; ".join(found)
@@ -75,14 +79,26 @@ def store_differences(theirs: str, ours: str) -> list[str]:
     ]
 
 
-def stages_of(code: Code, partitions: int) -> tuple[Stage, ...]:
-    """Return the stages of a code; those without a number get so many partitions."""
-    return tuple(Stage(name, count or partitions) for name, count in code.stages)
+def stages_of(code: Code, partitions: int, inputs: Mapping[str, int]) -> tuple[Stage, ...]:
+    """Return the stages of a code; those without a number get so many partitions.
+
+    inputs: how many partitions each source has, of which a stage that divides it gets a divisor.
+    """
+    return stage_names.counted(code.stages, partitions, inputs)
 
 
-def stage_differences(code: Code, now: Assignment) -> list[str]:
+def stage_differences(
+    code: Code, now: Assignment, inputs: Mapping[str, int] = MappingProxyType({})
+) -> list[str]:
     """Return differences of stages, which are fixed by the first version."""
-    theirs = stages_of(code, now.stages[0].partitions)
+    theirs = stages_of(code, now.stages[0].partitions, inputs)
+    if now.version:
+        ours = {stage.name: stage.partitions for stage in now.stages}
+        codes = dict(code.stages)
+        theirs = tuple(
+            replace(one, partitions=codes[one.name] or ours.get(one.name, one.partitions))
+            for one in theirs
+        )
     names, counts = {stage.name for stage in theirs}, [stage.partitions for stage in theirs]
     if len(names) < len(theirs) or not 0 < min(counts, default=0) <= sum(counts) <= PARTITIONS_MAX:
         return [
@@ -103,13 +119,14 @@ def input_problems(
     """Return why inputs with so many partitions cannot be read.
 
     stages: those of the first version, before there is one.
-    Partition i of an input belongs to i mod P, with P partitions in the first stage. P has to
-    divide the number that an input has and every number that it grows to: then no key ever moves.
+    Partition i of an input belongs to i mod P, with P partitions in the stage that reads it. P has
+    to divide the number that an input has and every number that it grows to: then no key ever
+    moves.
     """
     found = []
-    ours = (stages or now.stages)[0].partitions
     known = dict(now.inputs)
     for name, count in sorted(counts.items()):
+        ours = stage_names.reading(stages or now.stages, name).partitions
         undivided = undivided_by(name, count, ours)
         if undivided is not None:
             found.append(undivided)

@@ -82,7 +82,7 @@ def next_version(
         if not facts.joining:
             return None
         first = min(facts.joining, key=lambda one: one.id)
-        before = empty(stages_of(first.code, limits.partitions))
+        before = empty(stages_of(first.code, limits.partitions, dict(first.inputs)))
     draft = _Draft(before, newest_number + 1, limits, guards)
     if newest_number != before.version or not is_readable:
         draft.give_anew()

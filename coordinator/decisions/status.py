@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coordinator.decisions.compatibility import input_problems
 from coordinator.decisions.limits import MS
 from coordinator.decisions.views import HealthState, WorkerHealth, is_mass_silence
-from ripple.control.assignment import Alert, Assignment, Backpressure, Phase, worker_of
+from ripple.control.assignment import Alert, Assignment, Backpressure, Phase, stage_names, worker_of
 from ripple.control.assignment.bounds import Growing, Names, Who
 from ripple.control.rpc.membership_messages import FAILED
 
@@ -243,9 +243,10 @@ def _failing(coordinator: Coordinator, now: Assignment) -> list[str]:
 
 def _partition_problems(now: Assignment, asked: int) -> list[str]:
     """Return a problem if the configured number of partitions differs from the cluster's."""
-    ours = now.stages[0].partitions
+    asking = stage_names.asked(now.stages)
+    ours = asking.partitions
     stages = now.members[0].code.stages if now.members else ()
-    is_asked = now.version > 0 and stages[:1] == ((now.stages[0].name, 0),)
+    is_asked = now.version > 0 and (asking.name, 0) in stages
     if not is_asked or ours == asked:
         return []
     return [f"{asked} partitions are asked for, but a cluster keeps those it has: {ours}"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from math import gcd
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
@@ -11,8 +13,9 @@ from ripple.connectors.inputs import keyed_by, keyed_by_source
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
+from ripple.model.pipeline.carriage import need_division
 from ripple.model.pipeline.copartition import contradiction
-from ripple.model.pipeline.division import divided_why, need_one_division, needs_one
+from ripple.model.pipeline.division import divided_why, needs_one
 from ripple.model.pipeline.topology import outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
@@ -20,7 +23,7 @@ from ripple.task.several_sources import inputs_of
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable
 
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.task.standby import Look
     from ripple.world.ports import Executor
+
+
+NONE_DIVIDED: Mapping[str, Inputs] = MappingProxyType({})
 
 
 class Endpoints(Protocol):
@@ -42,8 +48,20 @@ class Endpoints(Protocol):
         """Return how the records of each source that tells it are divided among its partitions."""
         ...
 
-    def inputs(self, part: Part) -> Inputs:
-        """Return a partition's inputs, which wait for more at their ends. Raises InputError."""
+    @property
+    def carried(self) -> Mapping[str, tuple[str, ...]]:
+        """The sources whose records are divided anew, each by which fields; see ``carriage``."""
+        ...
+
+    def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
+        """Return a partition's inputs, which wait for more at their ends. Raises InputError.
+
+        divided: those of sources whose records come to it divided anew.
+        """
+        ...
+
+    def inputs_of(self, source: str, part: Part) -> Inputs:
+        """Return the inputs of one source for a partition that divides its records anew."""
         ...
 
     def outputs(
@@ -120,17 +138,23 @@ class EndpointUris:
         return tuple((name, len(each.names)) for name, each in self._opened().items())
 
     @property
+    def carried(self) -> Mapping[str, tuple[str, ...]]:
+        """The sources whose records are divided anew, each by which fields. Raises so, too."""
+        opened = self._opened()
+        check_keys(self._plan, self._sources, opened)
+        keyed = keyed_by_source(opened)
+        return need_division(self._plan, "a cluster", keyed, is_one=self._has_one(opened))
+
+    @property
     def divides(self) -> bool:
-        """Return whether the source is repartitioned, by the keys of pipeline and input.
+        """Return whether the source of a chain is repartitioned, by the keys of both.
 
         Raises InputError if both contradict each other, PlanError for branches or sources that do
         not fit several partitions.
         """
+        if self.carried:
+            return False
         opened = self._opened()
-        check_keys(self._plan, self._sources, opened)
-        need_one_division(
-            self._plan, "a cluster", keyed_by_source(opened), is_one=self._has_one(opened)
-        )
         return divided_why(self._plan, keyed_by(next(iter(opened.values())))) is not None
 
     @property
@@ -144,19 +168,31 @@ class EndpointUris:
 
     def divisions(self) -> tuple[Division, ...]:
         """Return how the records of each source that tells it are divided among its partitions."""
+        carried = self.carried
         return tuple(
             Division(key, {one: at for at, one in enumerate(each.names)}, len(each.names))
-            for each in self._opened().values()
-            if (key := keyed_by(each))
+            for name, each in self._opened().items()
+            if name not in carried and (key := keyed_by(each))
         )
 
-    def inputs(self, part: Part) -> Inputs:
-        """Return a partition's inputs."""
-        opened = self._opened(part, self._executor)
-        return inputs_of(self._plan, {name: RetryingInputs(each) for name, each in opened.items()})
+    def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
+        """Return a partition's inputs; divided: those of sources that are divided anew."""
+        opened = self._opened(part, self._executor, but=divided)
+        own = {name: RetryingInputs(each) for name, each in opened.items()}
+        return inputs_of(self._plan, {**own, **divided})
 
-    def _opened(self, part: Part | None = None, executor: Executor = INLINE) -> dict[str, Inputs]:
-        """Return the inputs of each source, all of them or those of a partition."""
+    def inputs_of(self, source: str, part: Part) -> Inputs:
+        """Return the inputs of one source for a partition that divides its records anew."""
+        others = [name for name in self._sources if name != source]
+        return RetryingInputs(self._opened(part, self._executor, but=others)[source])
+
+    def _opened(
+        self,
+        part: Part | None = None,
+        executor: Executor = INLINE,
+        but: Container[str] = (),
+    ) -> dict[str, Inputs]:
+        """Return the inputs of each source but some, all of them or those of a partition."""
         return {
             source.name: open_inputs(
                 self._sources[source.name],
@@ -168,6 +204,7 @@ class EndpointUris:
                 source=source,
             )
             for source in self._plan.sources
+            if source.name not in but
         }
 
     def outputs(

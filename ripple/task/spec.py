@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -9,7 +10,7 @@ from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
 from ripple.core.frozen import frozen
 from ripple.engine.machine import Engine
-from ripple.model.pipeline.input_names import inputs_by_source
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.task.report import Report
 from ripple.task.settings import Settings
@@ -61,15 +62,14 @@ class TaskSpec:
 
         Raises InputError where rows would depend on the order in which inputs were read.
         """
-        by_source = inputs_by_source(self.plan, self.inputs.names)
+        read = Counter(source_of(self.plan, name).name for name in self.inputs.names)
         partial = [
             fold
             for fold in self.plan.event_folds
             if fold.window is not None and isinstance(fold.window.trigger, OnCount | OnInterval)
         ]
         feeds = [
-            sum(len(by_source[source.name]) for source in self.plan.sources_of(fold.name))
-            for fold in partial
+            sum(read[source.name] for source in self.plan.sources_of(fold.name)) for fold in partial
         ]
         if any(inputs > 1 for inputs in feeds):
             raise InputError(

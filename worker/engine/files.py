@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import outputs_of, stages_of, transport_into
-from worker.engine.routes import DIVIDING
+from worker.engine.routes import DIVIDING, dividing_stages
 from worker.engine.stages import FIRST, name_of
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int
     inputs: how many partitions all sources have.
     """
     counts = {stage.name: stage.partitions for stage in assignment.stages}
-    first, has_divided = counts[FIRST], DIVIDING in counts
+    first, has_divided = counts[FIRST], dividing_stages(counts)
     each = {}
-    if has_divided:
-        each[DIVIDING] = READER * inputs // counts[DIVIDING] + WRITER * first
+    for name in [*counts][:has_divided]:  # at most: as if each read all inputs
+        each[name] = READER * inputs // counts[name] + WRITER * first
+        if name != DIVIDING:
+            each[name] = (READER + WRITER * first) * -(-inputs // counts[name])
     each[FIRST] = READER * (inputs if has_divided else -(-inputs // first))
     each[FIRST] += WRITER * len(outputs_of(plan, 0))
     for stage in stages_of(plan)[1:] if len(counts) > 1 + has_divided else ():

@@ -9,23 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Part
+from ripple.control.assignment import stage_names
 from ripple.engine.edges.kinds import edge_into
+from ripple.engine.machine import Engine
+from ripple.engine.machine.receiver import receiver
 from ripple.engine.machine.router import Router
+from ripple.engine.machine.source_router import source_router
+from ripple.engine.machine.targets import Targets
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of, transport_into
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.repartition.edge import LaneEdge
 from ripple.task.repartition.inputs import DividedInputs
 from ripple.task.repartition.topics import lanes_into, lanes_of_records
-from worker.engine.routes import DIVIDING
+from worker.engine.routes import DIVIDING, dividing_stages
 from worker.engine.runner import Runner
 from worker.engine.stages import FIRST, name_of
 from worker.engine.workload import InputWork, StageWork
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Container
 
     from ripple.connectors.commit_group import CommitGroup
+    from ripple.connectors.inputs import Inputs
     from ripple.control.assignment import Assignment
     from ripple.core.cut import Cut
     from ripple.exchange.exchange import Exchange
@@ -50,27 +57,41 @@ class _Workloads:
         self._context, self._assignment = context, assignment
         self._counts = {stage.name: stage.partitions for stage in assignment.stages}
         self._divides = DIVIDING in self._counts
+        self._carried = {
+            source: stage
+            for stage in self._counts
+            if (source := stage_names.divided_in(stage)) is not None
+        }
 
     def of(self, partition: int) -> Workload:
         name, number = self._assignment.place_of(partition)
         if name == DIVIDING:
             return self._dividing(partition, number)
+        source = stage_names.divided_in(name)
+        if source is not None:
+            return self._dividing(partition, number, source)
         if name == FIRST:
             return self._first(partition, number)
-        return self._later(partition, list(self._counts).index(name) - self._divides, number)
+        stage = list(self._counts).index(name) - dividing_stages(self._counts)
+        return self._later(partition, stage, number)
 
     # --- the partitions of each stage ---
 
-    def _dividing(self, partition: int, number: int) -> InputWork:
-        """Repartition the records of some inputs."""
-        context, part = self._context, Part(number, self._counts[DIVIDING])
+    def _dividing(self, partition: int, number: int, source: str | None = None) -> InputWork:
+        """Repartition the records of some inputs. source: theirs, None for that of a chain."""
+        context, stage = self._context, DIVIDING if source is None else stage_names.dividing(source)
+        part = Part(number, self._counts[stage])
+
+        def inputs() -> Inputs:
+            ends = context.ends
+            return ends.inputs(part) if source is None else ends.inputs_of(source, part)
 
         def edge_and_lanes() -> tuple[LaneEdge, dict[int, int]]:
-            names, edge = self._input_names(), self._records()
+            names, edge = self._input_names(source), self._records(source)
             receivers = edge.topic.receivers
             return edge, {
                 at * receivers + receiver: edge.topic.lane(names.index(name), receiver)
-                for at, name in enumerate(context.ends.inputs(part).names)
+                for at, name in enumerate(inputs().names)
                 for receiver in range(receivers)
             }
 
@@ -91,9 +112,9 @@ class _Workloads:
             number=number,
             shows=None,
             plan=context.plan,
-            inputs=partial(context.ends.inputs, part),
+            inputs=inputs,
             outputs=outputs,
-            engine=Router,
+            engine=Router if source is None else source_router(self._targets(source)),
             staged=True,
             lanes=sent,
         )
@@ -103,16 +124,23 @@ class _Workloads:
         context, plan, part = self._context, self._context.plan, Part(number, self._counts[FIRST])
         is_noted = self._divides and context.home is not None  # how far the source was read
         outputs = partial(context.ends.outputs, part, reads=not is_noted)
-        inputs = partial(context.ends.inputs, part)
+        engine: type[Engine] = Engine
+        inputs: Callable[[], Inputs] = partial(context.ends.inputs, part)
+        if self._divides:
+            plan, inputs = judged(plan, plan.source_names), partial(self._divided, number)
+        elif self._carried:
+            plan, inputs = judged(plan, self._carried), partial(self._partly_divided, part)
+            engine = receiver({one: self._targets(one) for one in self._carried}, number)
         work = InputWork(
             context=context,
             partition=partition,
             number=number,
             shows=outputs_of(plan, 0),
-            plan=judged(plan) if self._divides else plan,
-            inputs=partial(self._divided, number) if self._divides else inputs,
+            plan=plan,
+            inputs=inputs,
             outputs=outputs,
-            staged=is_spread(plan),
+            engine=engine,
+            staged=is_spread(plan) or bool(self._carried),
             reached=lambda: context.ends.reached(part),
             divisions=lambda: () if self._divides or part.of == 1 else context.ends.divisions(),
         )
@@ -154,9 +182,11 @@ class _Workloads:
 
     # --- edges through logs ---
 
-    def _records(self) -> LaneEdge:
-        """Return the edge from the repartitioning stage to the first one."""
-        topic = lanes_of_records(self._context.plan, len(self._input_names()), self._counts[FIRST])
+    def _records(self, source: str | None = None) -> LaneEdge:
+        """Return the edge from a repartitioning stage to the first one."""
+        plan, inputs = self._context.plan, len(self._input_names(source))
+        of = next((one for one in plan.sources if one.name == source), None)
+        topic = lanes_of_records(plan, inputs, self._counts[FIRST], of)
         return self._lane_edge(topic, FIRST, has_parts=False)
 
     def _changes(self, stage: int) -> LaneEdge:
@@ -181,14 +211,25 @@ class _Workloads:
             has_parts=has_parts,
         )
 
-    def _divided(self, number: int) -> DividedInputs:
-        context, edge = self._context, self._records()
-        lanes = dict(zip(self._input_names(), edge.topic.lanes_to(number), strict=True))
-        fields = [field.name for field in context.plan.source.fields]
+    def _divided(self, number: int, source: str | None = None) -> DividedInputs:
+        context, edge = self._context, self._records(source)
+        names = self._input_names(source)
+        lanes = dict(zip(names, edge.topic.lanes_to(number), strict=True))
+        fields = [field.name for field in source_of(context.plan, names[0]).fields]
         return DividedInputs(edge.reading(number), lanes, fields, context.settings.batch_rows)
 
-    def _input_names(self) -> tuple[str, ...]:
-        return self._context.ends.inputs(Part(0, 1)).names
+    def _partly_divided(self, part: Part) -> Inputs:
+        """Return the inputs of a partition that reads some sources, and has others divided anew."""
+        divided = {source: self._divided(part.number, source) for source in self._carried}
+        return self._context.ends.inputs(part, divided)
+
+    def _input_names(self, source: str | None = None) -> tuple[str, ...]:
+        ends, whole = self._context.ends, Part(0, 1)
+        return (ends.inputs(whole) if source is None else ends.inputs_of(source, whole)).names
+
+    def _targets(self, source: str) -> Targets:
+        """Return how the records of a source are divided anew."""
+        return Targets(self._context.ends.carried[source], self._counts[FIRST])
 
 
 @asynccontextmanager
@@ -203,10 +244,13 @@ async def subscribed(
         exchange.stop_following(subscription)
 
 
-def judged(plan: Plan) -> Plan:
-    """Return the plan for records that the repartitioning tasks have already checked.
+def judged(plan: Plan, sources: Container[str]) -> Plan:
+    """Return the plan for records of some sources that repartitioning tasks have already checked.
 
     A downstream task sees only part of an input and so lags its watermark: an event far ahead of
     that part is not ahead of the input.
     """
-    return replace(plan, sources=(replace(plan.source, reject_future_ns=None),))
+    checked = (
+        replace(one, reject_future_ns=None) if one.name in sources else one for one in plan.sources
+    )
+    return replace(plan, sources=tuple(checked))

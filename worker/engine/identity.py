@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.identity import identity_of, shortened
@@ -36,11 +37,12 @@ def code_of(
     *,
     divides: bool = False,
     needs_one: bool = False,
+    carried: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ends: tuple[tuple[str, str], ...] = (),
 ) -> Code:
     """Return the code and settings that all workers of a cluster must share.
 
-    divides, needs_one: as for ``stage_counts``. ends: see ``ends_of``.
+    divides, needs_one, carried: as for ``stage_counts``, with the fields. ends: see ``ends_of``.
 
     The plan hash covers the plan as ``ripple plan`` shows it, and the keys under which state is
     found.
@@ -57,8 +59,10 @@ def code_of(
         topology_hash=plan.topology_hash,
         protocol=PROTOCOL,
         schemas=tuple(sorted(schemas)),
-        stages=stage_counts(plan, divides=divides, needs_one=needs_one),
-        ends=ends,
+        stages=stage_counts(plan, divides=divides, needs_one=needs_one, carried=carried),
+        ends=tuple(
+            sorted((*ends, *((f"records {name}", ",".join(by)) for name, by in carried.items())))
+        ),
     )
 
 

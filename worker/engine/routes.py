@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.control.assignment import epoch_of, worker_of
+from ripple.control.assignment import epoch_of, stage_names, worker_of
 from ripple.exchange.exchange import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ripple.control.assignment import Assignment, Stage
 
 
@@ -43,5 +45,10 @@ class Routes:
 
 
 def _stage(now: Assignment, stage: int) -> Stage:
-    """Return a plan's stage as the assignment numbers it: a repartitioning stage comes first."""
-    return now.stages[stage + (now.stages[0].name == DIVIDING)]
+    """Return a plan's stage as the assignment numbers it: repartitioning stages come first."""
+    return now.stages[stage + dividing_stages(stage.name for stage in now.stages)]
+
+
+def dividing_stages(names: Iterable[str]) -> int:
+    """Return how many of the stages of an assignment repartition records, before all others."""
+    return sum(one == DIVIDING or stage_names.divided_in(one) is not None for one in names)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.control.assignment import stage_names
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.carriage import carried_into
 from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import is_spread, stages_of, transport_into
@@ -12,6 +14,8 @@ from ripple.model.window import OnCount, OnInterval
 from worker.engine.routes import DIVIDING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ripple.control.assignment import Assignment
     from ripple.model.pipeline.plan import Plan
 
@@ -30,13 +34,18 @@ def has_lanes(plan: Plan, *, divides: bool) -> bool:
 
 
 def stage_counts(
-    plan: Plan, *, divides: bool = False, needs_one: bool = False
+    plan: Plan,
+    *,
+    divides: bool = False,
+    needs_one: bool = False,
+    carried: Collection[str] = (),
 ) -> tuple[tuple[str, int], ...]:
     """Return the stages of a plan by name, with their numbers of partitions.
 
     0: as configured for the cluster. With one partition, one engine computes all stages. divides:
     whether a stage in front repartitions the source. needs_one: whether one partition of the first
-    stage must have all records, however they are divided.
+    stage must have all records, however they are divided. carried: the sources that are divided
+    anew, each by a stage of its own in front.
     """
     first, *later = stages_of(plan)
     if later and not is_spread(plan):
@@ -44,6 +53,9 @@ def stage_counts(
     counts = [(name_of(stage.number), stage.partitions or 1) for stage in later]
     if divides:
         return ((DIVIDING, 0), (FIRST, divided_into(plan)), *counts)
+    own = [(stage_names.dividing(name), 0) for name in carried]
+    if carried:
+        return (*own, (FIRST, carried_into(plan, dict.fromkeys(carried))), *counts)
     return ((name_of(first.number), int(needs_one)), *counts)
 
 

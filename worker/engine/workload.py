@@ -14,6 +14,7 @@ from ripple.connectors.commit_group import SinkGroup
 from ripple.core.tracing import TracedInputs
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
+from ripple.engine.machine.source_router import SourceRouter
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.durable_task import DurableTask
 from ripple.task.lifecycle import PartitionTask, TaskState
@@ -242,5 +243,5 @@ def _held_by(task: DurableTask) -> dict[str, int]:
     live = task.live
     if live is None:
         return {}
-    divided = live.engine.held_bytes if isinstance(live.engine, Router) else 0
+    divided = live.engine.held_bytes if isinstance(live.engine, Router | SourceRouter) else 0
     return {"uncommitted": live.uncommitted_rows, "divided": divided}

@@ -35,6 +35,7 @@ from ripple.connectors.registry import find, forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
+from ripple.model.pipeline.carriage import need_division
 from ripple.model.pipeline.division import need_one_division, needs_one
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.store.opening import store_to_read
@@ -145,10 +146,13 @@ def run(options: argparse.Namespace) -> int:
         check_not_read(source, places)
     _need_ends(sources if options.until_end else {})
     reach = Reach(plan, sources, places)
-    partitions = options.partitions or gcd(*reach.counts.values())
-    need_one_division(plan, "a cluster", reach.keyed_by, is_one=partitions == 1)
+    shared = gcd(*reach.counts.values())
+    is_one = 1 in (options.partitions, shared)
+    carried = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
+    direct = {name: count for name, count in reach.counts.items() if name not in carried}
+    partitions = options.partitions or gcd(*direct.values()) or shared
     reach.look()  # topics of other pipelines are refused before anything starts
-    for name, count in reach.counts.items():
+    for name, count in direct.items():
         is_single = count == 1 and not find(sources[name], "continued_source").use.has_parts
         undivided = undivided_by(sources[name], count, partitions, is_single=is_single)
         if undivided is not None:
@@ -156,7 +160,8 @@ def run(options: argparse.Namespace) -> int:
     if partitions == 1 < max(reach.counts.values()):
         counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
         say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
-    if is_spread(plan):
+    _say_carried(carried)
+    if is_spread(plan) or carried:
         asyncio.run(_check_home(plan, options.store or f"{options.dir}/store"))
     asked = Asked(
         pipeline=options.file,
@@ -167,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         coordinators=options.coordinators,
         partitions=partitions,
-        needs_one=needs_one(plan, reach.keyed_by),
+        needs_one=not carried and needs_one(plan, reach.keyed_by),
         store=options.store or "",
         free_ports=options.free_ports,
         dashboard=options.dashboard,
@@ -199,6 +204,11 @@ def run(options: argparse.Namespace) -> int:
         return asyncio.run(cluster.run(status))
     finally:
         lock.release()
+
+
+def _say_carried(carried: Mapping[str, Sequence[str]]) -> None:
+    for name, by in carried.items():
+        say(f"{PROGRAM}: records of {name} are divided anew, by {', '.join(by)}")
 
 
 def _need_ends(sources: Mapping[str, str]) -> None:

@@ -97,7 +97,11 @@ def endpoints_of(answer: StatusAnswer, coordinator: str) -> Endpoints:
         address = workers.get(worker_of(owner), {}).get(f"deltas/{slot}") if owner else None
         place = None if address is None else Endpoint(owner, address, epoch_of(one.since, 0))
         stages.setdefault(one.stage, []).append(place)
-    stages.pop(DIVIDING, None)
+    stages = {
+        name: one
+        for name, one in stages.items()
+        if name != DIVIDING and not name.startswith(f"{DIVIDING}-")
+    }
     return Endpoints(
         tuple(map(tuple, stages.values())),
         answer.version,

@@ -6,6 +6,7 @@ decides anything else.
 epoch     the fencing numbers that follow from versions
 member    workers, their processes and their code
 version   one version of the assignment, as a value
+stage_names  names of stages, and which of them reads a source
 report    a member's report with a heartbeat
 bounds    bounds of messages between processes
 rules     invariants of a version, and of one after another

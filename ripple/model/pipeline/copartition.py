@@ -118,7 +118,7 @@ def _outside(
         )
         return
     for name in key:
-        theirs, ours = _kind(of_source[name]), _kind(of_node[name])
+        theirs, ours = kind_of(of_source[name]), kind_of(of_node[name])
         if theirs != ours:
             yield (
                 f"records of {source.name} are divided by {name}, which is {theirs} there and "
@@ -133,7 +133,7 @@ def _events_of_sources(plan: Plan, fold: Fold) -> bool:
     return fold in plan.event_folds and any(source.name in roots for source in plan.sources)
 
 
-def _kind(field: Field) -> str:
+def kind_of(field: Field) -> str:
     """Return the kind of values by which they are hashed."""
     kind = type_of(field)
     if isinstance(kind, Option):

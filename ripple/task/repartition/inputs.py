@@ -146,6 +146,7 @@ class DividedInputs:
                     (),
                     offsets[begin:until],
                     watermark_ns if is_last else int(behind[until - 1]),
+                    behind[begin:until],
                 )
             )
         return made

@@ -15,6 +15,7 @@ from ripple.storage.log.epochs import newest_owner_of
 from ripple.task.repartition.rows import lane_schema
 
 if TYPE_CHECKING:
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Schema
     from ripple.world.ports import Disk
@@ -67,10 +68,19 @@ class LaneTopic:
         return topic
 
 
-def lanes_of_records(plan: Plan, inputs: int, receivers: int) -> LaneTopic:
-    """Return the topic through which records of the source are divided anew; senders are inputs."""
-    schema = lane_schema(f"{plan.name}.{RECORDS}", plan.source.fields)
-    return LaneTopic(_path(plan, RECORDS), schema, inputs, receivers)
+def lanes_of_records(
+    plan: Plan, inputs: int, receivers: int, of: SourceSpec | None = None
+) -> LaneTopic:
+    """Return the topic through which records of a source are divided anew; senders are inputs.
+
+    of: the source, None for the only one of a chain.
+    """
+    if of is None:
+        schema = lane_schema(f"{plan.name}.{RECORDS}", plan.source.fields)
+        return LaneTopic(_path(plan, RECORDS), schema, inputs, receivers)
+    schema = lane_schema(f"{plan.name}.{RECORDS}.{of.name}", of.fields)
+    path = _path(plan, f"{RECORDS}-{quote(of.name, safe='')}")
+    return LaneTopic(path, schema, inputs, receivers)
 
 
 def lanes_into(plan: Plan, stage: int, senders: int) -> LaneTopic:

@@ -191,7 +191,7 @@ class Truth:
             marks = self.recorded.before(number, cut.get(markers_of(number), 0))
             self._feed(made, cut, marks)
         elif stage == 0:
-            plan, names = judged(self.plan), self.source.inputs
+            plan, names = judged(self.plan, self.plan.source_names), self.source.inputs
             made = Engine(plan, number, names, staged=self.is_spread)
             drive = Drive(made)
             for name, end in cut.items():

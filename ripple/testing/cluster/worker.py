@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.commit_group import Groups, SinkGroup
@@ -18,6 +20,7 @@ from ripple.connectors.log.sink import LogSink, committed_in, topic_for
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.storage.log import Topic
 from ripple.storage.store import RetryingStore
+from ripple.task.endpoints import NONE_DIVIDED
 from worker.backpressure import Intake
 from worker.backpressure import Limits as QueueLimits
 from worker.engine.context import ProcessContext
@@ -31,7 +34,7 @@ from worker.supervisor.membership import Membership
 from worker.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried, Part
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     Listener = Callable[["Process", int, int | None, Event], None]
 
 DELTAS_PORT = 9101
+NONE_CARRIED: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 # So small that one turn of reading may exceed them.
 TIGHT_QUEUES = QueueLimits(outboxes=1000, divided=500, uncommitted=3)
 
@@ -126,8 +130,18 @@ class Ends:
         """Return none: the topics tell no key."""
         return ()
 
-    def inputs(self, part: Part) -> Inputs:
+    @property
+    def carried(self) -> Mapping[str, tuple[str, ...]]:
+        """No sources: those of a trial are divided alike."""
+        return NONE_CARRIED
+
+    def inputs_of(self, source: str, part: Part) -> Inputs:
+        """Refuse: no source is divided anew alone."""
+        raise NotImplementedError(f"{source}, {part}")
+
+    def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
         """Return a partition's inputs."""
+        assert not divided, "no source is divided anew alone"
         for name, count in self.counts():
             check_divided(name, count, part.of)
         source = self._truth.source

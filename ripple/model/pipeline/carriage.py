@@ -1,0 +1,112 @@
+"""Which of several sources are divided anew, so that the records of a key meet in a partition.
+
+Pure: from the plan, and from what the inputs tell. See docs/design/0007-records-divided-anew.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.model.pipeline.copartition import kind_of
+from ripple.model.pipeline.division import need_one_division, undivided_why
+from ripple.model.pipeline.stages import PARTITIONS_DEFAULT, key_of, shared_fields
+from ripple.model.pipeline.topology import stage_folds
+from ripple.model.window.spec import OnCount, OnInterval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ripple.model.pipeline.nodes import Fold, Holding
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.types import Field
+
+    Key = tuple[str, ...]
+    Keyed = Fold | Holding
+
+
+def carriage(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str, Key]:
+    """Return the sources whose records are divided anew, in their order, with the fields.
+
+    keyed_by: per source the fields by which its input is divided, () for nothing, None where
+    nothing tells; None where one partition has all records. Empty where the sources are divided
+    alike, and where records cannot be divided anew: ``need_one_division`` says why. They cannot
+    without fields that all keys of sources that meet have, of tables, of sources with idle=, and
+    below windows that show partial results by the order of reading.
+    """
+    is_alike = len(plan.sources) == 1 or undivided_why(plan, keyed_by) is None
+    if keyed_by is None or is_alike or plan.is_idle or any(one.via_log for one in plan.folds):
+        return {}
+    found: dict[str, Key] = {}
+    said = {one.name: keyed_by.get(one.name) or one.key for one in plan.sources}
+    for sources, nodes in _meeting(plan):
+        by = _fields(plan, nodes, {name: said[name] for name in sources})
+        if by is None:
+            return {}
+        found |= {name: by for name in sources if said[name] != by}
+    partial = [fold for fold in plan.event_folds if _shows_partial(fold)]
+    stopped = {source.name for fold in partial for source in plan.sources_of(fold.name)}
+    stopped |= {source.name for source in plan.sources if source.table is not None}
+    if stopped & found.keys():
+        return {}
+    return {source.name: found[source.name] for source in plan.sources if source.name in found}
+
+
+def carried_into(plan: Plan, carried: Mapping[str, object]) -> int:
+    """Return how many partitions the first stage has; 0 where a source with its own decides."""
+    if len(carried) < len(plan.sources):
+        return 0
+    first = plan.folds[0].partitions if plan.folds else None
+    return first or PARTITIONS_DEFAULT
+
+
+def need_division(
+    plan: Plan, where: str, keyed_by: Mapping[str, Key | None] | None, *, is_one: bool
+) -> dict[str, Key]:
+    """Return ``carriage``, none where one partition has all records.
+
+    Raises PlanError where ``where`` cannot divide the records as they must be.
+    """
+    carried = {} if is_one else carriage(plan, keyed_by)
+    if not carried:
+        need_one_division(plan, where, keyed_by, is_one=is_one)
+    return carried
+
+
+def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
+    """Return sources and the nodes of the first stage in groups that share no source."""
+    groups: list[tuple[set[str], list[Keyed]]] = []
+    for node in (*plan.holding, *stage_folds(plan, 0)):
+        sources = {source.name for source in plan.sources_of(node.name)}
+        own = [group for group in groups if group[0] & sources]
+        groups = [group for group in groups if group not in own]
+        sources = sources.union(*(names for names, _ in own))
+        groups.append((sources, [*(one for _, nodes in own for one in nodes), node]))
+    order = [source.name for source in plan.sources]
+    return [(sorted(sources, key=order.index), nodes) for sources, nodes in groups]
+
+
+def _fields(plan: Plan, nodes: Sequence[Keyed], said: Mapping[str, Key | None]) -> Key | None:
+    """Return the fields that divide a group, None for none.
+
+    Those of the first source that all keys have, with its types, else those that all keys have.
+    """
+    for source in plan.sources:
+        key = said.get(source.name)
+        if key and all(_has(node, key, source.fields) for node in nodes):
+            return key
+    shared = shared_fields(map(key_of, nodes))
+    first = nodes[0].key
+    return shared if shared and all(_has(node, shared, first) for node in nodes) else None
+
+
+def _has(node: Keyed, key: Key, fields: Sequence[Field]) -> bool:
+    """Return whether a node's key has these fields, with the kinds by which they are hashed."""
+    mine = {one.name: kind_of(one) for one in node.key if one.name in key_of(node)}
+    return all(mine.get(one.name) == kind_of(one) for one in fields if one.name in key) and set(
+        key
+    ) <= set(mine)
+
+
+def _shows_partial(fold: Fold) -> bool:
+    window = fold.window
+    return window is not None and isinstance(window.trigger, OnCount | OnInterval)

@@ -1,0 +1,91 @@
+"""Which sources are divided anew, by which fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.control.assignment import Code, stage_names
+from ripple.control.assignment.version import Stage
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.carriage import carried_into, need_division
+from ripple.model.window import OnCount
+from worker.engine.identity import code_of
+
+Keys = dict[str, tuple[str, ...] | None]
+
+
+@rp.record
+class Trade:
+    symbol: str
+    venue: str
+    t: rp.Timestamp
+
+
+@rp.record
+class Order:
+    symbol: str
+    account: int
+    venue: str
+    t: rp.Timestamp
+
+
+def plan_of(on: Any = "symbol", window: Any = None, idle: str | None = None) -> Any:
+    market = rp.Pipeline("market")
+    trades = market.source("trades", Trade, time="t")
+    orders = market.source("orders", Order, time="t", idle=idle)
+    whole = trades.join_asof("near", orders, on=on, emit="final").sink("near-out")
+    if window is not None:
+        keyed = orders.partition("by", key=("account", "symbol"))
+        fold = keyed.window("w", rp.Tumbling(10), trigger=window).fold("f", n=rp.count())
+        whole = whole.also(fold.sink("f-out"))
+    return whole.plan()
+
+
+@pytest.mark.parametrize(
+    ("on", "known", "carried"),
+    [
+        ("symbol", {"trades": ("symbol",), "orders": ("symbol",)}, {}),
+        ("symbol", {"trades": ("symbol",), "orders": ("account",)}, {"orders": ("symbol",)}),
+        ("symbol", {"trades": ("venue",), "orders": ("symbol",)}, {"trades": ("symbol",)}),
+        (
+            ("symbol", "venue"),
+            {"trades": ("venue",), "orders": ("symbol",)},
+            {"orders": ("venue",)},
+        ),
+        ("symbol", {"trades": ("symbol",), "orders": ()}, {"orders": ("symbol",)}),
+        ("symbol", {"trades": ("symbol",), "orders": None}, {"orders": ("symbol",)}),
+        (
+            "symbol",
+            {"trades": ("venue",), "orders": ("account",)},
+            {"trades": ("symbol",), "orders": ("symbol",)},
+        ),
+    ],
+)
+def test_sources_are_divided_by_fields_that_all_keys_have(
+    on: Any, known: Keys, carried: dict[str, tuple[str, ...]]
+) -> None:
+    plan = plan_of(on)
+    assert need_division(plan, "a cluster", known, is_one=False) == carried
+    assert need_division(plan, "a cluster", known, is_one=True) == {}
+    assert carried_into(plan, carried) == (8 if len(carried) == 2 else 0)
+
+
+@pytest.mark.parametrize("plan", [plan_of(window=OnCount(3)), plan_of(idle="5s")])
+def test_what_cannot_be_divided_anew_is_refused_with_a_way_out(plan: Any) -> None:
+    known: Keys = {"trades": ("symbol",), "orders": ("account",)}
+    with pytest.raises(PlanError, match="run it in one process") as refused:
+        need_division(plan, "a cluster", known, is_one=False)
+    assert "\n" not in str(refused.value)
+
+
+def test_each_source_divided_anew_has_a_stage_in_front() -> None:
+    code: Code = code_of(plan_of(), carried={"orders": ("symbol",)})
+    assert code.stages == (("repartition-orders", 0), ("main", 0))
+    assert dict(code.ends)["records orders"] == "symbol"
+    stages = stage_names.counted(code.stages, 4, {"trades": 4, "orders": 6})
+    assert stages == (Stage("repartition-orders", 2), Stage("main", 4))
+    assert stage_names.reading(stages, "orders").partitions == 2
+    assert stage_names.reading(stages, "trades").partitions == 4
