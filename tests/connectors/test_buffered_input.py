@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass
 
 import pytest
@@ -31,14 +32,14 @@ class Script(BufferedInput[int]):
     def __init__(self, *steps: int | list[int] | Exception, follow: bool = True) -> None:
         shape = RecordShape(schema_of(Line))
         super().__init__(JsonValues(shape), Reading("lines", shape, 10, follow=follow))
-        self.steps = list(steps)
+        self.steps = deque(steps)
         self.added = asyncio.Event()
 
     async def read(self) -> None:
         while True:
             while self.steps:
                 await self.room()
-                step = self.steps.pop(0)
+                step = self.steps.popleft()
                 if isinstance(step, Exception):
                     raise step
                 if isinstance(step, list):
