@@ -281,7 +281,7 @@ async def counting_through_a_broker(cluster: SimCluster, seed: int) -> None:
 
 
 def test_transactions_survive_every_fault() -> None:
-    report = explore(counting_through_a_broker, seeds=range(25 * EXAMPLES))
+    report = explore(counting_through_a_broker, seeds=range(12 * EXAMPLES))
     for kind in ("broker_late", "broker_lost_reply", "broker_unsent", "broker_refused"):
         assert report.landed[kind], kind
 
