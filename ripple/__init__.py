@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from ripple.model.expression import lit as lit
     from ripple.model.expression import when as when
     from ripple.model.pipeline.builder import Pipeline as Pipeline
+    from ripple.model.pipeline.constant import Constant as Constant
+    from ripple.model.pipeline.constant import constant as constant
     from ripple.model.pipeline.plan import Plan as Plan
     from ripple.model.pipeline.union import union as union
     from ripple.model.records import schema_of as schema_of
@@ -134,6 +136,7 @@ _NAMES_BY_HOME = {
     "ripple.notebook.graph": ("Graph",),
     "ripple.task.report": ("Report",),
     "ripple.model.pipeline.builder": ("Pipeline",),
+    "ripple.model.pipeline.constant": ("Constant", "constant"),
     "ripple.model.pipeline.plan": ("Plan",),
     "ripple.model.pipeline.union": ("union",),
     "ripple.connectors.clock": ("Tick", "clock"),

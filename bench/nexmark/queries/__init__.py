@@ -5,7 +5,7 @@ records     bids
 rows        each row by itself: q0, q1, q2, q10, q14, q21, q22
 windows     windows of time: q5, q7, q11, q12
 reports     groups of all time: q15 to q19
-joins       joins of tables, and as of event time: q3, q4, q6, q8, q9, q20, q23
+joins       of tables, with a constant, as of event time: q3, q4, q6, q8, q9, q13, q20, q23
 """
 
 from __future__ import annotations
@@ -20,8 +20,3 @@ QUERIES: dict[str, Query] = {
         key=lambda query: int(query.name[1:]),
     )
 }
-
-NOT_YET = {
-    "q13": "joins a table as of now, which depends on the order of reading",
-}
-"""The other queries, and why."""

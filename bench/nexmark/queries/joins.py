@@ -214,6 +214,19 @@ def q9() -> rp.Pipeline:
     )
 
 
+SIDE = rp.constant("side-input", [{"key": at, "value": str(at)} for at in range(10_000)], key="key")
+
+
+def q13() -> rp.Pipeline:
+    return (
+        rp.Pipeline("q13")
+        .source("bid", Offered)
+        .derive("of", key=rp.col("auction") % 10_000)
+        .join("with-side-input", SIDE, on="key")
+        .sink("rows")
+    )
+
+
 def q20() -> rp.Pipeline:
     p = rp.Pipeline("q20")
     auctions = p.source("auction", WholeAuction).filter("tenth", rp.col("category") == 10)
@@ -328,6 +341,17 @@ QUERIES = (
         """,
         "some fields of the auction; of equal prices at one time that of the smallest bidder",
         topics=("auction", "bid"),
+    ),
+    Query(
+        "q13",
+        "bids with a row of a table",
+        q13,
+        """
+        SELECT auction, bidder, price, date_time, auction % 10000 AS key, value
+        FROM bid JOIN (SELECT i AS key, i::VARCHAR AS value FROM range(10000) AS one(i)) AS side
+          ON auction % 10000 = side.key
+        """,
+        "the table never changes; with the number of its row",
     ),
     Query(
         "q20",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.description import (
+    constant_join_text,
     fields_text,
     join_text,
     stream_join_text,
@@ -12,6 +13,7 @@ from ripple.model.pipeline.description import (
 )
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import (
+    ConstantJoin,
     Derive,
     Distinct,
     Filter,
@@ -123,6 +125,8 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):
         kind, about = "filter", repr(step.condition.expr)
+    elif isinstance(step, ConstantJoin):
+        kind, about = "constant", constant_join_text(step)
     else:
         kind = "map" if isinstance(step, Map) else "flat_map"
         about = getattr(step.function, "__qualname__", type(step.function).__name__)

@@ -15,10 +15,12 @@ from ripple.core.arguments import shown
 from ripple.core.errors import NodeError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
+from ripple.engine.operators.constant_rows import found_in, rows_at
 from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
+    ConstantJoin,
     Derive,
     EventNode,
     Filter,
@@ -124,6 +126,8 @@ class Rows(Held):
                 self._filter(step)
             elif isinstance(step, Derive):
                 self._derive(step)
+            elif isinstance(step, ConstantJoin):
+                self._join_constant(step)
             elif isinstance(step, FlatMap):
                 self._flat_map(step)
             elif isinstance(step, Map):
@@ -143,6 +147,15 @@ class Rows(Held):
         self.columns.add(derived)
         self.seen = {}
         self.reject(dict(sorted(failed.items())), step.name)
+
+    def _join_constant(self, step: ConstantJoin) -> None:
+        found = found_in(step.constant, self.columns, step.on)
+        if step.how == "inner":
+            self.keep(found >= 0)
+            found = found[found >= 0]
+        shown = zip(step.taken, step.added, strict=True)
+        self.columns.add({field.name: rows_at(step.constant, name, found) for name, field in shown})
+        self.seen = {}
 
     def _map_batch(self, step: Map) -> None:
         wanted = [field.name for field in _made_by(step)]

@@ -384,6 +384,34 @@ cdef class KeyIndex:
                 self.find_texts(texts.array, chosen, n, &out[0])
         return slots
 
+    def slots_of_known_texts(self, Lent texts, const int64_t[::1] rows=None):
+        """Return the slot of each text, -1 for one that is not there: int64[n].
+
+        With ``rows``, int64[m], the slots of the texts at these positions.
+        """
+        cdef Py_ssize_t i, row, n = texts.array.length
+        cdef const int32_t* ends
+        cdef const uint8_t* base
+        cdef const uint8_t* stop
+        cdef Key key
+        if rows is not None:
+            check_slots(rows, n)
+            n = rows.shape[0]
+        slots = np.empty(n, np.int64)
+        cdef int64_t[::1] out = slots
+        if not n:
+            return slots
+        ends = <const int32_t*>values_of(texts.array, 4)
+        base = <const uint8_t*>texts.array.buffers[2]
+        stop = base + ends[texts.array.length]
+        for i in range(n):
+            row = rows[i] if rows is not None else i
+            describe(&key, base + ends[row], <uint32_t>(ends[row + 1] - ends[row]), stop)
+            out[i] = slot_in(
+                self._table.entries[locate(&self._table, self._keys, &key, base + ends[row])]
+            )
+        return slots
+
     cdef int find_texts(
         self, const ArrowArray* texts, const int64_t* rows, Py_ssize_t n, int64_t* out
     ) except -1 nogil:

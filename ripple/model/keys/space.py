@@ -62,6 +62,9 @@ class KeySpace(Protocol):
     def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return the slot of each key (one Arrow array per field, no nulls), adding new ones."""
 
+    def known(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, -1 for one that is not there; nothing changes."""
+
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return the keys of ``slots``, one Arrow array per field."""
 
@@ -96,6 +99,13 @@ class TextKeys:
         if isinstance(column, Picked):
             return self.index.slots_of_texts(_texts(column.text), column.rows)
         return self.index.slots_of_texts(_texts(column))
+
+    def known(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, -1 for one that is not there."""
+        column = columns[0]
+        if isinstance(column, Picked):
+            return self.index.slots_of_known_texts(_texts(column.text), column.rows)
+        return self.index.slots_of_known_texts(_texts(column))
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return the keys of ``slots``."""
@@ -134,6 +144,12 @@ class IntKeys:
     def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return the slot of each key, adding new ones."""
         return self.index.slots_of_ints(_ints(columns[0]))
+
+    def known(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, -1 for one that is not there."""
+        return self.index.slots_of_known_pairs(
+            _ints(columns[0]), np.zeros(len(columns[0]), np.int64)
+        )
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return the keys of ``slots``."""
@@ -175,6 +191,13 @@ class PairKeys:
         right = self.right.slots(columns[-1:]) if self.right else _ints(columns[-1])
         self.left.adopt(left)
         return self.index.slots_of_pairs(left, right)
+
+    def known(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, -1 for one that is not there."""
+        left = self.left.known(columns[:-1])
+        right = self.right.known(columns[-1:]) if self.right else _ints(columns[-1])
+        # A left key that is not there has no slot, and none has the number -1.
+        return self.index.slots_of_known_pairs(left, right)
 
     def slots_of(self, left: Slots, right: Slots) -> Slots:
         """Return the slot of each pair of a left slot and an integer, adding new ones."""
@@ -235,6 +258,10 @@ class UnitKeys:
         if len(columns[0]):
             self.index.add(b"")
         return np.zeros(len(columns[0]), np.int64)
+
+    def known(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return slot 0 for every row, -1 where there is none yet."""
+        return np.full(len(columns[0]), 0 if len(self.index) else -1)
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return no arrays: the key has no fields."""

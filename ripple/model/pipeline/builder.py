@@ -76,6 +76,7 @@ from ripple.model.window.spec import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ripple.model.pipeline.constant import Constant
     from ripple.model.window.spec import Assigner, Trigger
 
 Key: TypeAlias = Operand
@@ -594,7 +595,7 @@ class Pipeline:
     def join(
         self,
         name: str,
-        right: Pipeline,
+        right: Pipeline | Constant,
         /,
         *,
         on: Key | Sequence[Key] = None,
@@ -613,9 +614,20 @@ class Pipeline:
         neither, there is a row for each pair, with the keys of both, and ``how`` is "inner". Null
         is never equal. A row has the key, the other fields of the left, then those of the right,
         with ``suffix`` where there is a field of that name.
+
+        right: or an ``rp.constant(...)``. Then events are joined as well as rows of tables: each
+        gets the fields of the row that its fields name, which are the whole key of the constant;
+        one without such a row goes ("inner"), or has nulls there ("left").
         """
         # Few pipelines have joins.
+        from ripple.model.pipeline.constant import Constant, constant_join_of  # noqa: PLC0415
         from ripple.model.pipeline.table_join import table_join_of  # noqa: PLC0415
+
+        if isinstance(right, Constant):
+            with self._step("join", name, allowed_as="derive") as draft:
+                keys = {"on": on, "left_on": left_on, "right_on": right_on}
+                step = constant_join_of(name, draft, right, **keys, how=how, suffix=suffix)
+                return _with_step(draft, "derive", step, row=None)
 
         with self._step("join", name) as draft:
             other = _branch(right, "it joins")
@@ -747,11 +759,14 @@ class Pipeline:
         return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
 
     @contextmanager
-    def _step(self, verb: str, name: str) -> Iterator[Draft]:
-        """Check that the step may stand here; give the draft in the stage *before* the step."""
+    def _step(self, verb: str, name: str, allowed_as: str = "") -> Iterator[Draft]:
+        """Check that the step may stand here; give the draft in the stage *before* the step.
+
+        allowed_as: the verb of the steps that may stand where this one may, if it is another one.
+        """
         with blaming(verb, name):
             draft = self._draft
-            why_not = refusal(draft, verb)
+            why_not = refusal(draft, allowed_as or verb)
             if why_not is not None:
                 raise PlanError(why_not)
             check_name(name)

@@ -8,6 +8,7 @@ from ripple.model.pipeline.division import divided_into, divided_why, undivided_
 from ripple.model.pipeline.nodes import (
     DELETED,
     AsofJoin,
+    ConstantJoin,
     Derive,
     Distinct,
     EventNode,
@@ -136,6 +137,8 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
         yield f"filter {step.name}: {step.condition.expr!r}"
+    elif isinstance(step, ConstantJoin):
+        yield f"join {step.name}: {constant_join_text(step)}"
     else:
         verb = "map" if isinstance(step, Map) else "flat_map"
         yield f"{verb} {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
@@ -154,6 +157,8 @@ def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
     elif isinstance(step, Versions):
         yield "of", step.reads
         yield "deleted where", f"{step.deleted} is true"
+    elif isinstance(step, ConstantJoin):
+        yield "shows", fields_text(step.added)
     elif isinstance(step, StreamJoin):
         yield "how", step.how
         yield "rows enter", "once no row on time can change their match"
@@ -219,6 +224,15 @@ def join_text(join: TableJoin) -> str:
     if join.is_many:
         by = "many to many"
     return f"{join.how}, {pairs}: {by}"
+
+
+def constant_join_text(step: ConstantJoin) -> str:
+    """Return a join with a constant in a line, with the digest of its rows."""
+    constant = step.constant
+    pairs = zip(step.on, constant.key, strict=True)
+    on = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in pairs)
+    held = f"constant {constant.name}, {constant.rows.num_rows} rows of {constant.digest}"
+    return f"{step.how}, on {on}, with {held}"
 
 
 def stream_join_text(node: StreamJoin) -> str:

@@ -102,7 +102,8 @@ _NOTHING_YET = "there is nothing to read yet: start with .source(...)"
 _NO_WINDOW_YET = "final rows are those of windows: put it after .window(...) and .fold(...)"
 _TABLES_ALONE = (
     "tables are joined, and these are events: join them with .join_asof(...) or "
-    ".join_interval(...), fold them by their key first, or read the topic as a table"
+    ".join_interval(...), fold them by their key first, or read the topic as a table; a small "
+    "table that never changes is joined to events as rp.constant(...)"
 )
 _NO_TIME_IN_FOLD = (
     "the rows of a fold have no event time: put it before .partition(...), or join the final rows "

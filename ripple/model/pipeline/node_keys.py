@@ -20,6 +20,7 @@ from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.nodes import (
     AsofJoin,
+    ConstantJoin,
     Derive,
     Distinct,
     Filter,
@@ -147,17 +148,13 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             return _source_meaning(node)
         case Union() | Finals() | Distinct() | StreamJoin():
             return [type(node).__name__.lower(), *_parameters(node)]
-        case Derive():
-            added: list[Sexp] = [[name, bound.canonical] for name, bound in node.exprs]
-            return ["derive", *added]
-        case Filter():
-            return ["filter", node.condition.canonical]
-        case Map():
-            shapes = (_shape(node.fields_in), _shape(node.fields_out))
-            return ["map", forms.of_map(node), "batch" if node.batch else "rows", *shapes]
-        case FlatMap():
-            shapes = (_shape(node.fields_in), _shape(node.fields_out))
-            return ["flat-map", forms.of_map(node), *shapes]
+        case Derive() | Filter() | ConstantJoin():
+            return _row_meaning(node)
+        case Map() | FlatMap():
+            kind: list[Sexp] = ["map" if isinstance(node, Map) else "flat-map", forms.of_map(node)]
+            if isinstance(node, Map):
+                kind.append("batch" if node.batch else "rows")
+            return [*kind, _shape(node.fields_in), _shape(node.fields_out)]
         case TableJoin():
             return _join_meaning(node)
         case Fold():
@@ -169,6 +166,18 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
         case Output():
             by: list[Sexp] = [["key", *(one.name for one in node.key)]] if node.key else []
             return ["sink", node.topic or "", *by]
+
+
+def _row_meaning(step: Derive | Filter | ConstantJoin) -> list[Sexp]:
+    """Return the meaning of a step in which each row is for itself, without a user's code."""
+    if isinstance(step, Filter):
+        return ["filter", step.condition.canonical]
+    if isinstance(step, Derive):
+        derived: list[Sexp] = [[name, bound.canonical] for name, bound in step.exprs]
+        return ["derive", *derived]
+    added = zip(step.taken, step.added, strict=True)
+    shown: list[Sexp] = [[name, field.name] for name, field in added]
+    return ["constant", step.constant.digest, list(step.on), step.how, shown]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.model.expression.bound import Bound
+    from ripple.model.pipeline.constant import Constant
     from ripple.model.window.spec import WindowSpec
 
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
@@ -180,10 +181,35 @@ class FlatMap:
         return ()
 
 
+@frozen
+class ConstantJoin:
+    """Each row with the row of a constant that its fields name.
+
+    on: the names of those fields, in the order of the constant's key. how: "inner" or "left":
+    whether a row without a partner goes, or has nulls. taken: the fields of the constant that are
+    shown; they stand last in ``fields_out``, under the names that they get. A null names nothing.
+    """
+
+    name: str
+    constant: Constant
+    on: tuple[str, ...]
+    how: str
+    taken: tuple[str, ...]
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+    reads: str
+
+    @property
+    def added(self) -> Fields:
+        """The fields that it adds, in the order of ``taken``."""
+        return self.fields_out[len(self.fields_in) :]
+
+
 FLAT_ROWS_MAX = 10_000
 SOURCES_MAX = 16
 
-Step: TypeAlias = Derive | Filter | Map | FlatMap
+Step: TypeAlias = Derive | Filter | Map | FlatMap | ConstantJoin
 
 
 @frozen

@@ -53,7 +53,7 @@ def table_join_of(
     assert theirs is not None, "there are results"
     pairs = _pairs(left, right, on, left_on, right_on)
     for pair in pairs:
-        _check_alike(pair, left, right)
+        check_compared(pair, left, right)
     names = [one for one, _ in pairs]
     is_by_key = set(names) == _key_names(left)
     if {one for _, one in pairs} != _key_names(right):
@@ -88,10 +88,10 @@ def table_join_of(
     )
 
 
-def _pairs(
+def named_pairs(
     left: Draft, right: Draft, on: Keys, left_on: Keys, right_on: Keys
-) -> tuple[tuple[str, str], ...]:
-    """Return the names of the compared fields, in the order of the right key if they are it."""
+) -> tuple[list[str], list[str]]:
+    """Return the names of the compared fields, of the left and of the right. Raises PlanError."""
     if on is not None:
         if left_on is not None or right_on is not None:
             raise PlanError("on= names the fields of both sides: leave left_on= and right_on= out")
@@ -107,6 +107,14 @@ def _pairs(
         raise PlanError(
             f"left_on= names {len(mine)} fields and right_on= {len(theirs)}: name them in pairs"
         )
+    return mine, theirs
+
+
+def _pairs(
+    left: Draft, right: Draft, on: Keys, left_on: Keys, right_on: Keys
+) -> tuple[tuple[str, str], ...]:
+    """Return the names of the compared fields, in the order of the right key if they are it."""
+    mine, theirs = named_pairs(left, right, on, left_on, right_on)
     by_right = dict(zip(theirs, mine, strict=True))
     assert right.fold is not None, "there are results"
     key = [field.name for field in right.fold.row_key]
@@ -154,7 +162,7 @@ def _names(keys: Keys, draft: Draft, what: str) -> list[str]:
     return names
 
 
-def _check_alike(pair: tuple[str, str], left: Draft, right: Draft) -> None:
+def check_compared(pair: tuple[str, str], left: Draft, right: Draft) -> None:
     """Raise PlanError for fields of other types, or of types that are not compared."""
     sides = zip((left, right), pair, strict=True)
     types = [bare_type(types_of(side.fields)[name]) for side, name in sides]
@@ -182,9 +190,9 @@ def _fields(
     names = [field.name for field in left.fold.row_key]
     key = tuple(replace(field, optional=False) for field in left.fold.row_key)
     others = [field for field in left.fields if field.name not in names]
-    fields = [*key, *(_side(field, maybe=how in ("right", "full")) for field in others)]
-    for _, field in _renamed(right, pairs, [one.name for one in fields], suffix):
-        fields.append(_side(field, maybe=how in ("left", "full")))
+    fields = [*key, *(shown_side(field, maybe=how in ("right", "full")) for field in others)]
+    for _, field in renamed(right, pairs, [one.name for one in fields], suffix):
+        fields.append(shown_side(field, maybe=how in ("left", "full")))
     return tuple(fields)
 
 
@@ -198,14 +206,14 @@ def _fields_of_pairs(
     assert left.fold is not None, "there are results"
     mine, theirs = left.fold.row_key, _key_names(right)
     others = [field for field in left.fields if field.name not in _key_names(left)]
-    renamed = _renamed(right, pairs, [one.name for one in left.fields], suffix)
-    rest = [field for name, field in renamed if name in theirs]
+    rights = renamed(right, pairs, [one.name for one in left.fields], suffix)
+    rest = [field for name, field in rights if name in theirs]
     key = tuple(replace(field, optional=False) for field in (*mine, *rest))
-    added = [field for name, field in renamed if name not in theirs]
+    added = [field for name, field in rights if name not in theirs]
     return key, (*key, *others, *added)
 
 
-def _renamed(
+def renamed(
     right: Draft, pairs: Sequence[tuple[str, str]], names: Sequence[str], suffix: str
 ) -> list[tuple[str, Field]]:
     """Return the fields of the right that are not compared, under new names, each by its old one.
@@ -228,7 +236,7 @@ def _renamed(
     return found
 
 
-def _side(field: Field, *, maybe: bool) -> Field:
+def shown_side(field: Field, *, maybe: bool) -> Field:
     """Return a field of one side, null where that side has no row."""
     if maybe and not isinstance(type_of(field), Option):
         return replace(field, optional=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
+    ConstantJoin,
     Derive,
     EventNode,
     Fields,
@@ -122,11 +123,26 @@ def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
                 name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
             }
             row = {**row, **derived}
+        elif isinstance(step, ConstantJoin):
+            partner = _partner(step, row)
+            if partner is None and step.how == "inner":
+                return None
+            shown = zip(step.taken, step.added, strict=True)
+            row = {**row, **{field.name: partner and partner[name] for name, field in shown}}
         elif isinstance(step, FlatMap | Union | Waiting):
             raise TypeError(f"{step.name} is no step from row to row: see rows_after")
         else:
             row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
     return row
+
+
+def _partner(step: ConstantJoin, row: Row) -> Row | None:
+    """Return the row of the constant that a row names: of all those that there are."""
+    named = [row[name] for name in step.on]
+    if None in named:
+        return None
+    rows: list[Row] = step.constant.rows.to_pylist()
+    return next((one for one in rows if [one[name] for name in step.constant.key] == named), None)
 
 
 def rows_after(step: EventNode, branches: Mapping[str, Sequence[Row]]) -> list[Row]:
