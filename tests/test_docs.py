@@ -93,7 +93,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_joins_document_runs(folder: Path) -> None:
-    code, many = _python("docs/joins.md")
+    code, many, constants = _python("docs/joins.md")
     (folder / "orders.csv").write_text("a,1,2.5,1\nb,2,3.5,2\na,1,4.5,3\n")
     (folder / "customers.jsonl").write_text('{"customer":1,"name":"Ann","closed":false}\n')
     (folder / "shop.py").write_text(code)
@@ -113,6 +113,9 @@ def test_joins_document_runs(folder: Path) -> None:
     rows = [json.loads(line) for line in (folder / "concerned.jsonl").read_text().splitlines()]
     found = {(row["account"], row["symbol"], row["notice"]) for row in rows}
     assert found == {(one, "x", number) for one in "ab" for number in (1, 2)}
+    (folder / "lots.py").write_text(constants)
+    runpy.run_path("lots.py", run_name="lots")
+    assert (folder / "lots.jsonl").read_text() == '{"op":"set","venue":"X","lots":3}\n'
 
 
 def test_sources_document_names_the_clock_as_a_source(folder: Path) -> None:
