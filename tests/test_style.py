@@ -94,7 +94,15 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "aggregate": {"keys", "schema"},
         "records": {"expression", "schema"},
         "window": {"keys", "schema"},
-        "pipeline": {"aggregate", "code_fingerprint", "expression", "records", "schema", "window"},
+        "pipeline": {
+            "aggregate",
+            "code_fingerprint",
+            "expression",
+            "keys",
+            "records",
+            "schema",
+            "window",
+        },
     },
     "engine": {
         "changes": set(),
