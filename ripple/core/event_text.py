@@ -19,6 +19,7 @@ from ripple.core.events import (
     FromFuture,
     InputBack,
     InputIdle,
+    InputsEmpty,
     InputWaits,
     Joined,
     JoinPostponed,
@@ -45,6 +46,8 @@ from ripple.core.events import (
     UnskippableRecord,
     VeryLate,
 )
+
+INPUTS_SHOWN = 5
 
 
 def line_of(event: Event) -> str | None:
@@ -97,6 +100,15 @@ def _of_exceptions(event: Event) -> str | None:
             )
         case VeryLate(count):
             return f"very late events, which are not counted in results: {count}"
+        case InputsEmpty(source, inputs, node):
+            more = len(inputs) - INPUTS_SHOWN
+            named = ", ".join(inputs[:INPUTS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            has = "has" if len(inputs) == 1 else "have"
+            return (
+                f"{named} {has} no record so far: rows of {node!r} that wait for the watermark "
+                f"come with the first one there; if none may come, say .source({source!r}, ..., "
+                'idle="30s")'
+            )
         case RecordsRefused(name, count, cause):
             return f"records of {name} that became dead letters: {count}; the last one: {cause}"
         case _:

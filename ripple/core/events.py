@@ -256,6 +256,17 @@ class InputIdle(NamedTuple):
     watermark_ns: int
 
 
+class InputsEmpty(NamedTuple):
+    """Inputs of a source had no record so far, and what waits for the watermark waits for them.
+
+    node: one that waits.
+    """
+
+    source: str
+    inputs: tuple[str, ...]
+    node: str
+
+
 class Silences(NamedTuple):
     """The silence of inputs has changed, or markers of it were recorded.
 
@@ -441,6 +452,7 @@ Event: TypeAlias = (
     | InputWaits
     | InputBack
     | InputIdle
+    | InputsEmpty
     | Silences
     | Stored
     | StoreFailed

@@ -8,6 +8,7 @@ from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal
 from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
+from ripple.task.empty_inputs import EmptyInputs
 from ripple.task.several_sources import MarkingInputs, read_by_watermarks
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ class RecordIntake:
         self._live = live
         self.engine = drive.engine
         self._inputs = spec.inputs
+        self._empty = EmptyInputs(
+            spec.plan, spec.inputs.names, context.emit, is_awaited=spec.is_awaited
+        )
         read_by_watermarks(spec.inputs, drive.engine)
         if isinstance(spec.inputs, MarkingInputs):
             spec.inputs.waiting_count = lambda: drive.engine.waiting_count
@@ -118,6 +122,8 @@ class RecordIntake:
         """Stabilize the views at the end of one batch and write the changes."""
         found = self._inputs.next(self._live.cut)
         if isinstance(found, Signal):
+            if found is Signal.WAITING:
+                self._empty.look(self.engine)
             return found
         name, entry = found
         live, traces, started_ns = self._live, self._traces, self._now_ns()

@@ -30,7 +30,7 @@ from ripple.cli.lib.output_forms import many
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_not_read
-from ripple.connectors.locate import sinks_by_output, sources_by_name
+from ripple.connectors.locate import open_inputs, sinks_by_output, sources_by_name
 from ripple.connectors.registry import find, forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
@@ -38,6 +38,7 @@ from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.carriage import need_division
 from ripple.model.pipeline.division import need_one_division, needs_one
 from ripple.model.pipeline.topology import is_spread
+from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.home import check_home
@@ -161,8 +162,9 @@ def run(options: argparse.Namespace) -> int:
         counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
         say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
     _say_carried(carried)
-    if is_spread(plan) or carried:
-        asyncio.run(_check_home(plan, options.store or f"{options.dir}/store"))
+    is_staged = is_spread(plan) or bool(carried)
+    place = options.store or f"{options.dir}/store"
+    asyncio.run(_check_store(plan, sources, place, is_staged=is_staged))
     asked = Asked(
         pipeline=options.file,
         source=sources_joined(sources),
@@ -243,12 +245,29 @@ def check_begun(store: str, partitions: int) -> None:
         )
 
 
-async def _check_home(plan: Plan, place: str) -> None:
-    """Raise ChangedPlanError if one process has computed all stages of a pipeline here."""
-    if not is_s3(place) and not os.path.isdir(place):
+async def _check_store(
+    plan: Plan, sources: Mapping[str, str], place: str, *, is_staged: bool
+) -> None:
+    """Raise an error where the state that is there does not go on as it is asked for here.
+
+    ChangedPlanError if one process has computed all stages of a pipeline, InputError for a source
+    without an end of which other records were read: a topic is asked by workers, which wait for it.
+    """
+    endless = [
+        one for one in plan.sources if find(sources[one.name], "continued_source").use.is_endless
+    ]
+    if not (endless or is_staged) or not (is_s3(place) or os.path.isdir(place)):
         return
     async with store_to_read(place) as store:
-        await check_home(store, plan, staged=True)
+        if is_staged:
+            await check_home(store, plan, staged=True)
+        newest = (await Checkpoints(store, plan.name, 0).list())[:1] if endless else ()
+    for source in endless:
+        opened = open_inputs(sources[source.name], plan, 1, follow=True, source=source)
+        for one in newest:
+            read = {name: one.cut.get(name, 0) for name in opened.names}
+            said = {name: one.notes.get(f"log/{name}", "") for name in opened.names}
+            await opened.check(read, said)
 
 
 class UnreachableEndError(RippleError):

@@ -25,6 +25,7 @@ _OF: dict[type, tuple[Level, str]] = {
     events.InputWaits: (Level.ERROR, "partition"),
     events.InputBack: (Level.INFO, "partition"),
     events.InputIdle: (Level.INFO, "partition"),
+    events.InputsEmpty: (Level.WARN, "partition"),
     events.Silences: (Level.DEBUG, "partition"),
     events.Stored: (Level.DEBUG, "checkpoint"),
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),

@@ -283,7 +283,7 @@ class _Judge:
     def _change(self, node: Node, old: Node) -> str:
         if not self.is_listed:
             return "its key, window or aggregates, or something before it, has changed"
-        why, changed = first_change(self.now.up_to(node), self.before.up_to(old))
+        why, changed = first_change(self.now.up_to(node), self.before.up_to(old), self.plan)
         python = self.snapshot.notes.get("python")
         if changed is None:
             return why

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.sexp import dumps, loads
 from ripple.model.canonical import digest_of
+from ripple.model.pipeline.nodes import AsofJoin, Distinct, IntervalJoin, TableJoin, Union
 from ripple.model.schema import notation
 from ripple.model.schema.fingerprint import canonical
 
@@ -211,10 +212,12 @@ def _change(was: Field | None, is_now: Field | None) -> str | None:
     return None
 
 
-def first_change(now: Sequence[Node], before: Sequence[Node]) -> tuple[str, Node | None]:
+def first_change(
+    now: Sequence[Node], before: Sequence[Node], plan: Plan
+) -> tuple[str, Node | None]:
     """Return why the last node of ``now`` is not that of ``before``, and the changed node of now.
 
-    The node is None where one was removed. At least one pair of nodes differs.
+    plan: of ``now``. The node is None where one was removed. At least one pair of nodes differs.
     """
     pairs = zip(now, before, strict=False)
     at = next(i for i, (new, old) in enumerate(pairs) if new.digest != old.digest)
@@ -224,8 +227,9 @@ def first_change(now: Sequence[Node], before: Sequence[Node]) -> tuple[str, Node
     was_called = {node: node.name for node in before} | {before[-1]: now[-1].name}
     if new.name == was_called[old]:
         if itself:
-            return f"{_PARTS[new.kind]} changed", new
-        return f"{new.kind} {new.name!r} before it changed: {_PARTS[new.kind]}", new
+            return f"{_parts_of(plan, new)[1]} changed", new
+        kind, parts = _parts_of(plan, new)
+        return f"{kind} {new.name!r} before it changed: {parts}", new
     was_there = new.name in was_called.values()
     is_there = was_called[old] in {node.name for node in now}
     if was_there and not is_there:
@@ -243,6 +247,24 @@ _PARTS = {
     "fold": "its key, window or aggregates",
     "sink": "its topic or its fold",
 }
+
+
+def _parts_of(plan: Plan, node: Node) -> tuple[str, str]:
+    """Return what people call a node, and its parts of which one has changed."""
+    of = next((one.of for one in plan.nodes if one.of.node_key == node.key), None)
+    match of:
+        case TableJoin():
+            return "join", "its compared fields, how, suffix or the fields of its sides"
+        case IntervalJoin():
+            return "join", "its keys, within, how, lateness or the fields of its sides"
+        case AsofJoin():
+            return "join", "its keys, strategy, tolerance, how, lateness or the fields of its sides"
+        case Distinct():
+            return "distinct", "its key, within, lateness or its fields"
+        case Union():
+            return "union", "the streams that it unites"
+        case _:
+            return node.kind, _PARTS[node.kind]
 
 
 def has_function(plan: Plan, node: Node) -> bool:

@@ -64,7 +64,7 @@ def _records_changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[s
         if {node.digest for node in now.chain} == {node.digest for node in before.chain}:
             return ["its branches stand in another order, and stages are numbered in theirs"]
         at = now.chain.index(differs)
-        why, _ = first_change(now.chain[: at + 1], before.chain[: at + 1])
+        why, _ = first_change(now.chain[: at + 1], before.chain[: at + 1], plan)
         return [f"{differs.kind} {differs.name!r}: {why}"]
     added, gone = now.chain[len(pairs) :], before.chain[len(pairs) :]
     return [f"{node.kind} {node.name!r} is new" for node in added] + [

@@ -222,7 +222,13 @@ def join_text(join: TableJoin) -> str:
     pairs = ", ".join(f"{left} = {right}" for left, right in join.pairs)
     by = "the key of both" if join.is_by_key else f"the key of {join.reads_right}"
     if join.is_many:
-        by = "many to many"
+        keys = [
+            ", ".join(one.name for one in key) or "()" for key in (join.left_key, join.right_key)
+        ]
+        by = (
+            f"many to many, a row for each pair, since it names neither the key of {join.reads}, "
+            f"{keys[0]}, nor that of {join.reads_right}, {keys[1]}"
+        )
     return f"{join.how}, {pairs}: {by}"
 
 

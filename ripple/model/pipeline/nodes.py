@@ -468,6 +468,13 @@ class TableJoin(Fold):
         return {left for left, _ in self.pairs} == {field.name for field in self.key}
 
     @property
+    def left_key(self) -> Fields:
+        """The key of the rows on the left."""
+        compared = {right for _, right in self.pairs}
+        rest = sum(one.name not in compared for one in self.right_key) if self.is_many else 0
+        return self.key[: len(self.key) - rest]
+
+    @property
     def is_many(self) -> bool:
         """Whether a row of either side may have several of the other."""
         return {right for _, right in self.pairs} != {field.name for field in self.right_key}

@@ -1,0 +1,65 @@
+"""Inputs without any record: what waits for their watermarks waits for ever, unless told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.core.events import InputsEmpty
+from ripple.model.pipeline.input_names import inputs_by_source, is_markers
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ripple.core.events import EventListener
+    from ripple.engine.machine import Engine
+    from ripple.model.pipeline.plan import Plan
+
+
+class EmptyInputs:
+    """Reports once, per source without ``idle=``, the inputs for whose first record rows wait."""
+
+    def __init__(
+        self, plan: Plan, names: Iterable[str], emit: EventListener, *, is_awaited: bool
+    ) -> None:
+        """names: of the inputs. is_awaited: whether windows of a later stage may wait, too."""
+        of = inputs_by_source(plan, [name for name in names if not is_markers(name)])
+        nodes = [fold.name for fold in plan.folds if fold.timing is not None]
+        nodes += [node.name for node in plan.waiting]
+        by_source = {source.name: source for source in plan.sources}
+        self._silent = {
+            name: tuple(inputs)
+            for name, inputs in of.items()
+            if by_source[name].time_field is not None and by_source[name].idle_ns is None
+        }
+        self._met = [
+            (node, sources)
+            for node in nodes
+            if (sources := [one.name for one in plan.sources_of(node) if one.name in of])
+            and any(name in self._silent for name in sources)
+        ]
+        self._of, self._emit, self._is_awaited = of, emit, is_awaited
+        self._told: set[str] = set()
+
+    def look(self, engine: Engine) -> None:
+        """Report, where all inputs were read to their present ends."""
+        if self._told.issuperset(self._silent):
+            return
+        if not (self._is_awaited or engine.waiting_count):
+            return
+        for source, inputs, node in self._holding(engine):
+            if source not in self._told:
+                self._told.add(source)
+                self._emit(InputsEmpty(source, inputs, node))
+
+    def _holding(self, engine: Engine) -> Iterator[tuple[str, tuple[str, ...], str]]:
+        watermarks_ns = engine.watermarks_ns
+        for node, sources in self._met:
+            inputs = [one for name in sources for one in self._of[name]]
+            empty = {one for one in inputs if watermarks_ns[one] == watermark.NONE}
+            if not empty or (len(empty) == len(inputs) and not self._is_awaited):
+                continue
+            for source in sources:
+                found = tuple(one for one in self._silent.get(source, ()) if one in empty)
+                if found:
+                    yield source, found, node
