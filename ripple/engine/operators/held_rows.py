@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 TIME, PLACE, IDENTITY = internal("time"), internal("place"), internal("identity")
 _MERGED_ROWS_MAX = 4096
 _QUEUED_ROWS_MIN = 256
+# The first part of the queue alone is cut again and again: a copy costs more than its memory.
+_CUT_ROWS_MAX = 4096
 
 
 class Part(NamedTuple):
@@ -117,10 +119,10 @@ class HeldRows:
         times = np.asarray(batch.column(TIME))
         return Part(int(times[0]), self._numbers, batch, times, max(whole, len(times)))
 
-    def _rest(self, one: Part, at: int) -> Part:
-        """Return the rows of a part from one on."""
+    def _rest(self, one: Part, at: int, shared: int = 0) -> Part:
+        """Return the rows of a part from one on; in memory of up to ``shared`` rows, as they are."""
         rows = one.rows.slice(at)
-        alone = _alone(rows, one.whole)
+        alone = rows if one.whole <= shared else _alone(rows, one.whole)
         return self._part(alone, one.whole if alone is rows else 0)
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
@@ -139,7 +141,7 @@ class HeldRows:
             at = _cut(one, mark_ns)
             taken.append(one.rows.slice(0, at))
             if at < one.rows.num_rows:
-                queue.appendleft(self._rest(one, at))
+                queue.appendleft(self._rest(one, at, _CUT_ROWS_MAX))
         return taken
 
     def _take_behind(self, mark_ns: int) -> list[pa.RecordBatch]:
