@@ -76,3 +76,39 @@ def test_notices_have_all_positions_that_they_concern(cooked: Any) -> None:
     assert [(counts[one]["notices"], counts[one]["size"]) for one in ("ann", "bob")] == [
         (2, 15), (1, 20)
     ]  # fmt: skip
+
+
+def test_trades_have_the_spread_of_their_time(cooked: Any) -> None:
+    rows = cooked("The spread at each trade")
+    assert [row["paid"] for row in rows["priced"]] == [0.5, 0.25, None]
+    (of_symbol,) = rows["spreads"]
+    assert (of_symbol["trades"], of_symbol["priced"], of_symbol["paid"]) == (3, 2, 0.375)
+
+
+def test_trades_have_the_quote_after_them(cooked: Any) -> None:
+    rows = cooked("The quote after each trade")
+    assert [row["moved"] for row in rows["moved"]] == [0.25, -1.5, None]
+
+
+def test_positions_are_marked_to_the_last_price(cooked: Any) -> None:
+    rows = cooked("Positions at market prices")
+    marked = {row["symbol"]: row for row in rows["marked"]}
+    assert [(marked[one]["size"], marked[one]["gain"]) for one in "XY"] == [(6, 16.0), (3, None)]
+
+
+def test_payments_count_at_the_rate_of_their_time(cooked: Any) -> None:
+    sums = {row["payer"]: row for row in cooked("Amounts in one currency")["sums"]}
+    assert [(one, sums[one]["payments"], sums[one]["euro"]) for one in ("ann", "bob")] == [
+        ("ann", 2, 57.0), ("bob", 1, 75.0)
+    ]  # fmt: skip
+
+
+def test_unknown_codes_are_counted(cooked: Any) -> None:
+    counts = {row["means"]: row["requests"] for row in cooked("Names for codes")["counts"]}
+    assert counts == {"fine": 2, "not found": 1, "unknown": 1}
+
+
+def test_orders_without_a_fill_are_found(cooked: Any) -> None:
+    rows = cooked("Orders that nobody filled")
+    assert [row["order"] for row in rows["missed"]] == ["o2", "o3"]
+    assert {row["desk"]: row["orders"] for row in rows["counts"]} == {"north": 1, "south": 1}
