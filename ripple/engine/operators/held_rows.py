@@ -120,7 +120,10 @@ class HeldRows:
         return Part(int(times[0]), self._numbers, batch, times, max(whole, len(times)))
 
     def _rest(self, one: Part, at: int, shared: int = 0) -> Part:
-        """Return the rows of a part from one on; in memory of up to ``shared`` rows, as they are."""
+        """Return the rows of a part from one on.
+
+        shared: the rows of the part up to which they are not copied out of it.
+        """
         rows = one.rows.slice(at)
         alone = rows if one.whole <= shared else _alone(rows, one.whole)
         return self._part(alone, one.whole if alone is rows else 0)
