@@ -177,7 +177,8 @@ def _row_meaning(step: Derive | Filter | ConstantJoin) -> list[Sexp]:
         return ["derive", *derived]
     added = zip(step.taken, step.added, strict=True)
     shown: list[Sexp] = [[name, field.name] for name, field in added]
-    return ["constant", step.constant.digest, list(step.on), step.how, shown]
+    pairs: list[Sexp] = [list(pair) for pair in zip(step.on, step.constant.key, strict=True)]
+    return ["constant", step.constant.digest, pairs, step.how, shown]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:
