@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from ripple.model.schema.types import (
     bare_type,
 )
 
+T = TypeVar("T")
 CONSTANT_BYTES_MAX = 16 << 20  # of its columns in memory
 _TYPES = (String, Int, Int64, Bool, Float)
 _KINDS: tuple[tuple[Any, FieldType], ...] = (
@@ -43,13 +44,14 @@ def given_rows(name: str, table: Any) -> tuple[Fields, pa.RecordBatch]:
     if hasattr(table, "__arrow_c_stream__") or isinstance(table, pa.RecordBatch):
         arrow = pa.table(table)
         _check_size(arrow.nbytes // 2)  # before it is copied; wide types may take twice as much
-        schema = _schema(lambda: from_arrow(arrow.schema, name=name))
+        schema = _checked(lambda: from_arrow(arrow.schema, name=name))
         given = {one: _plain(arrow.column(one)) for one in arrow.column_names}
         members = [_may_be_null(one, arrow.column(one.name).null_count) for one in schema.fields]
     elif isinstance(table, (list, tuple)) and table:
         members, given = _of_rows(table)
     else:
-        what = "an empty list, which tells no fields" if table == [] else shown(table)
+        is_empty = isinstance(table, (list, tuple))
+        what = "an empty list, which tells no fields" if is_empty else shown(table)
         raise PlanError(f"it takes an Arrow table, or a list of dicts or records, not {what}")
     for field in members:
         check_result_field(field.name)
@@ -79,7 +81,7 @@ def _of_rows(rows: Sequence[Any]) -> tuple[list[Field], dict[str, list[Any]]]:
         for at, row in enumerate(rows):
             if type(row) is not kind:
                 raise PlanError(f"row {at} is {shown(row)}, and row 0 a {kind.__name__}")
-        members = list(_schema(lambda: schema_of(kind)).fields)
+        members = list(_checked(lambda: schema_of(kind)).fields)
         return members, {one.name: [getattr(row, one.name) for row in rows] for one in members}
     names = list(rows[0])
     for at, row in enumerate(rows):
@@ -121,7 +123,8 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
-def _schema(made: Callable[[], Schema]) -> Schema:
+def _checked(made: Callable[[], T]) -> T:
+    """Return what a function makes. Raises PlanError where it raises SchemaError."""
     try:
         return made()
     except SchemaError as error:
@@ -131,7 +134,7 @@ def _schema(made: Callable[[], Schema]) -> Schema:
 def _batch(members: Sequence[Field], given: Mapping[str, Any]) -> pa.RecordBatch:
     """Return columns as a record batch of the fields' types. Raises PlanError."""
     arrays = []
-    types = to_arrow(Schema("constant", tuple(members)))
+    types = _checked(lambda: to_arrow(Schema("constant", tuple(members))))
     for field in members:
         try:
             found = fitted(given[field.name], bare_type(field.type), f"the field {field.name!r}")

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -81,10 +82,7 @@ def test_fields_of_the_constant_follow_those_of_the_row() -> None:
 def test_it_stands_wherever_fields_are_derived() -> None:
     keyed = TRADES.partition("by", key="symbol").join("named", INSTRUMENTS, on="symbol")
     folded = keyed.fold("lots", most=rp.max("lot_right"))
-    again = (
-        folded.join("again", INSTRUMENTS, left_on="most", right_on="symbol") if False else folded
-    )
-    plan = again.join("of-results", INSTRUMENTS, on="symbol").sink("out").plan()
+    plan = folded.join("of-results", INSTRUMENTS, on="symbol").sink("out").plan()
     assert [step.name for step in plan.folds[0].steps] == ["of-results"]
 
 
@@ -98,11 +96,26 @@ def test_other_rows_change_the_keys_of_what_is_behind() -> None:
     assert before != node_keys(INSTRUMENTS, how="left")
 
 
+def test_fields_compared_the_other_way_round_change_the_keys() -> None:
+    rows = [{"x": 1, "y": 2, "v": 7}, {"x": 3, "y": 4, "v": 8}]  # in one order by either key
+
+    def key_of(*right_on: str) -> str:
+        pairs = rp.constant("pairs", rows, key=right_on)
+        joined = TRADES.join("paired", pairs, left_on=("lot", "at"), right_on=right_on)
+        return joined.sink("out").plan().node_keys[1]
+
+    assert key_of("x", "y") != key_of("y", "x")
+
+
 @pytest.mark.parametrize(
     ("rows", "key", "said"),
     [
         ([], "a", "not an empty list, which tells no fields"),
+        ((), "a", "not an empty list, which tells no fields"),
         (5, "a", "it takes an Arrow table, or a list of dicts or records, not 5"),
+        (np.array([1, 2]), "a", "it takes an Arrow table, or a list of dicts or records, not "),
+        ([{1: 2}], "a", "the name of a field of schema constant must be a text, not 1"),
+        ([{}], "a", "a schema has no fields"),
         ([{"a": 1}, {"a": 1}], "a", "rows 0 and 1 have one key, a=1"),
         ([{"a": 1, "b": "x"}] * 2, ["a", "b"], "rows 0 and 1 have one key, a=1, b='x'"),
         ([{"a": None}, {"a": 1}], "a", "row 0: the key 'a' is null"),
