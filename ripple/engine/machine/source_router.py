@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 class SourceRouter(GraphEngine):
     """One partition of the stage that divides the records of a source anew: that of its inputs.
 
-    Its targets are those of ``WaitingRows``. Counters are those of the source, and dead letters its
-    own; no receiver counts a record again.
+    Its targets are those of ``WaitingRows``. Counters are those of the source, with its dead
+    letters. Each receiver of a record counts it again, and refuses none for what was checked here.
     """
 
     targets: ClassVar[Targets]
@@ -90,7 +90,7 @@ class SourceRouter(GraphEngine):
         return folds, above, streams
 
     def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:
-        """Make the nodes for what they refuse: all of them wait for the inputs here are."""
+        """Make the nodes, for what they refuse; all of them wait for the inputs that are here."""
         mine: list[Mark] = [*self._inputs.values()]
         self.waiting = {}
         self._feeds = dict.fromkeys(folds, mine)
