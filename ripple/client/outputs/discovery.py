@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.control.assignment import epoch_of, worker_of
+from ripple.control.assignment import epoch_of, stage_names, worker_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 STATUS_S = 5.0
-# The repartitioning stage has no outputs, and is not in the plan.
+# Repartitioning stages have no outputs, and are not in the plan.
 DIVIDING = "repartition"
 
 NO_TABLE = (
@@ -100,7 +100,7 @@ def endpoints_of(answer: StatusAnswer, coordinator: str) -> Endpoints:
     stages = {
         name: one
         for name, one in stages.items()
-        if name != DIVIDING and not name.startswith(f"{DIVIDING}-")
+        if name != DIVIDING and stage_names.divided_in(name) is None
     }
     return Endpoints(
         tuple(map(tuple, stages.values())),
