@@ -167,12 +167,17 @@ class EndpointUris:
         return self._partitions == 1 or has_one(len(each.names) for each in opened.values())
 
     def divisions(self) -> tuple[Division, ...]:
-        """Return how the records of each source that tells it are divided among its partitions."""
+        """Return how the records of each source that tells it are divided among its partitions.
+
+        Beside sources that are divided anew, also those of which the pipeline alone says it: their
+        records have to be where Kafka's hash sends the others.
+        """
         carried = self.carried
+        said = {one.name: one.key for one in self._plan.sources if carried}
         return tuple(
             Division(key, {one: at for at, one in enumerate(each.names)}, len(each.names))
             for name, each in self._opened().items()
-            if name not in carried and (key := keyed_by(each))
+            if name not in carried and (key := keyed_by(each) or said.get(name))
         )
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import ripple as rp
 from ripple.core.errors import PlanError
 from ripple.storage.log import LogSettings, Topic
 from ripple.task.endpoints import EndpointUris
@@ -84,6 +85,29 @@ def test_sources_that_do_not_fit_are_refused_before_anything_starts(
     assert refused.code == 1
     assert why in refused.only_line
     assert not (tmp_path / "state").exists()
+
+
+@rp.record
+class Price:
+    symbol: str
+    venue: str
+    at: rp.Timestamp
+
+
+@pytest.mark.parametrize(("key", "checked"), [("symbol", []), ("venue", [("symbol",)])])
+def test_records_beside_those_that_are_divided_anew_have_to_be_where_the_pipeline_says(
+    key: str, checked: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    market = rp.Pipeline("market")
+    asked = market.source("asked", Price, key="symbol")
+    near = asked.join_asof("near", market.source("bid", Price, key=key), on="symbol", emit="final")
+    plan, places = near.sink("out").plan(), {}
+    for source in plan.sources:
+        disk, settings = LiveDisk(str(tmp_path)), LogSettings()
+        Topic.ensure(disk, source.name, source.schema, partitions=2, settings=settings)
+        places[source.name] = f"log:{tmp_path / source.name}"
+    ends = EndpointUris(plan, places, {}, batch_rows=1, executor=INLINE)
+    assert [one.key for one in ends.divisions()] == checked
 
 
 def test_one_partition_takes_sources_however_they_are_divided(tmp_path: Path) -> None:
