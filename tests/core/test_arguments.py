@@ -357,6 +357,9 @@ TABLE: dict[str, P] = {
     "clock(every)": P(lambda v: rp.clock("t", every=v, since=0), ""),
     "clock(since)": P(lambda v: rp.clock("t", every="1s", since=v), "zero three"),
     "clock(follow)": P(lambda v: rp.clock("t", every="1s", since=0, follow=v), "true false"),
+    "constant(name)": P(lambda v: rp.constant(v, [{"k": "a"}], key="k"), "digit word"),
+    "constant(table)": P(lambda v: rp.constant("c", v, key="k"), "", "it takes|row|field|record class"),
+    "constant(key)": P(lambda v: rp.constant("c", [{"k": "a"}], key=(v,)), "", f"key|{INPUT}"),
     "union(name)": P(lambda v: rp.union(v, SOURCE, POSITIVE), "digit word"),
     "union(branches)": P(lambda v: rp.union("u", SOURCE, v), ""),
     "Pipeline.sink(of)": P(lambda v: FOLDED.sink("o", of=v), "none", "of must be|there is no fold"),
@@ -574,7 +577,19 @@ def _texts(value: Any) -> list[str]:
 # Those of ``field`` have a table in tests/model/schema/test_checks.py, those of ``Task`` one in
 # tests/task/test_task.py.
 NOT_MADE = {
-    *("Changes", "Plan", "Report", "Snapshot", "Tick", "Timestamp", "Expr", "run", "Task", "field"),
+    *(
+        "Changes",
+        "Constant",
+        "Plan",
+        "Report",
+        "Snapshot",
+        "Tick",
+        "Timestamp",
+        "Expr",
+        "run",
+        "Task",
+        "field",
+    ),
 }
 ANYTHING = {"self", "value", "init", "more"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.copartition import kind_of
+from ripple.model.pipeline.copartition import kind_of, other_keys_why
 from ripple.model.pipeline.division import need_one_division, undivided_why
 from ripple.model.pipeline.stages import PARTITIONS_DEFAULT, key_of, shared_fields
 from ripple.model.pipeline.topology import stage_folds
@@ -30,8 +30,9 @@ def carriage(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str,
     keyed_by: per source the fields by which its input is divided, () for nothing, None where
     nothing tells; None where one partition has all records. Empty where the sources are divided
     alike, and where records cannot be divided anew: ``need_one_division`` says why. They cannot
-    without fields that all keys of sources that meet have, of tables, of sources with idle=, and
-    below windows that show partial results by the order of reading.
+    without fields that all keys of sources that meet have, of tables, of sources with idle=,
+    beside a source that is not divided anew and whose keys a map may change, and below windows that
+    show partial results by the order of reading.
     """
     is_alike = len(plan.sources) == 1 or undivided_why(plan, keyed_by) is None
     if keyed_by is None or is_alike or plan.is_idle or any(one.via_log for one in plan.folds):
@@ -42,7 +43,10 @@ def carriage(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str,
         by = _fields(plan, nodes, {name: said[name] for name in sources})
         if by is None:
             return {}
-        found |= {name: by for name in sources if said[name] != by}
+        moved = {name: by for name in sources if said[name] != by}
+        if moved and other_keys_why(plan, set(sources) - moved.keys()) is not None:
+            return {}
+        found |= moved
     partial = [fold for fold in plan.event_folds if _shows_partial(fold)]
     stopped = {source.name for fold in partial for source in plan.sources_of(fold.name)}
     stopped |= {source.name for source in plan.sources if source.table is not None}

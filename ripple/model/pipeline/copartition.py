@@ -14,7 +14,7 @@ from ripple.model.pipeline.stages import key_of, staying_why
 from ripple.model.schema.types import Int, Int64, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ripple.model.pipeline.nodes import Holding, SourceSpec
     from ripple.model.pipeline.plan import Plan
@@ -62,15 +62,19 @@ def unlike_why(
     return None
 
 
-def other_keys_why(plan: Plan) -> str | None:
+def other_keys_why(plan: Plan, sources: Collection[str] | None = None) -> str | None:
     """Return which map or flat_map before a keyed node may make other keys, None if none may.
+
+    sources: of records of any of these, of all by default.
 
     Such a key may be in several partitions. Only the function's author knows, so a cluster relies
     on it that none is made, as ``docs/stages.md`` says.
     """
     above = {name for node in (*plan.folds, *plan.holding) for name in plan.above(node.name)}
     for node in plan.nodes:
-        if isinstance(node.of, Map | FlatMap) and node.of.name in above:
+        if not isinstance(node.of, Map | FlatMap) or node.of.name not in above:
+            continue
+        if sources is None or any(one.name in sources for one in plan.sources_of(node.of.name)):
             return f"{node.of.name} may make other keys"
     return None
 

@@ -10,7 +10,7 @@ import ripple as rp
 from ripple.control.assignment import Code, stage_names
 from ripple.control.assignment.version import Stage
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.carriage import carried_into, need_division
+from ripple.model.pipeline.carriage import carriage, carried_into, need_division
 from ripple.model.window import OnCount
 from worker.engine.identity import code_of
 
@@ -89,3 +89,27 @@ def test_each_source_divided_anew_has_a_stage_in_front() -> None:
     assert stages == (Stage("repartition-orders", 2), Stage("main", 4))
     assert stage_names.reading(stages, "orders").partitions == 2
     assert stage_names.reading(stages, "trades").partitions == 4
+
+
+def of_other_symbol(row: Trade) -> Trade:
+    return Trade(symbol=row.symbol + "x", venue=row.venue, t=row.t)
+
+
+@pytest.mark.parametrize(
+    ("trades", "orders", "carried"),
+    [
+        (("symbol",), ("account",), {}),
+        (("venue",), ("account",), {"trades": ("symbol",), "orders": ("symbol",)}),
+    ],
+)
+def test_a_map_may_change_keys_of_sources_divided_anew_alone(
+    trades: tuple[str, ...], orders: tuple[str, ...], carried: Keys
+) -> None:
+    """A record that is read where it is may have rows of keys of other partitions."""
+    market = rp.Pipeline("market")
+    mapped = market.source("trades", Trade, time="t").map("other", of_other_symbol, into=Trade)
+    near = mapped.join_asof(
+        "near", market.source("orders", Order, time="t"), on="symbol", emit="final"
+    )
+    plan = near.sink("near-out").plan()
+    assert carriage(plan, {"trades": trades, "orders": orders}) == carried

@@ -498,10 +498,12 @@ def test_record_that_kills_each_owner_is_set_aside_by_the_one_after(
     worlds: list[SimWorld] = []
     apply = Engine.apply
 
-    def deadly(engine: Engine, name: str, batch: Any, next_offset: int, *rest: Any) -> Any:
+    def deadly(
+        engine: Engine, name: str, batch: Any, next_offset: int, *rest: Any, **named: Any
+    ) -> Any:
         if killer in rest[0]:
             worlds[-1].effects.die(Fault(0, 0, "kill_before", 0))
-        return apply(engine, name, batch, next_offset, *rest)
+        return apply(engine, name, batch, next_offset, *rest, **named)
 
     monkeypatch.setattr(Engine, "apply", deadly)
 
