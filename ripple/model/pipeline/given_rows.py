@@ -81,7 +81,10 @@ def _of_rows(rows: Sequence[Any]) -> tuple[list[Field], dict[str, list[Any]]]:
         for at, row in enumerate(rows):
             if type(row) is not kind:
                 raise PlanError(f"row {at} is {shown(row)}, and row 0 a {kind.__name__}")
-        members = list(_checked(lambda: schema_of(kind)).fields)
+        try:
+            members = list(_checked(lambda: schema_of(kind)).fields)
+        except PlanError as error:
+            raise PlanError(f"row 0 is {shown(rows[0])}: {error}") from None
         return members, {one.name: [getattr(row, one.name) for row in rows] for one in members}
     names = list(rows[0])
     for at, row in enumerate(rows):
