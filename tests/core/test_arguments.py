@@ -358,7 +358,7 @@ TABLE: dict[str, P] = {
     "clock(since)": P(lambda v: rp.clock("t", every="1s", since=v), "zero three"),
     "clock(follow)": P(lambda v: rp.clock("t", every="1s", since=0, follow=v), "true false"),
     "constant(name)": P(lambda v: rp.constant(v, [{"k": "a"}], key="k"), "digit word"),
-    "constant(table)": P(lambda v: rp.constant("c", v, key="k"), "", "it takes|row|field"),
+    "constant(table)": P(lambda v: rp.constant("c", v, key="a"), "table", "it takes|row"),
     "constant(key)": P(lambda v: rp.constant("c", [{"k": "a"}], key=(v,)), "", f"key|{INPUT}"),
     "union(name)": P(lambda v: rp.union(v, SOURCE, POSITIVE), "digit word"),
     "union(branches)": P(lambda v: rp.union("u", SOURCE, v), ""),
