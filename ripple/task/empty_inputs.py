@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.events import InputsEmpty
-from ripple.model.pipeline.input_names import inputs_by_source, is_markers
+from ripple.model.pipeline.input_names import source_of, is_markers
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ class EmptyInputs:
         self, plan: Plan, names: Iterable[str], emit: EventListener, *, is_awaited: bool
     ) -> None:
         """names: of the inputs. is_awaited: whether windows of a later stage may wait, too."""
-        of = inputs_by_source(plan, [name for name in names if not is_markers(name)])
+        of: dict[str, list[str]] = {}  # a task that divides one source has no input of the others
+        for name in names:
+            if not is_markers(name):
+                of.setdefault(source_of(plan, name).name, []).append(name)
         nodes = [fold.name for fold in plan.folds if fold.timing is not None]
         nodes += [node.name for node in plan.waiting]
         by_source = {source.name: source for source in plan.sources}
