@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.events import InputsEmpty
-from ripple.model.pipeline.input_names import source_of, is_markers
+from ripple.model.pipeline.input_names import is_markers, source_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
