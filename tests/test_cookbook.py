@@ -109,6 +109,6 @@ def test_unknown_codes_are_counted(cooked: Any) -> None:
 
 
 def test_orders_without_a_fill_are_found(cooked: Any) -> None:
-    rows = cooked("Orders that nobody filled")
+    rows = cooked("Orders without a fill")
     assert [row["order"] for row in rows["missed"]] == ["o2", "o3"]
     assert {row["desk"]: row["orders"] for row in rows["counts"]} == {"north": 1, "south": 1}

@@ -312,7 +312,7 @@ QUERIES = (
                                          ORDER BY expires DESC, auction.id) <= 10)
         GROUP BY seller
         """,
-        "a row a seller; of the ten that ended last (the SQL: eleven, by their winning bid)",
+        "a row a seller; the last ten by their end (the SQL: eleven, by their winning bid)",
         topics=("auction", "bid"),
     ),
     Query(

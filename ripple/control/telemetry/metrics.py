@@ -93,8 +93,8 @@ _PARTITION = ("worker", "partition")
 _WORKER = (
     _counter(
         "events_total",
-        "Events by outcome: applied, very_late, dead_lettered; counted again by each partition "
-        "that gets a record where the input is repartitioned",
+        "Events by outcome: applied, very_late, dead_lettered; counted again by each receiver "
+        "of a repartitioned record",
         *("worker", "fate"),
     ),
     _counter(
