@@ -82,7 +82,7 @@ def store_differences(theirs: str, ours: str) -> list[str]:
 def stages_of(code: Code, partitions: int, inputs: Mapping[str, int]) -> tuple[Stage, ...]:
     """Return the stages of a code; those without a number get so many partitions.
 
-    inputs: how many partitions each source has, of which a stage that divides it gets a divisor.
+    inputs: the number of partitions of each source; the stage that divides it gets a divisor.
     """
     return stage_names.counted(code.stages, partitions, inputs)
 
@@ -120,8 +120,7 @@ def input_problems(
 
     stages: those of the first version, before there is one.
     Partition i of an input belongs to i mod P, with P partitions in the stage that reads it. P has
-    to divide the number that an input has and every number that it grows to: then no key ever
-    moves.
+    to divide the input's number of partitions, now and after growth: then no key ever moves.
     """
     found = []
     known = dict(now.inputs)
@@ -140,7 +139,7 @@ def input_problems(
 def undivided_by(name: str, count: int, ours: int, *, is_single: bool = False) -> str | None:
     """Return why ``ours`` partitions cannot share an input of ``count``; None if they can.
 
-    is_single: whether it can have no more than one.
+    is_single: whether it always has one.
     """
     if count > 0 and count % ours == 0:
         return None

@@ -78,7 +78,7 @@ def open_inputs(path: str, reading: Reading) -> ClockInputs:
 
 
 def check(path: str) -> str:
-    """Return which ticks a URI has; raises as ``open_inputs``."""
+    """Return a description of a URI's ticks; raises as ``open_inputs``."""
     from ripple.model.pipeline.description import span_text  # noqa: PLC0415 - only people ask
 
     every_ns, since_ns = _parsed(path)

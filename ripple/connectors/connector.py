@@ -47,7 +47,7 @@ class Use:
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
     of which stays as it is. has_keys: of a source, whether its records have keys beside their
     values, by which deletions name their rows. is_endless: of a source, whether it always goes on,
-    so that nobody waits until all of it was read.
+    so that nobody waits for its end.
     """
 
     opens: str

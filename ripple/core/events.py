@@ -257,9 +257,9 @@ class InputIdle(NamedTuple):
 
 
 class InputsEmpty(NamedTuple):
-    """Inputs of a source had no record so far, and what waits for the watermark waits for them.
+    """Inputs of a source are empty so far, and rows by the watermark wait for them.
 
-    node: one that waits.
+    node: a waiting one.
     """
 
     source: str

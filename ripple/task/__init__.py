@@ -17,7 +17,7 @@ outputs, replayed_outputs, published_rows   the changes that each output lacks
 grouping, endpoints   outputs with a common commit; inputs and outputs by their URIs
 checkpointing, settings   checkpoints made concurrently; intervals and sizes
 retrying_inputs inputs that wait for their server
-empty_inputs    which inputs without a record hold rows back
+empty_inputs    empty inputs, where they hold rows back
 edges, lanes, tracing   contracts with neighbouring stages; traces across them
 notices, report, retried   reports of exceptional records, of a run, of retried dead letters
 dead_letters    rejected records, and records that crash the process

@@ -1,4 +1,4 @@
-"""Inputs without any record: what waits for their watermarks waits for ever, unless told."""
+"""Empty inputs: without a report rows would wait for their watermarks unnoticed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EmptyInputs:
-    """Reports once, per source without ``idle=``, the inputs for whose first record rows wait."""
+    """Reports the empty inputs that hold rows back, once per source without ``idle=``."""
 
     def __init__(
         self, plan: Plan, names: Iterable[str], emit: EventListener, *, is_awaited: bool

@@ -33,7 +33,7 @@ def open_source(path: str, reading: Reading) -> SyntheticSource:
 
 
 def check(path: str) -> str:
-    """Return what a URI has; raises InputError."""
+    """Return a description of a URI's trades; raises InputError."""
     trades = SyntheticSource(_events(path))
     return f"made by rule, the same each time: trades, {trades.events}"
 

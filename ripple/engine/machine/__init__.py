@@ -4,7 +4,7 @@ engine, graph_engine    the first stage, fed with events; of a plan with branche
 way, port, fate         of a plan with branches: the way of rows; of a source's records; counting
 follower, partition     a later stage, fed with changes; the part of all in common
 inputs                  input positions
-router, source_router   dividing records anew: of a chain; of one source of another plan
+router, source_router   repartitioning: of a chain; of one source of another plan
 targets, waiting_rows   where those go; until they are taken
 receiver                the first stage behind source routers
 changes, output_stream  rows of outputs that changed; the changes for one subscriber

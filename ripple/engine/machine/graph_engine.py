@@ -410,8 +410,8 @@ class GraphEngine(Engine):
     ) -> None:
         """Judge rows of an input whose other records are elsewhere, by the watermark after each.
 
-        A late one has not moved it, so that the watermark after is the one before; and one that is
-        on time is not below the one after. Who sent them has refused those that cannot be.
+        A late one leaves the watermark unchanged, so the one before is the same; and one on time is
+        not below the one after. The sender has refused impossible ones.
         """
         if not len(watermarks_ns):
             return

@@ -1,4 +1,4 @@
-"""The first stage where the records of some sources come divided anew."""
+"""The first stage behind repartitioned sources."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class Receiver(GraphEngine):
-    """A partition of the first stage, with inputs of sources that are divided anew.
+    """A partition of the first stage, with inputs of repartitioned sources.
 
-    A record with rows for several partitions comes to each of them, which counts its own rows. Rows
-    of events are shown in the lowest one.
+    A record with rows for several partitions comes to each of them, and each counts its own rows.
+    Rows of events are shown in the lowest one.
 
-    divided: per source that is divided anew, how. number: which partition of the stage it is.
+    divided: the targets of each repartitioned source. number: of the partition in the stage.
     """
 
     divided: ClassVar[Mapping[str, Targets]]
@@ -61,5 +61,5 @@ class Receiver(GraphEngine):
 
 
 def receiver(divided: Mapping[str, Targets], number: int) -> type[Receiver]:
-    """Return the engine of a partition of the first stage, with sources divided anew."""
+    """Return the engine of a partition of the first stage, with repartitioned sources."""
     return type("Receiver", (Receiver,), {"divided": divided, "number": number})

@@ -1,7 +1,7 @@
-"""Dividing the records of one source anew, of a plan with branches or of several sources.
+"""Repartitioning one source of a plan with branches or several sources.
 
-It judges the records once, for all that reads them, and does the steps and checks of all branches:
-so it knows which records count, and which rows each of them becomes. It folds and shows nothing.
+It judges the records once, for all readers, and does the steps and checks of all branches: so it
+knows the counted records, with the rows of each. It folds and shows nothing.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 
 class SourceRouter(GraphEngine):
-    """One partition of the stage that divides the records of a source anew: that of its inputs.
+    """One partition of the stage that repartitions a source: that of its inputs.
 
     Its targets are those of ``WaitingRows``. Counters are those of the source, with its dead
-    letters. Each receiver of a record counts it again, and refuses none for what was checked here.
+    letters. Each receiver of a record counts it again, without a repetition of these checks.
     """
 
     targets: ClassVar[Targets]
 
     @property
     def held_bytes(self) -> int:
-        """The size of divided rows that no target has taken yet."""
+        """The size of the rows not yet taken by their targets."""
         return self._waiting.held_bytes
 
     @property
@@ -104,7 +104,7 @@ class SourceRouter(GraphEngine):
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
-        """Judge records of one input, find the rows that they become, and send them on."""
+        """Judge records of one input, find their rows, and send them on."""
         assert offsets is not None, "every row has a place"
         count, port = batch.num_rows, self._port
         rows = Rows(Columns(batch, port.layout), count, port.places(given.name, offsets))
@@ -140,5 +140,5 @@ def _watermarks_after(rows: Rows, count: int, out_of_order_ns: int, before_ns: i
 
 
 def source_router(targets: Targets) -> type[SourceRouter]:
-    """Return the engine that divides records anew among these targets."""
+    """Return the engine that repartitions records among these targets."""
     return type("SourceRouter", (SourceRouter,), {"targets": targets})

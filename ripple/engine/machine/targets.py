@@ -1,7 +1,7 @@
-"""Which partitions the records of a source go to, where they are divided anew by source.
+"""The target partitions of the records of a repartitioned source.
 
-Sender and receivers ask the same, of the same rows: so a record that goes to several partitions is
-counted in each of them by its own rows, and shown in one.
+Sender and receivers ask the same, of the same rows: so a record with several targets is counted in
+each of them by its own rows, and shown in one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Targets:
         return numbers
 
     def of_records(self, offsets: Ints) -> Ints:
-        """Return the partition of each record of which no row reaches a key."""
+        """Return the partition of each record without a row for a key."""
         return offsets % self.partitions
 
     def pairs(

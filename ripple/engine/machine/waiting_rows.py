@@ -1,4 +1,4 @@
-"""Records divided anew that wait for their targets, as they came."""
+"""Repartitioned records on their way to the targets, as they came."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFFSET, WATERMARK = internal("offset"), internal("watermark_ns")
 
 
 class WaitingRows:
-    """Records of a source that wait for their targets, with their offset and the watermark after.
+    """Records of a source, until their targets take them, with offset and the watermark after.
 
     Targets are numbered by (input, partition of the first stage): ``input * partitions +
     partition``. Invariant: ``_since[t]`` is the cut of target t's last batch, None before the
@@ -66,7 +66,7 @@ class WaitingRows:
         self._since = [cut] * self.targets
 
     def take(self, cut: Cut, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return the rows waiting for these targets. Raises InputError where there is no such."""
+        """Return the rows waiting for these targets. Raises InputError for an unknown one."""
         for target in targets:
             if not 0 <= target < self.targets:
                 raise InputError(f"no partition {target!r} of a next stage follows this one")

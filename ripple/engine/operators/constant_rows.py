@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def found_in(constant: Constant, columns: Columns, names: Sequence[str]) -> Ints:
-    """Return for each row which row of a constant its fields name, -1 for none: int64[n].
+    """Return the row of a constant for each row, by its fields, -1 for none: int64[n].
 
     names: of the fields, in the order of the constant's key. A null names nothing.
     """

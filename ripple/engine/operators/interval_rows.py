@@ -139,7 +139,7 @@ class IntervalRows(StreamJoinRows):
 
 
 class Due:
-    """Rows by (time, record), those of the left side among them, of which pairs are to be made.
+    """Rows by (time, record), for the pairs of the left ones among them.
 
     records: rising numbers of their records.
     """
@@ -160,7 +160,7 @@ class Due:
         return self._at == len(self.times)
 
     def match(self, near: NearRows, node: IntervalJoin) -> tuple[slice, Ints, Ints]:
-        """Return which rows are next, how many partners each of them has, and their numbers."""
+        """Return the next rows, the number of partners of each, and the partners' numbers."""
         rest = slice(self._at, None)
         counts, numbers = near.match(
             self._slots[rest],
@@ -185,7 +185,7 @@ class Pairs:
     def __init__(
         self, records: Ints, places: Ints, counts: Ints, numbers: Ints, least: Ints
     ) -> None:
-        """Pair rows with partners, of which each has a count.
+        """Pair rows with their counted partners.
 
         records: rising by one, each wholly here. A count beyond FLAT_ROWS_MAX stands without
         numbers. least: 1 for a row that makes a pair without partners, too.

@@ -137,7 +137,7 @@ class OuterIntervalRows(StreamJoinRows):
         return left_ns, right_ns
 
     def take(self) -> Rows | None:
-        """Return the next pairs and rows alone that are settled; None if there are no more."""
+        """Return the next settled pairs and single rows; None if there are no more."""
         self.taken = None
         if self._due is None:
             self._settle()

@@ -1,4 +1,4 @@
-"""Pairs of joins piece by piece: what a hot key makes of one batch is not made at once."""
+"""Pairs of joins piece by piece: those of a hot key in one batch are not made at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIRS_AT_ONCE = 1 << 18
 
 
 def pieces(counts: npt.NDArray[np.int64]) -> Iterator[slice]:
-    """Yield which rows are next; counts: how many pairs each makes."""
+    """Yield the next rows; counts: the number of pairs of each."""
     ends, begin = np.cumsum(counts), 0
     while begin < len(counts):
         made = int(ends[begin - 1]) if begin else 0

@@ -46,7 +46,7 @@ class Waiting(Mark, Protocol):
         """Bytes held."""
 
     def take(self) -> Rows | None:
-        """Return the next rows that follow by now, in their order; None if there are no more."""
+        """Return the next due rows, in their order; None if there are no more."""
 
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
         """Show some of the rows taken last, after steps; name: of the node in the plan."""

@@ -1,8 +1,8 @@
-"""Constants: small tables whose rows are part of the plan, and joins with them.
+"""Constants: small tables within the plan, and joins with them.
 
-A constant never changes, so that the row which an event finds in it is a function of the event
-alone: no interleaving of inputs, and no state. Its digest is part of the keys of the nodes that
-read it; other rows are a change of code.
+A constant never changes, so the row for an event is a function of the event alone: no interleaving
+of inputs, and no state. Its digest is part of the keys of the nodes above; other rows are a change
+of code.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _KEY_TYPES = (String, Int, Int64, Bool)
 
 
 class Constant:
-    """A table whose rows are part of the plan, by a key; ``rp.constant`` makes one.
+    """A table within the plan, by a key; ``rp.constant`` makes one.
 
-    name: for messages and plans. key: the names of the fields that tell a row. fields: all of
+    name: for messages and plans. key: the names of its fields. fields: all of
     them. rows: a record batch, ordered by the key. digest: of the rows, 32 hexadecimal digits.
     Invariants: no two rows have one key, and no key has a null.
     """
@@ -71,7 +71,7 @@ class Constant:
         self.digest = _digest(members, self.rows)
 
     def find(self, columns: Sequence[KeyColumn]) -> npt.NDArray[np.int64]:
-        """Return which row has each key, -1 for none: int64[n]. columns: one per key field."""
+        """Return the row of each key, -1 for none: int64[n]. columns: one per key field."""
         return self._keys.known(columns)  # slots are given in the order of the rows
 
     def __reduce__(self) -> Any:
@@ -90,13 +90,13 @@ class Constant:
 
 
 def constant(name: str, table: Any, /, *, key: Keys) -> Constant:
-    """Make a table of rows that never change, to join streams and tables with.
+    """Make a constant table, for joins with streams and tables.
 
-    table: an Arrow table, or what can be had as one (a frame of Polars or pandas); a list of dicts;
+    table: an Arrow table, or a frame of Polars or pandas; a list of dicts;
     or a list of instances of one record class or dataclass. Numbers, texts and booleans, at most
-    16 MiB. key: the field, or fields, that tell a row: texts, integers or bools, never null, and
-    each once. Its rows are part of the pipeline: with others, what is computed from it is computed
-    anew. Raises PlanError, which names the row and the field.
+    16 MiB. key: the field, or fields, of its key: texts, integers or bools, unique and never null.
+    The rows are part of the pipeline: other rows rebuild the folds behind. Raises PlanError with
+    the row and the field.
     """
     with blaming("constant", name):
         check_name(name)
@@ -178,7 +178,7 @@ def _check_once(rows: pa.RecordBatch, key: Sequence[Field]) -> None:
 
 
 def _digest(members: Sequence[Field], rows: pa.RecordBatch) -> str:
-    """Return a digest of rows that no version of Arrow, and no layout of theirs, changes."""
+    """Return a digest of rows, the same with any version of Arrow and any layout."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for field in members:
         column = rows.column(field.name)

@@ -63,7 +63,7 @@ def unlike_why(
 
 
 def other_keys_why(plan: Plan, sources: Collection[str] | None = None) -> str | None:
-    """Return which map or flat_map before a keyed node may make other keys, None if none may.
+    """Return the map or flat_map before a keyed node that may make other keys, if any.
 
     sources: of records of any of these, of all by default.
 

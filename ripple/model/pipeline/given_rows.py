@@ -1,4 +1,4 @@
-"""Rows that users give with a pipeline, as a record batch of declared fields."""
+"""A user's rows within a pipeline, as a record batch of declared fields."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _of_rows(rows: Sequence[Any]) -> tuple[list[Field], dict[str, list[Any]]]:
 
 
 def _told(name: str, values: Sequence[Any]) -> Field:
-    """Return the field that values of dicts have. Raises PlanError."""
+    """Return the field for values of dicts. Raises PlanError."""
     first: FieldType | None = None
     for at, value in enumerate(values):
         if value is None:
@@ -122,12 +122,12 @@ def _may_be_null(field: Field, nulls: int) -> Field:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of times as the nanoseconds that its field has."""
+    """Return a column of times in nanoseconds, as its field."""
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
 def _checked(made: Callable[[], T]) -> T:
-    """Return what a function makes. Raises PlanError where it raises SchemaError."""
+    """Return the result of a function. Raises PlanError where it raises SchemaError."""
     try:
         return made()
     except SchemaError as error:

@@ -183,11 +183,11 @@ class FlatMap:
 
 @frozen
 class ConstantJoin:
-    """Each row with the row of a constant that its fields name.
+    """Each row with a row of a constant, by its fields.
 
     on: the names of those fields, in the order of the constant's key. how: "inner" or "left":
-    whether a row without a partner goes, or has nulls. taken: the fields of the constant that are
-    shown; they stand last in ``fields_out``, under the names that they get. A null names nothing.
+    whether a row without a partner goes, or has nulls. taken: the shown fields of the constant,
+    the last ones of ``fields_out``, perhaps under other names there. A null names nothing.
     """
 
     name: str
@@ -202,7 +202,7 @@ class ConstantJoin:
 
     @property
     def added(self) -> Fields:
-        """The fields that it adds, in the order of ``taken``."""
+        """The added fields, in the order of ``taken``."""
         return self.fields_out[len(self.fields_in) :]
 
 
@@ -398,7 +398,7 @@ class Fold:
     def future_ns(self) -> int | None:
         """How far ahead of the watermark an event may be unflagged; None where no time counts.
 
-        One that is no further ahead than keys last is to be expected, and ends none of them early.
+        One ahead by no more than the keys' lifetime is to be expected, and ends none of them early.
         """
         if self.timing is None:
             return None

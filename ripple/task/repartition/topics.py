@@ -71,7 +71,7 @@ class LaneTopic:
 def lanes_of_records(
     plan: Plan, inputs: int, receivers: int, of: SourceSpec | None = None
 ) -> LaneTopic:
-    """Return the topic through which records of a source are divided anew; senders are inputs.
+    """Return the topic of a source's repartitioned records; senders are inputs.
 
     of: the source, None for the only one of a chain.
     """
