@@ -104,19 +104,21 @@ async def _work(
     sources, sinks = places
     world = live_world(settings.root or ".", store=store, control=LiveControl())
     processes = settings.processes or processors.usable()
-    divides, needs_one, carried = ends.divides, ends.needs_one, ends.carried
-    has = has_lanes(plan, divides=divides or bool(carried))
+    divides, needs_one, repartitioned = ends.divides, ends.needs_one, ends.repartitioned
+    has = has_lanes(plan, divides=divides or bool(repartitioned))
     home = _home(settings, plan, [*sources.values(), *sinks.values()]) if has else None
-    if carried and home is not None:
+    if repartitioned and home is not None:
         raise SettingsError(
-            f"records of {', '.join(carried)} are divided anew for {plan.name}, through logs: give "
-            "--lanes, a folder that all workers have"
+            f"records of {', '.join(repartitioned)} are divided anew for {plan.name}, through "
+            "logs: give --lanes, a folder that all workers have"
         )
-    await check_code(plan, store, divides=divides or bool(carried))
+    await check_code(plan, store, divides=divides or bool(repartitioned))
     lanes = _lanes(settings, home) if has else ""
     said = ends_of(sources, sinks, lanes, settings.batch_rows)
     inputs = ends.counts()
-    code = code_of(plan, divides=divides, needs_one=needs_one, carried=carried, ends=said)
+    code = code_of(
+        plan, divides=divides, needs_one=needs_one, repartitioned=repartitioned, ends=said
+    )
     pages = {name: getattr(settings, name) for name in ("health_port", "metrics_port")}
     addresses = delta_addresses(settings.host, settings.rpc_port, processes, pages)
     if has_state_edge(plan):

@@ -9,7 +9,7 @@ from ripple.model.pipeline.input_names import is_markers, source_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ripple.core.events import EventListener
     from ripple.engine.machine import Engine
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class EmptyInputs:
-    """Reports the empty inputs that hold rows back, once per source without ``idle=``."""
+    """Reports once, per source without ``idle=``, the inputs for whose first record rows wait.
+
+    Receivers report those of sources divided anew, each by itself: rows wait there, and the tasks
+    that divide the records do not know whether any do.
+    """
 
     def __init__(
         self, plan: Plan, names: Iterable[str], emit: EventListener, *, is_awaited: bool
@@ -42,21 +46,26 @@ class EmptyInputs:
             and any(name in self._silent for name in sources)
         ]
         self._of, self._emit, self._is_awaited = of, emit, is_awaited
-        self._told: set[str] = set()
+        self._open = set(self._silent)  # sources that may have to be reported yet
 
     def look(self, engine: Engine) -> None:
         """Report, where all inputs were read to their present ends."""
-        if self._told.issuperset(self._silent):
+        if not self._open or not (self._is_awaited or engine.waiting_count):
             return
-        if not (self._is_awaited or engine.waiting_count):
-            return
-        for source, inputs, node in self._holding(engine):
-            if source not in self._told:
-                self._told.add(source)
-                self._emit(InputsEmpty(source, inputs, node))
-
-    def _holding(self, engine: Engine) -> Iterator[tuple[str, tuple[str, ...], str]]:
         watermarks_ns = engine.watermarks_ns
+        for source, inputs, node in self._holding(watermarks_ns):
+            if source in self._open:
+                self._open.remove(source)
+                self._emit(InputsEmpty(source, inputs, node))
+        self._open = {
+            source
+            for source in self._open
+            if any(watermarks_ns[one] == watermark.NONE for one in self._silent[source])
+        }
+
+    def _holding(
+        self, watermarks_ns: Mapping[str, int]
+    ) -> Iterator[tuple[str, tuple[str, ...], str]]:
         for node, sources in self._met:
             inputs = [one for name in sources for one in self._of[name]]
             empty = {one for one in inputs if watermarks_ns[one] == watermark.NONE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import cached_property
 from math import gcd
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -13,9 +14,9 @@ from ripple.connectors.inputs import keyed_by, keyed_by_source
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
-from ripple.model.pipeline.carriage import need_division
 from ripple.model.pipeline.copartition import contradiction
 from ripple.model.pipeline.division import divided_why, needs_one
+from ripple.model.pipeline.repartitioned import need_division
 from ripple.model.pipeline.topology import outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
@@ -49,8 +50,8 @@ class Endpoints(Protocol):
         ...
 
     @property
-    def carried(self) -> Mapping[str, tuple[str, ...]]:
-        """The sources whose records are divided anew, each by which fields; see ``carriage``."""
+    def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
+        """The sources whose records are divided anew, each by which fields."""
         ...
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
@@ -137,8 +138,8 @@ class EndpointUris:
         """Return how many partitions each source has, by name."""
         return tuple((name, len(each.names)) for name, each in self._opened().items())
 
-    @property
-    def carried(self) -> Mapping[str, tuple[str, ...]]:
+    @cached_property  # it opens all inputs, and is asked per source and receiver
+    def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
         """The sources whose records are divided anew, each by which fields. Raises so, too."""
         opened = self._opened()
         check_keys(self._plan, self._sources, opened)
@@ -152,7 +153,7 @@ class EndpointUris:
         Raises InputError if both contradict each other, PlanError for branches or sources that do
         not fit several partitions.
         """
-        if self.carried:
+        if self.repartitioned:
             return False
         opened = self._opened()
         return divided_why(self._plan, keyed_by(next(iter(opened.values())))) is not None
@@ -172,12 +173,13 @@ class EndpointUris:
         Beside sources that are divided anew, also those of which the pipeline alone says it: their
         records have to be where Kafka's hash sends the others.
         """
-        carried = self.carried
-        said = {one.name: one.key for one in self._plan.sources if carried}
+        opened, repartitioned = self._opened(), self.repartitioned
+        check_keys(self._plan, self._sources, opened)
+        said = {one.name: one.key for one in self._plan.sources if repartitioned}
         return tuple(
             Division(key, {one: at for at, one in enumerate(each.names)}, len(each.names))
-            for name, each in self._opened().items()
-            if name not in carried and (key := keyed_by(each) or said.get(name))
+            for name, each in opened.items()
+            if name not in repartitioned and (key := keyed_by(each) or said.get(name))
         )
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.control.assignment.stage_names import DIVIDING
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import outputs_of, stages_of, transport_into
-from worker.engine.routes import DIVIDING, dividing_stages
+from worker.engine.routes import dividing_stages
 from worker.engine.stages import FIRST, name_of
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Part
 from ripple.control.assignment import stage_names
+from ripple.control.assignment.stage_names import DIVIDING
 from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine import Engine
 from ripple.engine.machine.receiver import receiver
@@ -23,7 +24,7 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.task.repartition.edge import LaneEdge
 from ripple.task.repartition.inputs import DividedInputs
 from ripple.task.repartition.topics import lanes_into, lanes_of_records
-from worker.engine.routes import DIVIDING, dividing_stages
+from worker.engine.routes import dividing_stages
 from worker.engine.runner import Runner
 from worker.engine.stages import FIRST, name_of
 from worker.engine.workload import InputWork, StageWork
@@ -57,7 +58,7 @@ class _Workloads:
         self._context, self._assignment = context, assignment
         self._counts = {stage.name: stage.partitions for stage in assignment.stages}
         self._divides = DIVIDING in self._counts
-        self._carried = {
+        self._repartitioned = {
             source: stage
             for stage in self._counts
             if (source := stage_names.divided_in(stage)) is not None
@@ -128,9 +129,9 @@ class _Workloads:
         inputs: Callable[[], Inputs] = partial(context.ends.inputs, part)
         if self._divides:
             plan, inputs = judged(plan, plan.source_names), partial(self._divided, number)
-        elif self._carried:
-            plan, inputs = judged(plan, self._carried), partial(self._partly_divided, part)
-            engine = receiver({one: self._targets(one) for one in self._carried}, number)
+        elif self._repartitioned:
+            plan, inputs = judged(plan, self._repartitioned), partial(self._partly_divided, part)
+            engine = receiver({one: self._targets(one) for one in self._repartitioned}, number)
         work = InputWork(
             context=context,
             partition=partition,
@@ -140,7 +141,7 @@ class _Workloads:
             inputs=inputs,
             outputs=outputs,
             engine=engine,
-            staged=is_spread(plan) or bool(self._carried),
+            staged=is_spread(plan) or bool(self._repartitioned),
             reached=lambda: context.ends.reached(part),
             divisions=lambda: () if self._divides or part.of == 1 else context.ends.divisions(),
         )
@@ -220,7 +221,7 @@ class _Workloads:
 
     def _partly_divided(self, part: Part) -> Inputs:
         """Return the inputs of a partition that reads some sources, and has others divided anew."""
-        divided = {source: self._divided(part.number, source) for source in self._carried}
+        divided = {source: self._divided(part.number, source) for source in self._repartitioned}
         return self._context.ends.inputs(part, divided)
 
     def _input_names(self, source: str | None = None) -> tuple[str, ...]:
@@ -229,7 +230,7 @@ class _Workloads:
 
     def _targets(self, source: str) -> Targets:
         """Return how the records of a source are divided anew."""
-        return Targets(self._context.ends.carried[source], self._counts[FIRST])
+        return Targets(self._context.ends.repartitioned[source], self._counts[FIRST])
 
 
 @asynccontextmanager

@@ -37,12 +37,13 @@ def code_of(
     *,
     divides: bool = False,
     needs_one: bool = False,
-    carried: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    repartitioned: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ends: tuple[tuple[str, str], ...] = (),
 ) -> Code:
     """Return the code and settings that all workers of a cluster must share.
 
-    divides, needs_one, carried: as for ``stage_counts``, with the fields. ends: see ``ends_of``.
+    divides, needs_one, repartitioned: as for ``stage_counts``, with the fields. ends: see
+    ``ends_of``.
 
     The plan hash covers the plan as ``ripple plan`` shows it, and the keys under which state is
     found.
@@ -59,9 +60,13 @@ def code_of(
         topology_hash=plan.topology_hash,
         protocol=PROTOCOL,
         schemas=tuple(sorted(schemas)),
-        stages=stage_counts(plan, divides=divides, needs_one=needs_one, carried=carried),
+        stages=stage_counts(
+            plan, divides=divides, needs_one=needs_one, repartitioned=repartitioned
+        ),
         ends=tuple(
-            sorted((*ends, *((f"records {name}", ",".join(by)) for name, by in carried.items())))
+            sorted(
+                (*ends, *((f"records {name}", ",".join(by)) for name, by in repartitioned.items()))
+            )
         ),
     )
 

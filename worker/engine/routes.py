@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from ripple.control.assignment import Assignment, Stage
 
 
-DIVIDING = "repartition"
-
-
 class Routes:
     """Routes for an exchange; empty before the first version."""
 
@@ -51,4 +48,4 @@ def _stage(now: Assignment, stage: int) -> Stage:
 
 def dividing_stages(names: Iterable[str]) -> int:
     """Return how many of the stages of an assignment repartition records, before all others."""
-    return sum(one == DIVIDING or stage_names.divided_in(one) is not None for one in names)
+    return sum(map(stage_names.divides, names))

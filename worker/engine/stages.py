@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.control.assignment import stage_names
+from ripple.control.assignment.stage_names import DIVIDING
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.carriage import carried_into
 from ripple.model.pipeline.division import divided_into
+from ripple.model.pipeline.repartitioned import repartitioned_into
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import is_spread, stages_of, transport_into
 from ripple.model.window import OnCount, OnInterval
-from worker.engine.routes import DIVIDING
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,14 +38,14 @@ def stage_counts(
     *,
     divides: bool = False,
     needs_one: bool = False,
-    carried: Collection[str] = (),
+    repartitioned: Collection[str] = (),
 ) -> tuple[tuple[str, int], ...]:
     """Return the stages of a plan by name, with their numbers of partitions.
 
     0: as configured for the cluster. With one partition, one engine computes all stages. divides:
     whether a stage in front repartitions the source. needs_one: whether one partition of the first
-    stage must have all records, however they are divided. carried: the sources that are divided
-    anew, each by a stage of its own in front.
+    stage must have all records, however they are divided. repartitioned: the sources that are
+    divided anew, each by a stage of its own in front.
     """
     first, *later = stages_of(plan)
     if later and not is_spread(plan):
@@ -53,9 +53,9 @@ def stage_counts(
     counts = [(name_of(stage.number), stage.partitions or 1) for stage in later]
     if divides:
         return ((DIVIDING, 0), (FIRST, divided_into(plan)), *counts)
-    own = [(stage_names.dividing(name), 0) for name in carried]
-    if carried:
-        return (*own, (FIRST, carried_into(plan, dict.fromkeys(carried))), *counts)
+    own = [(stage_names.dividing(name), 0) for name in repartitioned]
+    if repartitioned:
+        return (*own, (FIRST, repartitioned_into(plan, dict.fromkeys(repartitioned))), *counts)
     return ((name_of(first.number), int(needs_one)), *counts)
 
 

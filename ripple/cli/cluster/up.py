@@ -35,8 +35,8 @@ from ripple.connectors.registry import find, forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
-from ripple.model.pipeline.carriage import need_division
 from ripple.model.pipeline.division import need_one_division, needs_one
+from ripple.model.pipeline.repartitioned import need_division
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store.opening import store_to_read
@@ -149,8 +149,8 @@ def run(options: argparse.Namespace) -> int:
     reach = Reach(plan, sources, places)
     shared = gcd(*reach.counts.values())
     is_one = 1 in (options.partitions, shared)
-    carried = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
-    direct = {name: count for name, count in reach.counts.items() if name not in carried}
+    repartitioned = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
+    direct = {name: count for name, count in reach.counts.items() if name not in repartitioned}
     partitions = options.partitions or gcd(*direct.values()) or shared
     reach.look()  # topics of other pipelines are refused before anything starts
     for name, count in direct.items():
@@ -161,8 +161,8 @@ def run(options: argparse.Namespace) -> int:
     if partitions == 1 < max(reach.counts.values()):
         counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
         say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
-    _say_carried(carried)
-    is_staged = is_spread(plan) or bool(carried)
+    _say_repartitioned(repartitioned)
+    is_staged = is_spread(plan) or bool(repartitioned)
     place = options.store or f"{options.dir}/store"
     asyncio.run(_check_store(plan, sources, place, is_staged=is_staged))
     asked = Asked(
@@ -174,7 +174,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         coordinators=options.coordinators,
         partitions=partitions,
-        needs_one=not carried and needs_one(plan, reach.keyed_by),
+        needs_one=not repartitioned and needs_one(plan, reach.keyed_by),
         store=options.store or "",
         free_ports=options.free_ports,
         dashboard=options.dashboard,
@@ -208,8 +208,8 @@ def run(options: argparse.Namespace) -> int:
         lock.release()
 
 
-def _say_carried(carried: Mapping[str, Sequence[str]]) -> None:
-    for name, by in carried.items():
+def _say_repartitioned(repartitioned: Mapping[str, Sequence[str]]) -> None:
+    for name, by in repartitioned.items():
         say(f"{PROGRAM}: records of {name} are divided anew, by {', '.join(by)}")
 
 
@@ -264,10 +264,13 @@ async def _check_store(
         newest = (await Checkpoints(store, plan.name, 0).list())[:1] if endless else ()
     for source in endless:
         opened = open_inputs(sources[source.name], plan, 1, follow=True, source=source)
-        for one in newest:
-            read = {name: one.cut.get(name, 0) for name in opened.names}
-            said = {name: one.notes.get(f"log/{name}", "") for name in opened.names}
-            await opened.check(read, said)
+        try:
+            for one in newest:
+                read = {name: one.cut.get(name, 0) for name in opened.names}
+                said = {name: one.notes.get(f"log/{name}", "") for name in opened.names}
+                await opened.check(read, said)
+        finally:
+            await opened.close()
 
 
 class UnreachableEndError(RippleError):

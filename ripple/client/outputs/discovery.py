@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 STATUS_S = 5.0
-# Repartitioning stages have no outputs, and are not in the plan.
-DIVIDING = "repartition"
 
 NO_TABLE = (
     "an output of events has no table: read it where its sink writes it, as ripple query does with "
@@ -97,11 +95,7 @@ def endpoints_of(answer: StatusAnswer, coordinator: str) -> Endpoints:
         address = workers.get(worker_of(owner), {}).get(f"deltas/{slot}") if owner else None
         place = None if address is None else Endpoint(owner, address, epoch_of(one.since, 0))
         stages.setdefault(one.stage, []).append(place)
-    stages = {
-        name: one
-        for name, one in stages.items()
-        if name != DIVIDING and stage_names.divided_in(name) is None
-    }
+    stages = {name: one for name, one in stages.items() if not stage_names.divides(name)}
     return Endpoints(
         tuple(map(tuple, stages.values())),
         answer.version,

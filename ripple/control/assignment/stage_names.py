@@ -10,7 +10,10 @@ from ripple.control.assignment.version import Stage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_PREFIX = "repartition-"
+DIVIDING = "repartition"
+"""The stage that divides the records of a chain's source anew."""
+
+_PREFIX = f"{DIVIDING}-"
 
 
 def dividing(source: str) -> str:
@@ -21,6 +24,11 @@ def dividing(source: str) -> str:
 def divided_in(stage: str) -> str | None:
     """Return the source whose records a stage divides anew, None for another stage."""
     return stage.removeprefix(_PREFIX) if stage.startswith(_PREFIX) else None
+
+
+def divides(stage: str) -> bool:
+    """Return whether a stage divides records anew: it has no outputs, and is not in the plan."""
+    return stage == DIVIDING or divided_in(stage) is not None
 
 
 def reading(stages: Sequence[Stage], source: str) -> Stage:

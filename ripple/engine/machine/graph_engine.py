@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
+    from ripple.engine.machine.way import Taken
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
-    from ripple.engine.operators.waiting import Holder, Mark, Side, Waiting
+    from ripple.engine.operators.waiting import Holder, Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.nodes import Fold, Holding, TableSpec
     from ripple.model.pipeline.plan import Plan
@@ -300,19 +301,14 @@ class GraphEngine(Engine):
         times, too_late = self._judged(given, port, rows, count)
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
-        held, folded = port.admitted(branches, fate, too_late)
-        shown = [
-            (stream, port.branch_of(name, branches, name)) for name, stream in port.streams.items()
-        ]
-        for _, taken in (*held, *folded, *shown):
-            fate.count_in(taken)
-        self._leave_to_others(port, offsets, held, folded, shown)
+        found = port.taken(branches, fate, too_late)
+        self._leave_to_others(port, offsets, found)
         dead, division = fate.dead, self._divisions.get(given.name)
-        for one, taken in held:
+        for one, taken in found.held:
             if division is not None and taken.count:
                 division.check(given.name, taken, one.key, divides=False)
             one.hold(taken)
-        for fold, taken in folded:
+        for fold, taken in found.folded:
             crossing = -1
             if fold.interval_ns is not None and times is not None:
                 crossing = watermark.last_crossing(
@@ -329,20 +325,13 @@ class GraphEngine(Engine):
                 self._apply(fold, given, taken, crossing)
             elif crossing >= 0:
                 fold.show_waiting()
-        for stream, taken in shown:
+        for stream, taken in found.shown:
             assert taken.offsets is not None
             stream.add(given.name, taken, *port.identities(taken.offsets))
         self._count(count, dead, fate.very_late)
         return dead
 
-    def _leave_to_others(
-        self,
-        port: Port,
-        offsets: Ints,
-        held: Sequence[tuple[Side, Rows]],
-        folded: Sequence[tuple[EventFold, Rows]],
-        shown: Sequence[tuple[StreamRows, Rows]],
-    ) -> None:
+    def _leave_to_others(self, port: Port, offsets: Ints, found: Taken) -> None:
         """Drop the rows of a batch that other partitions count; here there are none."""
 
     def _count(self, count: int, dead: Sequence[RejectedRow], very_late: int) -> None:

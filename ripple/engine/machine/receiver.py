@@ -10,16 +10,13 @@ from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.engine.machine.targets import goes_to_one
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
     from ripple.engine.machine.port import Port
     from ripple.engine.machine.targets import Targets
-    from ripple.engine.operators.event_fold import EventFold
-    from ripple.engine.operators.rows import Rows
-    from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.engine.operators.waiting import Side
+    from ripple.engine.machine.way import Taken
 
     Ints = npt.NDArray[np.int64]
 
@@ -36,25 +33,17 @@ class Receiver(GraphEngine):
     divided: ClassVar[Mapping[str, Targets]]
     number: ClassVar[int]
 
-    def _leave_to_others(
-        self,
-        port: Port,
-        offsets: Ints,
-        held: Sequence[tuple[Side, Rows]],
-        folded: Sequence[tuple[EventFold, Rows]],
-        shown: Sequence[tuple[StreamRows, Rows]],
-    ) -> None:
+    def _leave_to_others(self, port: Port, offsets: Ints, found: Taken) -> None:
         targets = self.divided.get(port.source.name)
         if targets is None or goes_to_one(port):
             return
-        keyed = [(taken, one.key) for one, taken in held]
-        keyed += [(taken, fold.fold.key) for fold, taken in folded]
-        numbered = [(taken, targets.of_rows(taken, key, offsets)) for taken, key in keyed]
+        numbered = [(taken, targets.of_rows(taken, key, offsets)) for taken, key in found.keyed]
+        shown = [taken for _, taken in found.shown]
         if shown:
-            at, numbers = targets.pairs(numbered, [taken for _, taken in shown], offsets)
+            at, numbers = targets.pairs(numbered, shown, offsets)
             here, first = np.zeros(len(offsets), np.bool_), np.unique(at, return_index=True)[1]
             here[at[first]] = numbers[first] == self.number
-            for _, taken in shown:
+            for taken in shown:
                 taken.keep(here[taken.origins])
         for taken, of_rows in numbered:
             taken.keep(of_rows == self.number)

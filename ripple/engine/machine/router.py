@@ -12,32 +12,30 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.edges.edge_changes import targets_of
-from ripple.engine.machine.engine import Engine
+from ripple.engine.machine.divider import Divider, watermarks_after
 from ripple.engine.machine.waiting_rows import WaitingRows
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.rows import RejectedRow
 from ripple.model.pipeline.division import divided_into
 from ripple.model.schema.exported import Part
-from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from ripple.engine.edges.edge_changes import EdgeChanges
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.inputs import Input
     from ripple.engine.operators.rows import Rows
-    from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]
 
 
-class Router(Engine):
+class Router(Divider):
     """One partition of the stage that divides records anew.
 
     Its targets are numbered by (input, partition of the first stage): ``input * N + partition``, so
@@ -57,12 +55,7 @@ class Router(Engine):
         self._outgoing = {}
         self._key = pa.schema(arrow_fields(plan.folds[0].key))
         self._waiting = WaitingRows(self._inputs, plan.source, divided_into(plan))
-        self._judged: tuple[Ints | None, Ints | None] = None, None
-
-    @property
-    def held_bytes(self) -> int:
-        """The size of divided rows that no target has taken yet."""
-        return self._waiting.held_bytes
+        self._judged: tuple[Ints | None, Ints | Lent | None] = None, None
 
     def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
         return super()._folds_here(plan, staged=staged)[:1]
@@ -70,22 +63,21 @@ class Router(Engine):
     def _first_fold(self, graph: Graph, fold: Fold) -> EventFold:
         return Divided(graph, fold)
 
-    def _resume(self, snapshot: Snapshot) -> None:
-        super()._resume(snapshot)
-        self._waiting.resume(self.cut)
-
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         assert isinstance(self._fold, Divided)
-        self._fold.left = None
+        self._fold.left, before_ns = None, given.watermark_ns
         rejected = super()._consume(given, batch, offsets)
         left = self._fold.left
         if left is not None and left.count:
             if offsets is None:
                 offsets = np.arange(given.next_offset - batch.num_rows, given.next_offset)
             at = left.origins
-            own = [pa.array(offsets[at]), pa.array(self._watermarks(at))]
+            after_ns = watermarks_after(
+                *self._judged, batch.num_rows, given.out_of_order_ns, before_ns
+            )
+            own = [pa.array(offsets[at]), pa.array(after_ns[at])]
             taken = batch.arrow() if isinstance(batch, Part) else batch
             if len(at) < batch.num_rows:
                 taken = taken.take(pa.array(at))
@@ -96,28 +88,10 @@ class Router(Engine):
         return rejected
 
     def _judge(self, given: Input, rows: Rows) -> int:
-        """Judge as ever, and note the watermark after each row that counts."""
-        before_ns = given.watermark_ns
+        """Judge as ever, and note the rows that count: those dropped here move no watermark."""
         crossing = super()._judge(given, rows)
-        # Rows dropped here have not moved it.
-        if rows.times_ns is None:
-            self._judged = rows.origin, None
-        else:
-            after = np.asarray(rows.times_ns, np.int64) - given.out_of_order_ns
-            self._judged = rows.origin, np.maximum(np.maximum.accumulate(after), before_ns)
+        self._judged = rows.origin, rows.times_ns
         return crossing
-
-    def _watermarks(self, at: Ints) -> Ints:
-        """Return the watermark after each of these rows of the batch."""
-        origin, after = self._judged
-        if after is None:
-            return np.full(len(at), watermark.NONE)
-        return after[at if origin is None else np.searchsorted(origin, at)]
-
-    def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return the rows for some targets since the last batch of each."""
-        assert self._reported, "stabilize first"
-        return self._waiting.take(self.cut, targets)
 
 
 class Divided(EventFold):

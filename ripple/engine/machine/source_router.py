@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine.counters import Counters
+from ripple.engine.machine.divider import Divider, watermarks_after
 from ripple.engine.machine.engine import names_of
 from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.graph_engine import GraphEngine
@@ -24,27 +24,25 @@ from ripple.engine.operators.stream_rows import StreamRows
 from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.nodes import sides_of
 from ripple.model.schema.exported import Part
-from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    import numpy as np
     import numpy.typing as npt
 
-    from ripple.engine.edges.edge_changes import EdgeChanges
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.targets import Targets
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.waiting import Mark
-    from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
 
     Ints = npt.NDArray[np.int64]
 
 
-class SourceRouter(GraphEngine):
+class SourceRouter(Divider, GraphEngine):
     """One partition of the stage that repartitions a source: that of its inputs.
 
     Its targets are those of ``WaitingRows``. Counters are those of the source, with its dead
@@ -54,20 +52,10 @@ class SourceRouter(GraphEngine):
     targets: ClassVar[Targets]
 
     @property
-    def held_bytes(self) -> int:
-        """The size of the rows not yet taken by their targets."""
-        return self._waiting.held_bytes
-
-    @property
     def counters_by_source(self) -> Mapping[str, Counters]:
         """The counts of its source's records, and none of the others'."""
         none = {source.name: Counters() for source in self.plan.sources}
         return none | {self._port.source.name: self.counters}
-
-    def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return the rows for some targets since the last batch of each."""
-        assert self._reported, "stabilize first"
-        return self._waiting.take(self.cut, targets)
 
     def _prepare(self, plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> None:
         names = names_of(plan, inputs, start)
@@ -97,10 +85,6 @@ class SourceRouter(GraphEngine):
         for node in plan.holding:
             self._holder(node, [mine for _ in sides_of(node)])
 
-    def _resume(self, snapshot: Snapshot) -> None:
-        super()._resume(snapshot)
-        self._waiting.resume(self.cut)
-
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
@@ -111,32 +95,20 @@ class SourceRouter(GraphEngine):
         port.admit(rows, given)
         before_ns = given.watermark_ns
         _, too_late = self._judged(given, port, rows, count)
-        after_ns = _watermarks_after(rows, count, given.out_of_order_ns, before_ns)
+        after_ns = watermarks_after(
+            rows.origin, rows.times_ns, count, given.out_of_order_ns, before_ns
+        )
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
-        held, folded = port.admitted(branches, fate, too_late)
-        shown = [port.branch_of(name, branches, name) for name in port.streams]
-        for taken in (*(taken for _, taken in (*held, *folded)), *shown):
-            fate.count_in(taken)
-        keyed = [(taken, one.key) for one, taken in held]
-        keyed += [(taken, fold.fold.key) for fold, taken in folded]
-        numbered = ((taken, self.targets.of_rows(taken, key, offsets)) for taken, key in keyed)
-        at, numbers = self.targets.pairs(numbered, shown, offsets)
+        found, targets = port.taken(branches, fate, too_late), self.targets
+        numbered = ((taken, targets.of_rows(taken, key, offsets)) for taken, key in found.keyed)
+        at, numbers = targets.pairs(numbered, [taken for _, taken in found.shown], offsets)
         if len(at):
             own = [pa.array(offsets[at]), pa.array(after_ns[at])]
             whole = batch.arrow() if isinstance(batch, Part) else batch
             self._waiting.add(given.name, [*whole.take(pa.array(at)).columns, *own], numbers)
         self._count(count, fate.dead, fate.very_late)
         return fate.dead
-
-
-def _watermarks_after(rows: Rows, count: int, out_of_order_ns: int, before_ns: int) -> Ints:
-    """Return the watermark after each record of a batch, of which those here can have moved it."""
-    found = np.full(count, before_ns)
-    if rows.times_ns is None:
-        return np.full(count, watermark.NONE)
-    found[rows.origins] = np.asarray(rows.times_ns, np.int64) - out_of_order_ns
-    return np.maximum.accumulate(np.maximum(found, before_ns))
 
 
 def source_router(targets: Targets) -> type[SourceRouter]:

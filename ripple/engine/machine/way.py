@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.engine.operators.union_rows import united
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Union, Waiting, reads_of
@@ -19,13 +19,27 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import Side
-    from ripple.model.pipeline.nodes import EventNode
+    from ripple.model.pipeline.nodes import EventNode, Fields
     from ripple.model.pipeline.plan import Plan
 
 _NONE_LATE: Mapping[int, npt.NDArray[np.bool_] | None] = MappingProxyType({})
 
 # The range of the places of one beginning, so that SOURCES_MAX of them fit into 63 bits.
 SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
+
+
+class Taken(NamedTuple):
+    """The rows of a batch that come to the sides of nodes that hold rows, to folds and outputs."""
+
+    held: list[tuple[Side, Rows]]
+    folded: list[tuple[EventFold, Rows]]
+    shown: list[tuple[StreamRows, Rows]]
+
+    @property
+    def keyed(self) -> list[tuple[Rows, Fields]]:
+        """The rows that come to keys, with the fields of these."""
+        held = [(rows, one.key) for one, rows in self.held]
+        return held + [(rows, fold.fold.key) for fold, rows in self.folded]
 
 
 class Way:
@@ -108,6 +122,21 @@ class Way:
             fate.note_refused(taken)
             folded.append((fold, taken))
         return held, folded
+
+    def taken(
+        self,
+        branches: Mapping[str, Rows],
+        fate: Fate,
+        too_late: Mapping[int, npt.NDArray[np.bool_] | None],
+    ) -> Taken:
+        """Return the rows for all that read them, without records that count nowhere."""
+        held, folded = self.admitted(branches, fate, too_late)
+        shown = [
+            (rows, self.branch_of(name, branches, name)) for name, rows in self.streams.items()
+        ]
+        for _, rows in (*held, *folded, *shown):
+            fate.count_in(rows)
+        return Taken(held, folded, shown)
 
     def branch_of(self, name: str, branches: Mapping[str, Rows], reader: str) -> Rows:
         """Return the rows of a node for one that reads it: themselves for the last one."""

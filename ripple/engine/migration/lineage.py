@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.sexp import dumps, loads
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.nodes import AsofJoin, Distinct, IntervalJoin, TableJoin, Union
+from ripple.model.pipeline.nodes import (
+    AsofJoin,
+    ConstantJoin,
+    Distinct,
+    IntervalJoin,
+    TableJoin,
+    Union,
+)
 from ripple.model.schema import notation
 from ripple.model.schema.fingerprint import canonical
 
@@ -255,6 +262,11 @@ def _parts_of(plan: Plan, node: Node) -> tuple[str, str]:
     match of:
         case TableJoin():
             return "join", "its compared fields, how, suffix or the fields of its sides"
+        case ConstantJoin():
+            return (
+                "join",
+                "its constant, compared fields, how, suffix or the fields of its left side",
+            )
         case IntervalJoin():
             return "join", "its keys, within, how, lateness or the fields of its sides"
         case AsofJoin():

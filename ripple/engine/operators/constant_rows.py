@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.expression.bound import Values, numbers
-from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.pipeline.nodes import type_of
+from ripple.model.expression.bound import Values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,16 +35,11 @@ def found_in(constant: Constant, columns: Columns, names: Sequence[str]) -> Ints
 
 def rows_at(constant: Constant, name: str, rows: Ints) -> Any:
     """Return a field of some rows of a constant as a column, null where the row is -1."""
-    column, kind = constant.rows.column(name), kind_of(type_of(constant.fields[name]))[0]
-    is_there = rows >= 0
-    if kind is Kind.TEXT:
-        return column.take(pa.array(rows, mask=~is_there))
-    if not constant.rows.num_rows:
-        return Values(np.zeros(len(rows), _DTYPES[kind]), is_there)
-    held = numbers(column, kind)
+    is_there, held = rows >= 0, constant.column(name)
+    if not isinstance(held, Values):
+        return held.take(pa.array(rows, mask=~is_there))
+    if not len(held.values):
+        return Values(np.zeros(len(rows), held.values.dtype), is_there)
     at = np.maximum(rows, 0)
     valid = is_there if held.valid is None else is_there & held.valid[at]
     return Values(held.values[at], None if valid.all() else valid)
-
-
-_DTYPES = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,46 @@ if TYPE_CHECKING:
 TOO_MANY = f"more than {FLAT_ROWS_MAX} rows would be made of the record"
 
 
-class IntervalRows(StreamJoinRows):
+D = TypeVar("D", bound="Due")
+
+
+class PiecewiseRows(StreamJoinRows, Generic[D]):
+    """Gives the pairs of settled rows in pieces: ``_due`` are the rows left; see ``_settle``."""
+
+    def __init__(
+        self, node: IntervalJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput
+    ) -> None:
+        """Make an empty node; see StreamJoinRows."""
+        super().__init__(node, feeds, by_input)
+        self._due: D | None = None
+
+    def take(self) -> Rows | None:
+        """Return the next rows of the settled ones; None if there are no more."""
+        self.taken = None
+        if self._due is None:
+            self._settle()
+        while self._due is not None and self.taken is None:
+            self.taken = self._paired(self._due)
+            self._due = None if self._due.is_over else self._due
+        if self._due is None:
+            self._end()
+        self.given += 0 if self.taken is None else self.taken.count
+        return self.taken
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Let settled rows be due, if there are any."""
+
+    @abstractmethod
+    def _paired(self, due: D) -> Rows | None:
+        """Return the next piece of those due, None for one without pairs."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Note that all settled rows were given, and free what nothing needs, now and then."""
+
+
+class IntervalRows(PiecewiseRows["Due"]):
     """Holds rows of both sides until no row on time can join them; gives the pairs of the left.
 
     A left row is settled once neither it nor a partner of it can come any more. A right row is
@@ -51,7 +91,6 @@ class IntervalRows(StreamJoinRows):
         super().__init__(node, feeds, by_input)
         self._near = NearRows(self.right.held.schema)
         self._freed_ns = watermark.NONE
-        self._due: Due | None = None
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -66,21 +105,6 @@ class IntervalRows(StreamJoinRows):
     def _free_ns(self) -> int:
         """No unsettled left row has a partner below."""
         return settled_ns(self.watermark_ns, -self.node.lo_ns)
-
-    def take(self) -> Rows | None:
-        """Return the next pairs of the settled left rows; None if there are no more."""
-        self.taken = None
-        if self._due is None:
-            self._settle()
-        while self._due is not None and self.taken is None:
-            self.taken = self._paired(self._due)
-            self._due = None if self._due.is_over else self._due
-        if self._due is None:
-            self._freed_ns = self._free_ns
-            if self._near.has_grown(len(self.keys.index)):
-                self._free()
-        self.given += 0 if self.taken is None else self.taken.count
-        return self.taken
 
     def _settle(self) -> None:
         """Know the right rows below the mark of their side; let settled left rows be due."""
@@ -118,6 +142,11 @@ class IntervalRows(StreamJoinRows):
         if node.finals:
             self.identities_taken = np.asarray(left.column(IDENTITY))[pairs.at]
         return rows
+
+    def _end(self) -> None:
+        self._freed_ns = self._free_ns
+        if self._near.has_grown(len(self.keys.index)):
+            self._free()
 
     def _free(self) -> None:
         """Free rows and keys that nothing needs: now and then, since it looks at all keys."""

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, HeldRows, in_order
-from ripple.engine.operators.interval_rows import TOO_MANY, Due, Pairs
+from ripple.engine.operators.interval_rows import TOO_MANY, Due, Pairs, PiecewiseRows
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
-from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import watermark
@@ -85,7 +84,7 @@ class DueOfBoth(Due):
         }
 
 
-class OuterIntervalRows(StreamJoinRows):
+class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
     """Holds rows of both sides until no row on time can join or precede them; gives all in order.
 
     A row is looked at once its own side is past it. It follows by its own event time once both
@@ -106,7 +105,6 @@ class OuterIntervalRows(StreamJoinRows):
         self._known_sides = tuple(KnownSide(side) for side in self.sides)
         self._given_ns = watermark.NONE
         self._freed_ns = (watermark.NONE, watermark.NONE)
-        self._due: DueOfBoth | None = None
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -135,21 +133,6 @@ class OuterIntervalRows(StreamJoinRows):
         spans = (max(0, self.node.hi_ns), max(0, -self.node.lo_ns))
         left_ns, right_ns = (settled_ns(self.watermark_ns, before) for before in spans)
         return left_ns, right_ns
-
-    def take(self) -> Rows | None:
-        """Return the next settled pairs and single rows; None if there are no more."""
-        self.taken = None
-        if self._due is None:
-            self._settle()
-        while self._due is not None and self.taken is None:
-            self.taken = self._paired(self._due)
-            self._due = None if self._due.is_over else self._due
-        if self._due is None:
-            self._given_ns, self._freed_ns = self.watermark_ns, self._frees_ns
-            if any(known.near.has_grown(len(self.keys.index)) for known in self._known_sides):
-                self._free()
-        self.given += 0 if self.taken is None else self.taken.count
-        return self.taken
 
     def _settle(self) -> None:
         """Look at the rows of both sides below their marks; let settled ones be due."""
@@ -220,6 +203,11 @@ class OuterIntervalRows(StreamJoinRows):
         counts, _ = self._known_sides[0].near.match(slots, times, lo_ns, hi_ns, 0)
         none: npt.NDArray[np.bool_] = counts == 0
         return none
+
+    def _end(self) -> None:
+        self._given_ns, self._freed_ns = self.watermark_ns, self._frees_ns
+        if any(known.near.has_grown(len(self.keys.index)) for known in self._known_sides):
+            self._free()
 
     def _free(self) -> None:
         """Free rows and keys that nothing needs: now and then, since it looks at all keys."""

@@ -19,6 +19,8 @@ from ripple.core.arguments import need_text, shown
 from ripple.core.errors import PlanError
 from ripple.core.sexp import dumps
 from ripple.model.canonical import DIGEST_BYTES
+from ripple.model.expression.bound import Values, numbers
+from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.keys.space import KeyColumn, key_space
 from ripple.model.pipeline.checks import (
     blaming,
@@ -29,7 +31,7 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import Draft
 from ripple.model.pipeline.given_rows import given_rows
-from ripple.model.pipeline.nodes import ConstantJoin, Fields, types_of
+from ripple.model.pipeline.nodes import ConstantJoin, Fields, type_of, types_of
 from ripple.model.pipeline.table_join import check_compared, named_pairs, renamed, shown_side
 from ripple.model.schema.notation import type_to_sexp
 from ripple.model.schema.types import Bool, Field, Int, Int64, String, bare_type
@@ -52,7 +54,7 @@ class Constant:
     Invariants: no two rows have one key, and no key has a null.
     """
 
-    __slots__ = ("_keys", "digest", "fields", "key", "name", "rows")
+    __slots__ = ("_columns", "_keys", "digest", "fields", "key", "name", "rows")
 
     def __init__(
         self, name: str, key: tuple[str, ...], members: Fields, rows: pa.RecordBatch
@@ -69,6 +71,14 @@ class Constant:
         self._keys = key_space([self.fields[one] for one in key])
         self._keys.adopt(self._keys.slots([self.rows.column(one) for one in key]))
         self.digest = _digest(members, self.rows)
+        self._columns: dict[str, Values | pa.Array] = {}
+
+    def column(self, name: str) -> Values | pa.Array:
+        """Return a field of all rows: texts as Arrow has them, numbers unpacked, once."""
+        if name not in self._columns:
+            column, kind = self.rows.column(name), kind_of(type_of(self.fields[name]))[0]
+            self._columns[name] = column if kind is Kind.TEXT else numbers(column, kind)
+        return self._columns[name]
 
     def find(self, columns: Sequence[KeyColumn]) -> npt.NDArray[np.int64]:
         """Return the row of each key, -1 for none: int64[n]. columns: one per key field."""

@@ -91,11 +91,11 @@ def _of_rows(rows: Sequence[Any]) -> tuple[list[Field], dict[str, list[Any]]]:
         if type(row) is not dict or set(row) != set(names):
             raise PlanError(f"row {at} is {shown(row)}, and not a dict of {', '.join(names)}")
     given = {name: [row[name] for row in rows] for name in names}
-    return [_told(name, values) for name, values in given.items()], given
+    return [_field_of(name, values) for name, values in given.items()], given
 
 
-def _told(name: str, values: Sequence[Any]) -> Field:
-    """Return the field for values of dicts. Raises PlanError."""
+def _field_of(name: str, values: Sequence[Any]) -> Field:
+    """Return the field that values of dicts have. Raises PlanError."""
     first: FieldType | None = None
     for at, value in enumerate(values):
         if value is None:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     Listener = Callable[["Process", int, int | None, Event], None]
 
 DELTAS_PORT = 9101
-NONE_CARRIED: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+NONE_REPARTITIONED: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 # So small that one turn of reading may exceed them.
 TIGHT_QUEUES = QueueLimits(outboxes=1000, divided=500, uncommitted=3)
 
@@ -131,9 +131,9 @@ class Ends:
         return ()
 
     @property
-    def carried(self) -> Mapping[str, tuple[str, ...]]:
+    def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
         """No sources: those of a trial are divided alike."""
-        return NONE_CARRIED
+        return NONE_REPARTITIONED
 
     def inputs_of(self, source: str, part: Part) -> Inputs:
         """Refuse: no source is divided anew alone."""

@@ -138,20 +138,20 @@ class Divided:
     ) -> None:
         self.plan, self.lanes, self.random = plan, lanes, random
         targets, self.key = Targets(("symbol",), PARTITIONS), ("symbol",)
-        carried = [one.name for one in plan.sources if one.name != direct]
+        repartitioned = [one.name for one in plan.sources if one.name != direct]
         self.senders, self.epochs = {}, {}
-        for source in carried:
+        for source in repartitioned:
             names = [name for name in lanes if name.startswith(f"{source}/")]
             shares = [names] if random.random() < 0.5 else [[name] for name in names]
             for share in shares:
                 self.senders[tuple(share)] = source_router(targets)(plan, 0, share, staged=True)
         self.receivers: list[Engine] = []
         for number in range(PARTITIONS):
-            made = receiver(dict.fromkeys(carried, targets), number)
+            made = receiver(dict.fromkeys(repartitioned, targets), number)
             own = [
                 name
                 for name in lanes
-                if name.partition("/")[0] in carried or int(name.partition("/")[2]) == number
+                if name.partition("/")[0] in repartitioned or int(name.partition("/")[2]) == number
             ]
             self.receivers.append(made(plan, 7, own, staged=True))
 
@@ -213,8 +213,8 @@ class Divided:
     @property
     def direct(self) -> tuple[str, ...]:
         """The source that the receivers read themselves."""
-        carried = {name.partition("/")[0] for share in self.senders for name in share}
-        return tuple(one.name for one in self.plan.sources if one.name not in carried)
+        repartitioned = {name.partition("/")[0] for share in self.senders for name in share}
+        return tuple(one.name for one in self.plan.sources if one.name not in repartitioned)
 
     @property
     def is_behind(self) -> bool:

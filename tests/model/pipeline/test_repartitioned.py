@@ -10,7 +10,11 @@ import ripple as rp
 from ripple.control.assignment import Code, stage_names
 from ripple.control.assignment.version import Stage
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.carriage import carriage, carried_into, need_division
+from ripple.model.pipeline.repartitioned import (
+    need_division,
+    repartitioned_into,
+    repartitioned_sources,
+)
 from ripple.model.window import OnCount
 from worker.engine.identity import code_of
 
@@ -45,7 +49,7 @@ def plan_of(on: Any = "symbol", window: Any = None, idle: str | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    ("on", "known", "carried"),
+    ("on", "known", "repartitioned"),
     [
         ("symbol", {"trades": ("symbol",), "orders": ("symbol",)}, {}),
         ("symbol", {"trades": ("symbol",), "orders": ("account",)}, {"orders": ("symbol",)}),
@@ -65,12 +69,12 @@ def plan_of(on: Any = "symbol", window: Any = None, idle: str | None = None) -> 
     ],
 )
 def test_sources_are_divided_by_fields_that_all_keys_have(
-    on: Any, known: Keys, carried: dict[str, tuple[str, ...]]
+    on: Any, known: Keys, repartitioned: dict[str, tuple[str, ...]]
 ) -> None:
     plan = plan_of(on)
-    assert need_division(plan, "a cluster", known, is_one=False) == carried
+    assert need_division(plan, "a cluster", known, is_one=False) == repartitioned
     assert need_division(plan, "a cluster", known, is_one=True) == {}
-    assert carried_into(plan, carried) == (8 if len(carried) == 2 else 0)
+    assert repartitioned_into(plan, repartitioned) == (8 if len(repartitioned) == 2 else 0)
 
 
 @pytest.mark.parametrize("plan", [plan_of(window=OnCount(3)), plan_of(idle="5s")])
@@ -82,7 +86,7 @@ def test_what_cannot_be_divided_anew_is_refused_with_a_way_out(plan: Any) -> Non
 
 
 def test_each_source_divided_anew_has_a_stage_in_front() -> None:
-    code: Code = code_of(plan_of(), carried={"orders": ("symbol",)})
+    code: Code = code_of(plan_of(), repartitioned={"orders": ("symbol",)})
     assert code.stages == (("repartition-orders", 0), ("main", 0))
     assert dict(code.ends)["records orders"] == "symbol"
     stages = stage_names.counted(code.stages, 4, {"trades": 4, "orders": 6})
@@ -96,14 +100,14 @@ def of_other_symbol(row: Trade) -> Trade:
 
 
 @pytest.mark.parametrize(
-    ("trades", "orders", "carried"),
+    ("trades", "orders", "repartitioned"),
     [
         (("symbol",), ("account",), {}),
         (("venue",), ("account",), {"trades": ("symbol",), "orders": ("symbol",)}),
     ],
 )
 def test_a_map_may_change_keys_of_sources_divided_anew_alone(
-    trades: tuple[str, ...], orders: tuple[str, ...], carried: Keys
+    trades: tuple[str, ...], orders: tuple[str, ...], repartitioned: Keys
 ) -> None:
     """A record that is read where it is may have rows of keys of other partitions."""
     market = rp.Pipeline("market")
@@ -112,4 +116,4 @@ def test_a_map_may_change_keys_of_sources_divided_anew_alone(
         "near", market.source("orders", Order, time="t"), on="symbol", emit="final"
     )
     plan = near.sink("near-out").plan()
-    assert carriage(plan, {"trades": trades, "orders": orders}) == carried
+    assert repartitioned_sources(plan, {"trades": trades, "orders": orders}) == repartitioned

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Keyed = Fold | Holding
 
 
-def carriage(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str, Key]:
+def repartitioned_sources(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str, Key]:
     """Return the sources whose records are divided anew, in their order, with the fields.
 
     keyed_by: per source the fields by which its input is divided, () for nothing, None where
@@ -38,12 +38,12 @@ def carriage(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str,
     if keyed_by is None or is_alike or plan.is_idle or any(one.via_log for one in plan.folds):
         return {}
     found: dict[str, Key] = {}
-    said = {one.name: keyed_by.get(one.name) or one.key for one in plan.sources}
+    keys = {one.name: keyed_by.get(one.name) or one.key for one in plan.sources}
     for sources, nodes in _meeting(plan):
-        by = _fields(plan, nodes, {name: said[name] for name in sources})
+        by = _fields(plan, nodes, {name: keys[name] for name in sources})
         if by is None:
             return {}
-        moved = {name: by for name in sources if said[name] != by}
+        moved = {name: by for name in sources if keys[name] != by}
         if moved and other_keys_why(plan, set(sources) - moved.keys()) is not None:
             return {}
         found |= moved
@@ -55,9 +55,9 @@ def carriage(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str,
     return {source.name: found[source.name] for source in plan.sources if source.name in found}
 
 
-def carried_into(plan: Plan, carried: Mapping[str, object]) -> int:
+def repartitioned_into(plan: Plan, repartitioned: Mapping[str, object]) -> int:
     """Return how many partitions the first stage has; 0 where a source with its own decides."""
-    if len(carried) < len(plan.sources):
+    if len(repartitioned) < len(plan.sources):
         return 0
     first = plan.folds[0].partitions if plan.folds else None
     return first or PARTITIONS_DEFAULT
@@ -66,14 +66,14 @@ def carried_into(plan: Plan, carried: Mapping[str, object]) -> int:
 def need_division(
     plan: Plan, where: str, keyed_by: Mapping[str, Key | None] | None, *, is_one: bool
 ) -> dict[str, Key]:
-    """Return ``carriage``, none where one partition has all records.
+    """Return ``repartitioned_sources``, none where one partition has all records.
 
     Raises PlanError where ``where`` cannot divide the records as they must be.
     """
-    carried = {} if is_one else carriage(plan, keyed_by)
-    if not carried:
+    repartitioned = {} if is_one else repartitioned_sources(plan, keyed_by)
+    if not repartitioned:
         need_one_division(plan, where, keyed_by, is_one=is_one)
-    return carried
+    return repartitioned
 
 
 def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
@@ -89,13 +89,13 @@ def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
     return [(sorted(sources, key=order.index), nodes) for sources, nodes in groups]
 
 
-def _fields(plan: Plan, nodes: Sequence[Keyed], said: Mapping[str, Key | None]) -> Key | None:
+def _fields(plan: Plan, nodes: Sequence[Keyed], keys: Mapping[str, Key | None]) -> Key | None:
     """Return the fields that divide a group, None for none.
 
     Those of the first source that all keys have, with its types, else those that all keys have.
     """
     for source in plan.sources:
-        key = said.get(source.name)
+        key = keys.get(source.name)
         if key and all(_has(node, key, source.fields) for node in nodes):
             return key
     shared = shared_fields(map(key_of, nodes))
