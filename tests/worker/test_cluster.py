@@ -33,6 +33,8 @@ TRIALS = (
     "source_stages",
     "joined",
     "one_partition",
+    "both_moved",
+    "events_moved",
     "by_watermark",
     "endings",
     "matched",
@@ -45,8 +47,9 @@ TRIALS = (
     "totals",
     "rows",
     "idle_totals",
+    "quotes_moved",
 )
-TRIALS = TRIALS[:-3] if EXAMPLES == 1 else TRIALS
+TRIALS = TRIALS[:-4] if EXAMPLES == 1 else TRIALS
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+
 import ripple as rp
+from ripple.model.keys.partitioner import partition_numbers
 from ripple.testing.cluster.trial import ClusterTrial
 from tests.engine.machine.stage_plans import trades
 
@@ -268,6 +271,44 @@ def undivided() -> Any:
     return last.sink("last").also(venues.sink("sizes")).also(total.sink("shown"))
 
 
+def as_trade(quote: Any) -> dict[str, Any]:
+    """Return the middle of a quote as a trade of one."""
+    return {**middle(quote), "venue": "", "size": 1}
+
+
+def repartitioned(trades_by: str, quotes_by: str, *, joins: bool) -> Any:
+    """Fold two sources by symbol, of which one or both have another key.
+
+    A record may be too late for one fold, and not for another. joins: whether they are joined; else
+    events are shown.
+    """
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key=trades_by, out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key=quotes_by, out_of_order=5)
+    both = rp.union("both", bought, quotes.map("as-trade", as_trade, into=Trade))
+    prices = both.partition("by-symbol", key="symbol", partitions=2)
+    hot = prices.window("w", rp.Tumbling(10), lateness=0).fold("hot", n=rp.count())
+    cold = prices.window("x", rp.Tumbling(20), lateness=60).fold("cold", last=rp.last("price"))
+    venues = both.partition("by-venue", key=("venue", "symbol")).fold("rows", n=rp.sum("size"))
+    whole = hot.sink("shown").also(cold.sink("last")).also(venues.sink("sizes"))
+    if joins:
+        near = bought.join_asof("near", quotes, on="symbol", tolerance=20, lateness=4, emit="final")
+        return whole.also(near.sink("pairs"))
+    return whole.also(both.sink("all")).also(quotes.sink("quoted"))
+
+
+def moved(name: str, *keys: str, joins: bool) -> ClusterTrial:
+    """Return the trial of ``repartitioned``, of few inputs: of each source 4, or 2."""
+    counts, found = {"trades": 4, "quotes": 2}, []
+    keyed = dict(zip(counts, keys, strict=True))
+    for source, event in from_both(name):
+        records = pa.RecordBatch.from_pylist([{keyed[source]: event[keyed[source]]}])
+        number = int(partition_numbers(records, (keyed[source],), counts[source])[0])
+        found.append((f"{source}/{number}", event))
+    inputs = [f"{source}/{at}" for source, count in counts.items() for at in range(count)]
+    return ClusterTrial(repartitioned(*keys, joins=joins), found, inputs=inputs)
+
+
 def in_one() -> ClusterTrial:
     """Return the trial of sources that one partition alone can read: one has 2, the other 3."""
     counts, found, random = {"trades": 2, "quotes": 3}, [], Random("one")
@@ -286,6 +327,10 @@ one_partition = in_one()
 source_stages = ClusterTrial(both_sources(further=True), from_both("stages"))
 joined = ClusterTrial(tables_joined(), from_both("joined"))
 matched = ClusterTrial(as_of(), from_both("matched"))
+# One of two sources is repartitioned, or both; neither is in the trials above.
+quotes_moved = moved("quotes moved", "symbol", "t", joins=True)
+both_moved = moved("both moved", "venue", "t", joins=True)
+events_moved = moved("events moved", "symbol", "t", joins=False)
 by_watermark = ClusterTrial(ordered(), events("ordered"))
 endings = ClusterTrial(ending(), events("endings"))
 streams = ClusterTrial(streamed(), events("streams"))

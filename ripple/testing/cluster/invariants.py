@@ -53,7 +53,7 @@ class OfPartition:
         # Where nothing is written, a commit is of nothing, and only checkpoints are left of it.
         self._writes = bool(truth.outputs_of(stage))
         self._name = f"partition {number}" + (f" of stage {stage}" if stage else "")
-        self._reads = stage == truth.reading
+        self._reads = stage in truth.front.reading
         self.committed: Mapping[str, int] = {}
         self._epoch = 0  # of the newest owner whose outputs are open
         self._found: Mapping[str, int] = {}  # the cut that it found in them

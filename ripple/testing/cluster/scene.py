@@ -287,7 +287,7 @@ class ClusterScene:
         """Return the dead letters of all partitions by input and offset, each once."""
         store = self.cluster.store.copy(Effects(0, Planned(()), Trace()))
         found: list[tuple[str, int]] = []
-        for number in range(self.shape.partitions):
+        for number in range(len(self.watch.partitions)):
             dead_letters, damage = await letters_in(store, self.truth.plan.name, number)
             assert not damage, damage
             found += [(one.input, one.offset) for one in dead_letters]

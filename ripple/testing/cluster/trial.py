@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property
+from itertools import chain
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.input_names import inputs_by_source
 from ripple.task.endpoints import has_one
 from ripple.testing.check import NO_EVENTS, as_text
+from ripple.testing.cluster.front import repartitioned_in_trials
 from ripple.testing.cluster.input import spread
 from ripple.testing.cluster.truth import Truth
 from ripple.testing.reference.interpreter import same_row
@@ -69,8 +71,9 @@ class ClusterTrial:
             import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - needed by a trial alone
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         is_one = inputs is not None and has_one(map(len, inputs_by_source(plan, inputs).values()))
-        need_one_division(plan, "a cluster", is_one=is_one)
-        self.plan = plan
+        if is_one or not repartitioned_in_trials(plan):
+            need_one_division(plan, "a cluster", is_one=is_one)
+        self.plan, self._is_one = plan, is_one
         events = list(events)
         if not events:
             raise InputError(NO_EVENTS)
@@ -79,7 +82,8 @@ class ClusterTrial:
     @cached_property
     def truth(self) -> Truth:
         """The results of one process. A module may name many trials, of which few are run."""
-        return Truth(self.plan, self._source, has_broker=self._has_broker)
+        has_broker, is_one = self._has_broker, self._is_one
+        return Truth(self.plan, self._source, has_broker=has_broker, is_one=is_one)
 
     def __repr__(self) -> str:
         return f"ClusterTrial(<pipeline {self.plan.name}>, ...)"
@@ -106,7 +110,8 @@ class ClusterTrial:
     def _choices(self) -> list[int]:
         """Return what divides the inputs of each source: partitions of the first stage."""
         truth = self.truth
-        inputs = gcd(*(count for _, count in truth.source.counts))
+        keys = truth.front.keys if len(truth.front.keys) < len(self.plan.sources) else ()
+        inputs = gcd(*(count for name, count in truth.source.counts if name not in keys))
         counts = [count for count in range(1, inputs + 1) if inputs % count == 0]
         if len(truth.counts(1)) == 1 and not truth.is_one:
             return [count for count in counts if count >= 4] or counts[-1:]
@@ -150,8 +155,10 @@ class ClusterTrial:
                         f"process {_shown(other)}"
                     )
         for output in truth.events:
-            for number, events in enumerate(scene.events(output)):
+            written = scene.events(output)
+            for number, events in enumerate(written):
                 self._compare_events(output, number, events, scene.shape.partitions)
+            _compare_all(output, chain.from_iterable(truth.events[output].values()), written)
         for output, rows in truth.rows.items():
             self._compare_rows(output, rows, scene.events(output))
         dead_letters = await scene.dead_letters()
@@ -164,10 +171,7 @@ class ClusterTrial:
     ) -> None:
         """Raise AssertionError unless each row is there once, and final rows in their order."""
         expected = list(map(as_text, rows))
-        whole = sorted(as_text(row) for each in found for row in each)
-        assert whole == sorted(expected), (
-            f"output {output!r}: the cluster has {whole}, one process {sorted(expected)}"
-        )
+        _compare_all(output, rows, found)
         finals = {node.name for node in self.plan.finals}
         if finals.issuperset(self.plan.roots_of(self.plan.output(output).of)):
             for number, each in enumerate(found):
@@ -179,18 +183,26 @@ class ClusterTrial:
         self, output: str, number: int, rows: Sequence[Any], partitions: int
     ) -> None:
         """Raise AssertionError unless each event of a partition is there once, in order."""
-        found, of_input = list(map(as_text, rows)), self.truth.events[output]
-        for name in self.truth.inputs_of(number, partitions):
+        found = list(map(as_text, rows))
+        share = self.truth.share_of(output, number, partitions)
+        for name, own in share.items():
             left = iter(found)
-            for event in map(as_text, of_input[name]):
+            for event in map(as_text, own):
                 assert event in left, (
                     f"output {output!r}, partition {number}: {event} of {name} is not there, or "
                     f"not in its order: {found}"
                 )
-        expected = sum(len(of_input[one]) for one in self.truth.inputs_of(number, partitions))
+        expected = sum(map(len, share.values()))
         assert len(found) == expected, (
             f"output {output!r}, partition {number}: {len(found)} events, not {expected}: {found}"
         )
+
+
+def _compare_all(output: str, rows: Iterable[Any], found: Iterable[Iterable[Any]]) -> None:
+    """Raise AssertionError unless all partitions together have the rows of one process."""
+    expected = sorted(map(as_text, rows))
+    whole = sorted(as_text(row) for each in found for row in each)
+    assert whole == expected, f"output {output!r}: the cluster has {whole}, one process {expected}"
 
 
 def _shown(row: Any) -> str:

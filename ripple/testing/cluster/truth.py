@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.connector import Part
 from ripple.connectors.log.sink import schema_of_output
 from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
-from ripple.engine.machine.router import Router
-from ripple.engine.machine.waiting_rows import OFFSET
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
-from ripple.model.pipeline.division import divided_into, divided_why
 from ripple.model.pipeline.input_names import inputs_by_source, is_markers, markers_of, source_of
 from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of
 from ripple.model.schema.columns import records_of
 from ripple.task.drive import Drive
 from ripple.testing.check import Follower as Reader
 from ripple.testing.check import Marker
+from ripple.testing.cluster.front import FIRST, Front
 from ripple.testing.cluster.recorded import RecordedMarkers
-from worker.engine.hosting import judged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
     from ripple.testing.reference.interpreter import Table
     from ripple.testing.reference.steps import Row
 
-DIVIDING = -1  # the stage in front that divides records anew
 KEPT = 20_000  # digests in memory
 ENGINES_KEPT = 200  # of senders; several receivers are made from their tables
 
@@ -42,8 +38,12 @@ ENGINES_KEPT = 200  # of senders; several receivers are made from their tables
 class Truth:
     """A pipeline over its whole input, and over any prefix."""
 
-    def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, source: CrashSource, *, has_broker: bool = False, is_one: bool = False
+    ) -> None:
         """Compute the end: ``tables`` and ``digests`` by output, ``dead_letters`` by offset.
+
+        is_one: whether one partition has all records.
 
         events: those of each output that shows some, by input, in order; where nodes wait for the
         watermark ``rows`` has them, of all inputs. schemas: of the topic of each output.
@@ -57,9 +57,7 @@ class Truth:
         # An event edge after a downstream stage: one engine computes all stages.
         self.is_one = bool(edges) and not self.is_spread
         self._stages = stages
-        self.divides = divided_why(plan) is not None
-        # The stage that reads the source: in front of the plan's where records are repartitioned.
-        self.reading = DIVIDING if self.divides else 0
+        self.front = Front.of(plan, source, is_one=is_one)
         self._senders = {stage.before for stage in stages if self.is_spread}
         self.recorded = RecordedMarkers()
         self._forget()
@@ -72,6 +70,7 @@ class Truth:
         waits = bool(plan.waiting)
         self.rows: dict[str, list[Row]] = reader.streams if waits else {}
         self.events = {} if waits else {name: self._events_of(name) for name in reader.streams}
+        self._shares: dict[Any, dict[str, list[Row]]] = {}
         self.schemas = {one.name: schema_of_output(plan, one) for one in plan.outputs}
         self.digests = engine.digests
 
@@ -79,6 +78,7 @@ class Truth:
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
         self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
+        self._batches: OrderedDict[Any, Batch] = OrderedDict()
 
     def of_run(self) -> Truth:
         """Return the truth of one run: where inputs may be idle, its own markers are among them."""
@@ -117,27 +117,34 @@ class Truth:
             found[name] = alone.stabilize().outputs[output].to_pylist()
         return found
 
+    def share_of(self, output: str, number: int, first: int) -> dict[str, list[Row]]:
+        """Return an output's events of a partition, by input: a part of those that come divided."""
+        found = self._shares.get((output, number, first))
+        if found is None:
+            names = self.front.inputs_of(FIRST, number, first)
+            found = {name: self.events[output][name] for name in names}
+            for name in filter(partial(self.front.is_divided, FIRST), names):
+                alone = self._fresh(FIRST, number, first, {name: self.source.end[name]})
+                found[name] = alone.stabilize().outputs[output].to_pylist()
+            self._shares[output, number, first] = found
+        return found
+
     def counts(self, first: int) -> dict[int, int]:
-        """Return how many partitions each stage has, the reading one ``first``."""
-        counts = {DIVIDING: first, 0: divided_into(self.plan)} if self.divides else {0: first}
+        """Return how many partitions each stage has. first: as coordinators are asked for."""
         later = self._stages[1:] if self.is_spread else ()
-        return counts | {stage.number: stage.partitions or first for stage in later}
+        counts = {stage.number: stage.partitions or first for stage in later}
+        return self.front.counts(first) | counts
 
     def outputs_of(self, stage: int) -> list[str]:
         """Return the outputs that partitions of a stage write."""
         written = outputs_of(self.plan, stage)
         return [output.name for output in self.plan.outputs if output.name in written]
 
-    def inputs_of(self, number: int, first: int) -> tuple[str, ...]:
-        """Return the inputs of partition ``number`` of the reading stage."""
-        return self.source.of_part(Part(number, first))
-
     def end_of(self, stage: int, number: int, first: int) -> dict[str, int]:
         """Return a partition's cut after everything."""
-        if stage == self.reading:
-            return {name: self.source.end[name] for name in self.inputs_of(number, first)}
-        if stage == 0:
-            return self.source.end
+        if stage <= FIRST:
+            names = self.front.inputs_of(stage, number, first)
+            return {name: self.source.end[name] for name in names}
         return {
             f"{sender}/{name}": offset
             for sender in range(self.counts(first)[self._before(stage)])
@@ -182,20 +189,18 @@ class Truth:
     ) -> Engine | Follower:
         """Return a partition that has taken everything before a cut."""
         made: Engine | Follower
-        if stage == DIVIDING:
-            made = Router(self.plan, number, self.inputs_of(number, first))
-            self._feed(made, cut)
-        elif stage == self.reading:
-            names = (*self.inputs_of(number, first), *filter(is_markers, cut))
-            made = Engine(self.plan, number, names, staged=self.is_spread)
+        if stage <= FIRST:
+            names, front = self.front.inputs_of(stage, number, first), self.front
+            if stage < FIRST:
+                made = front.sender(stage, number, names, first)
+            else:
+                made = front.engine(number, (*names, *filter(is_markers, cut)), first)
             marks = self.recorded.before(number, cut.get(markers_of(number), 0))
-            self._feed(made, cut, marks)
-        elif stage == 0:
-            plan, names = judged(self.plan, self.plan.source_names), self.source.inputs
-            made = Engine(plan, number, names, staged=self.is_spread)
+            direct = {name: at for name, at in cut.items() if not front.is_divided(stage, name)}
+            self._feed(made, direct, marks)
             drive = Drive(made)
-            for name, end in cut.items():
-                drive.apply(name, self._divided(number, name, end))
+            for name in cut.keys() - direct.keys():
+                drive.apply(name, self._divided(number, name, cut[name], first))
         else:
             senders = [str(one) for one in range(self.counts(first)[self._before(stage)])]
             made = Follower(self.plan, stage, senders, number)
@@ -205,18 +210,16 @@ class Truth:
                 made.follow(sender, 1, self._sent(stage, number, int(sender), first, of))
         return made
 
-    def _divided(self, number: int, name: str, end: int) -> Batch:
+    def _divided(self, number: int, name: str, end: int, first: int) -> Batch:
         """Return what the first stage's partition ``number`` has of an input up to ``end``."""
-        key = number, name, end
-        if key not in self._given:
-            router = Router(self.plan, 0, (name,))
-            self._feed(router, {name: end})
-            router.stabilize()
-            self._given[key] = router.outgoing_to([number])[number]
-        given = self._given[key]
-        offsets = given.rows.column(OFFSET).to_numpy()
-        rows = given.rows.select([field.name for field in self.plan.source.fields])
-        return Batch(rows, end, (), offsets, given.watermark_ns)
+        key = number, name, end, first
+        if key not in self._batches:
+            sender = self.front.sender(self.front.stage_of(name), 0, (name,), first)
+            self._feed(sender, {name: end})
+            self._batches[key] = self.front.sent(sender, number)
+            if len(self._batches) > KEPT:
+                self._batches.popitem(last=False)
+        return self._batches[key]
 
     def _sent(
         self, stage: int, number: int, sender: int, first: int, cut: Mapping[str, int]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.commit_group import Groups, SinkGroup
@@ -34,7 +32,7 @@ from worker.supervisor.membership import Membership
 from worker.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried, Part
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
     Listener = Callable[["Process", int, int | None, Event], None]
 
 DELTAS_PORT = 9101
-NONE_REPARTITIONED: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 # So small that one turn of reading may exceed them.
 TIGHT_QUEUES = QueueLimits(outboxes=1000, divided=500, uncommitted=3)
 
@@ -127,25 +124,28 @@ class Ends:
         return self._truth.source.counts
 
     def divisions(self) -> tuple[Division, ...]:
-        """Return none: the topics tell no key."""
-        return ()
+        """Return none, as the topics tell no key; beside repartitioned sources what plans say."""
+        return self._truth.front.divisions
 
     @property
     def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
-        """No sources: those of a trial are divided alike."""
-        return NONE_REPARTITIONED
-
-    def inputs_of(self, source: str, part: Part) -> Inputs:
-        """Refuse: no source is divided anew alone."""
-        raise NotImplementedError(f"{source}, {part}")
+        """The sources whose records are divided anew, each by which fields."""
+        return self._truth.front.keys
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
-        """Return a partition's inputs."""
-        assert not divided, "no source is divided anew alone"
+        """Return a partition's inputs; divided: those of sources that are divided anew."""
         for name, count in self.counts():
-            check_divided(name, count, part.of)
-        source = self._truth.source
-        return source.opened(self._world.disk, self._batch_rows, follow=True, part=part)
+            if name not in divided:
+                check_divided(name, count, part.of)
+        source, disk = self._truth.source, self._world.disk
+        return source.opened(disk, self._batch_rows, follow=True, part=part, divided=divided)
+
+    def inputs_of(self, source: str, part: Part) -> Inputs:
+        """Return the inputs of one source for a partition that divides its records anew."""
+        check_divided(source, dict(self.counts())[source], part.of)
+        disk, rows = self._world.disk, self._batch_rows
+        opened = self._truth.source.opened_by_source(disk, rows, follow=True, part=part)
+        return opened[source]
 
     def outputs(
         self,
@@ -338,7 +338,8 @@ class SimWorker:
         self._disk = disk
         self._coordinators = tuple(coordinators)
         self._slots = slots
-        self._code = code_of(truth.plan, divides=truth.divides)
+        front = truth.front
+        self._code = code_of(truth.plan, divides=front.is_chain, repartitioned=front.keys)
 
     @property
     def is_stopping(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +15,7 @@ from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
 from ripple.model.schema.columns import records_of
 from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.task.endpoints import NONE_DIVIDED
 from ripple.task.several_sources import inputs_of
 from ripple.testing.check import NO_EVENTS, Happening, Marker, one_by_one
 from ripple.testing.sim.world import sim_world
@@ -77,24 +78,52 @@ class CrashSource:
         """How many inputs each source has, by name."""
         return tuple((name, len(inputs)) for name, inputs in self._by_source.items())
 
-    def of_part(self, part: Part) -> tuple[str, ...]:
-        """Return the inputs of a partition of a cluster, source by source."""
+    def of_part(self, part: Part, *, whole: Container[str] = ()) -> tuple[str, ...]:
+        """Return the inputs of a partition of a cluster, source by source; of ``whole`` all."""
         number, count = part
-        return tuple(name for inputs in self._by_source.values() for name in inputs[number::count])
+        return tuple(
+            name
+            for source, inputs in self._by_source.items()
+            for name in (inputs if source in whole else inputs[number::count])
+        )
 
     def opened(
-        self, disk: Disk, batch_rows: int, *, follow: bool, part: Part | None = None
+        self,
+        disk: Disk,
+        batch_rows: int,
+        *,
+        follow: bool,
+        part: Part | None = None,
+        divided: Mapping[str, Inputs] = NONE_DIVIDED,
     ) -> Inputs:
-        """Return the inputs of a task. part: of a cluster, whose inputs these are; None: all."""
+        """Return the inputs of a task. part: of a cluster, whose inputs these are; None: all.
+
+        divided: those of sources whose records come to it divided anew.
+        """
+        opened = self.opened_by_source(disk, batch_rows, follow=follow, part=part, but=divided)
+        return inputs_of(self._plan, {**opened, **divided})
+
+    def opened_by_source(
+        self,
+        disk: Disk,
+        batch_rows: int,
+        *,
+        follow: bool,
+        part: Part | None = None,
+        but: Container[str] = (),
+    ) -> dict[str, Inputs]:
+        """Return the inputs of a task of each source but some."""
         opened: dict[str, Inputs] = {}
         own = self.inputs if part is None else self.of_part(part)
         for source in self._plan.sources:
+            if source.name in but:
+                continue
             places = enumerate(self._by_source[source.name])
             partitions = {name: at for at, name in places if name in own}
             shape = RecordShape.of(source)
             topic = Topic.open(disk, self._topic(source.name))
             opened[source.name] = LogInputs(topic, partitions, shape, batch_rows, follow=follow)
-        return inputs_of(self._plan, opened)
+        return opened
 
     @property
     def end(self) -> dict[str, int]:
