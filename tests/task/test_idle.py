@@ -379,7 +379,7 @@ def test_plan_refuses_where_the_markers_that_were_read_are_gone(tmp_path: Path) 
     [
         ("0s", "source 'ticks': idle must be at least 1ms, as in idle='30s', not '0s'"),
         (-1, "source 'ticks': idle must be within 0 to 2\\^60 ns"),
-        ("-5s", "source 'ticks': idle must be a number and a unit"),
+        ("-5s", "source 'ticks': idle must be within 0 to 2\\^60 ns"),
         (True, "source 'ticks': idle must be a text such as '60s'"),
         (1.5, "source 'ticks': idle must be a text such as '60s'"),
         ("10", "source 'ticks': idle must be a number and a unit"),

@@ -19,7 +19,7 @@ _UNIT_NS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
-_FORM = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([a-z]+)")
+_FORM = re.compile(r"(-?)\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([a-z]+)")
 
 DURATION_NS_MAX = 1 << 60  # 36 years: start and end of a window stay inside int64
 
@@ -49,8 +49,7 @@ def signed_duration_ns(span: str | int, what: str = "a duration") -> int:
     Raises :class:`PlanError` where it lies outside [-2^60, 2^60], and as ``duration_ns`` does.
     """
     if isinstance(span, str):
-        text = span.strip()
-        value_ns = -_parse(text[1:], what) if text[:1] == "-" else _parse(text, what)
+        value_ns = _parse(span, what)
     elif isinstance(span, bool) or not hasattr(span, "__index__"):
         return duration_ns(span, what)
     else:
@@ -61,14 +60,15 @@ def signed_duration_ns(span: str | int, what: str = "a duration") -> int:
 
 
 def _parse(text: str, what: str) -> int:
+    """Return a span in nanoseconds, with its sign."""
     match = _FORM.fullmatch(text.strip())
-    if match is None or match[3] not in _UNIT_NS:
+    if match is None or match[4] not in _UNIT_NS:
         units = ", ".join(_UNIT_NS)
         raise PlanError(f"{what} must be a number and a unit ({units}), not {shown(text)}")
-    whole, fraction, unit = match[1], match[2] or "", match[3]
+    sign, whole, fraction, unit = match[1], match[2], match[3] or "", match[4]
     scaled = int(whole + fraction) * _UNIT_NS[unit]
     scale: int = 10 ** len(fraction)
     value_ns, remainder = divmod(scaled, scale)
     if remainder:
         raise PlanError(f"{what} must be a whole number of nanoseconds, unlike {shown(text)}")
-    return value_ns
+    return -value_ns if sign else value_ns
