@@ -104,4 +104,4 @@ def brief(cut: Cut) -> str:
     """Return a cut for a line: of many inputs, as later stages have them, the first ones."""
     more = len(cut) - INPUTS_SHOWN_MAX
     first = text(dict(list(cut.items())[:INPUTS_SHOWN_MAX]))
-    return first if more <= 0 else f"{first} and of {more} more inputs"
+    return first if more <= 0 else f"{first} and of {more} more input{'s' if more > 1 else ''}"

@@ -100,14 +100,18 @@ def _of_exceptions(event: Event) -> str | None:
             )
         case VeryLate(count):
             return f"very late events, which are not counted in results: {count}"
-        case InputsEmpty(source, inputs, node):
+        case InputsEmpty(source, inputs, node, is_idle):
             more = len(inputs) - INPUTS_SHOWN
             named = ", ".join(inputs[:INPUTS_SHOWN]) + (f" and {more} more" if more > 0 else "")
             has = "has" if len(inputs) == 1 else "have"
+            remedy = (
+                "or after its idle= in a run that goes on (--follow)"
+                if is_idle
+                else f'if none may come, say .source({source!r}, ..., idle="30s")'
+            )
             return (
                 f"{named} {has} no record so far: rows of {node!r} that wait for the watermark "
-                f"come with the first one there; if none may come, say .source({source!r}, ..., "
-                'idle="30s")'
+                f"come with the first one there{',' if is_idle else ';'} {remedy}"
             )
         case RecordsRefused(name, count, cause):
             return f"records of {name} that became dead letters: {count}; the last one: {cause}"

@@ -259,12 +259,13 @@ class InputIdle(NamedTuple):
 class InputsEmpty(NamedTuple):
     """Inputs of a source are empty so far, and rows by the watermark wait for them.
 
-    node: a waiting one.
+    node: a waiting one. is_idle: the source has ``idle=``, and reading ended before its markers.
     """
 
     source: str
     inputs: tuple[str, ...]
     node: str
+    is_idle: bool = False
 
 
 class Silences(NamedTuple):

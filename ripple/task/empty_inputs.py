@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 class EmptyInputs:
-    """Reports once, per source without ``idle=``, the inputs for whose first record rows wait.
+    """Reports once, per source, the inputs for whose first record rows wait.
 
+    A source with ``idle=`` is reported where reading ends, since only a longer run adds markers.
     Receivers report those of sources divided anew, each by itself: rows wait there, and the tasks
     that divide the records do not know whether any do.
     """
@@ -34,33 +35,36 @@ class EmptyInputs:
         nodes = [fold.name for fold in plan.folds if fold.timing is not None]
         nodes += [node.name for node in plan.waiting]
         by_source = {source.name: source for source in plan.sources}
-        self._silent = {
+        self._timed = {
             name: tuple(inputs)
             for name, inputs in of.items()
-            if by_source[name].time_field is not None and by_source[name].idle_ns is None
+            if by_source[name].time_field is not None
         }
+        self._idle = {name for name in self._timed if by_source[name].idle_ns is not None}
         self._met = [
             (node, sources)
             for node in nodes
             if (sources := [one.name for one in plan.sources_of(node) if one.name in of])
-            and any(name in self._silent for name in sources)
+            and any(name in self._timed for name in sources)
         ]
         self._of, self._emit, self._is_awaited = of, emit, is_awaited
-        self._open = set(self._silent)  # sources that may have to be reported yet
+        self._open = set(self._timed) - self._idle  # sources that may have to be reported yet
 
-    def look(self, engine: Engine) -> None:
-        """Report, where all inputs were read to their present ends."""
+    def look(self, engine: Engine, *, is_over: bool = False) -> None:
+        """Report, where all inputs were read to their present ends. is_over: none is followed."""
+        if is_over:
+            self._open |= self._idle
         if not self._open or not (self._is_awaited or engine.waiting_count):
             return
         watermarks_ns = engine.watermarks_ns
         for source, inputs, node in self._holding(watermarks_ns):
             if source in self._open:
                 self._open.remove(source)
-                self._emit(InputsEmpty(source, inputs, node))
+                self._emit(InputsEmpty(source, inputs, node, source in self._idle))
         self._open = {
             source
             for source in self._open
-            if any(watermarks_ns[one] == watermark.NONE for one in self._silent[source])
+            if any(watermarks_ns[one] == watermark.NONE for one in self._timed[source])
         }
 
     def _holding(
@@ -72,6 +76,6 @@ class EmptyInputs:
             if not empty or (len(empty) == len(inputs) and not self._is_awaited):
                 continue
             for source in sources:
-                found = tuple(one for one in self._silent.get(source, ()) if one in empty)
+                found = tuple(one for one in self._timed.get(source, ()) if one in empty)
                 if found:
                     yield source, found, node

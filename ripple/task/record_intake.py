@@ -124,6 +124,8 @@ class RecordIntake:
         if isinstance(found, Signal):
             if found is Signal.WAITING:
                 self._empty.look(self.engine)
+            elif self._notes is not None:  # a one-shot run ends all windows instead
+                self._empty.look(self.engine, is_over=True)
             return found
         name, entry = found
         live, traces, started_ns = self._live, self._traces, self._now_ns()

@@ -65,3 +65,14 @@ def test_a_later_stage_waits_for_inputs_of_a_partition_without_any_record() -> N
     found = notices(told.append, is_awaited=True)
     found.look(engine(0, *[watermark.NONE] * 3))
     assert told == [InputsEmpty("trades", NAMES, "bars")]
+
+
+def test_inputs_that_may_be_idle_are_named_where_reading_ends_before_their_markers() -> None:
+    told: list[Event] = []
+    found = notices(told.append, idle="30s")
+    held = engine(1, 5, watermark.NONE, watermark.NONE)
+    found.look(held)
+    assert told == []
+    found.look(held, is_over=True)
+    assert told == [InputsEmpty("trades", NAMES[1:], "bars", is_idle=True)]
+    assert (line_of(told[0]) or "").endswith("or after its idle= in a run that goes on (--follow)")

@@ -145,6 +145,7 @@ async def ask(
     InputError if the request is refused, ConnectionError if no coordinator answers.
     """
     # Here, since gRPC is slow to import, and may be absent.
+    from ripple.client.outputs.first_answer import unanswered  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
     tls, control, problems = tls_of(options), LiveControl(token_of(options)), []
@@ -164,7 +165,7 @@ async def ask(
             problems.append(str(error))
         finally:
             await channel.close()
-    raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+    raise unanswered(problems)
 
 
 async def status_of(options: argparse.Namespace) -> tuple[str, Status]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.exits import say
@@ -34,12 +34,12 @@ class ReportedLetters(DeadLetters):
         target: Target | None,
         *,
         file: str | None,
-        names: Collection[str],
+        names: Iterable[Iterable[str]],
         before_report: Callable[[], None],
     ) -> None:
         """Count from 0. file: that is read, if it is one. names: as in ``open_letters``."""
         super().__init__(target)
-        self._file, self._names = None if file == "-" else file, frozenset(names)
+        self._file, self._names = None if file == "-" else file, [*map(frozenset, names)]
         self._program = program
         self._kept_in = target.name if target is not None else None
         self._before_report = before_report
@@ -66,7 +66,7 @@ class ReportedLetters(DeadLetters):
                 'from = "iso" in the file)'
             )
         words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
-        is_heading = len(self._names & words) > len(self._names) // 2
+        is_heading = any(len(fields & words) > len(fields) // 2 for fields in self._names)
         return " (is it a heading? --header reads it as one)" if is_heading else ""
 
     def report_counts(self) -> None:
@@ -80,11 +80,11 @@ def open_letters(
     progress: Progress,
     *,
     file: str | None,
-    names: Collection[str] = (),
+    names: Iterable[Iterable[str]] = (),
 ) -> DeadLetters:
     """Open the dead-letter target of ``--dead-letter``, if given. file: of the records, if any.
 
-    names: of the fields where ``--header`` would read a heading, which is hinted at then.
+    names: of the fields of each source where ``--header`` would read a heading: a hint then.
     With ``--strict`` the first rejected record ends the run with its error.
     """
     target = open_target(options.dead_letter) if options.dead_letter is not None else None

@@ -201,7 +201,7 @@ def _append(options: argparse.Namespace) -> int:
         PROGRAM,
         target,
         file=path_of(place, "source"),
-        names=() if options.header else [field.name for field in topic.schema.fields],
+        names=() if options.header else [[field.name for field in topic.schema.fields]],
         before_report=progress.clear,
     )
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"

@@ -95,8 +95,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe(plan: Plan) -> None:
     print(plan.describe(), end="")
-    print("keeps:")
-    for one in keeping(plan):
+    kept = list(keeping(plan))
+    if kept:
+        print("keeps:")
+    for one in kept:
         print(f"    {one.kind} {one.name}: {one.text}")
 
 

@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     only = plan.sources[0] if len(sources) == 1 else None
-    names = () if options.header or only is None else [field.name for field in only.fields]
+    names = [] if options.header else [[field.name for field in one.fields] for one in plan.sources]
     check_places(sources.values(), places, options.dead_letter, continues=False)
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.world.control import ControlError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ripple.world.control import Channel, Control
     from ripple.world.tls import Tls
@@ -59,7 +59,15 @@ async def first_answer(
         await asyncio.gather(*asked, return_exceptions=True)
     if refused is not None:
         raise refused
-    raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+    raise unanswered(problems)
+
+
+def unanswered(problems: Iterable[str]) -> ConnectionError:
+    """Return the error where none of the coordinators answers."""
+    return ConnectionError(
+        f"no coordinator answers: {'; '.join(problems)} (ripple cluster up prints the address: "
+        "--coordinator or RIPPLE_COORDINATOR names it)"
+    )
 
 
 async def _ask(channel: Channel, method: str, request: bytes, deadline_s: float) -> bytes:

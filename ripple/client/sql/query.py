@@ -81,14 +81,23 @@ def query(
     except duckdb.Error as error:
         if is_late.is_set():
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
-        text = " ".join(str(error).split())
-        if absent := _ABSENT.search(text):  # DuckDB would suggest names of its own
-            text = f"no output {absent[1]}: ripple query --list shows the outputs. Those of "
-            text += "events have no table: ripple query --events NAME=log:DIR/TOPIC makes one"
-        raise InputError(text[:MESSAGE_CHARACTERS_MAX]) from error
+        raise InputError(_explained(error)[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()
         connection.close()
+
+
+def _explained(error: duckdb.Error) -> str:
+    """Return DuckDB's message in a line, with the way out where it is ours."""
+    text = " ".join(str(error).split())
+    if absent := _ABSENT.search(text):  # DuckDB would suggest names of its own
+        return (
+            f"no output {absent[1]}: ripple query --list shows the outputs. Those of events have "
+            "no table: ripple query --events NAME=log:DIR/TOPIC makes one"
+        )
+    if 'at or near "-"' in text:
+        return f'{text} (a name with a hyphen is put in double quotes: FROM "vwap-1m")'
+    return text
 
 
 def _bounded(relation: duckdb.DuckDBPyRelation, bytes_max: int | None) -> pa.Table:

@@ -236,7 +236,7 @@ def blaming(verb: str, name: object) -> Iterator[None]:
     try:
         yield
     except PlanError as error:
-        raise PlanError(f"{verb} {shown(name)}: {error}") from error
+        raise PlanError(f"{verb} {shown(name)}: {error}") from error.__cause__  # shown once
 
 
 @contextmanager

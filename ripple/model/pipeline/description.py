@@ -237,7 +237,8 @@ def constant_join_text(step: ConstantJoin) -> str:
     constant = step.constant
     pairs = zip(step.on, constant.key, strict=True)
     on = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in pairs)
-    held = f"constant {constant.name}, {constant.rows.num_rows} rows of {constant.digest}"
+    count = constant.rows.num_rows
+    held = f"constant {constant.name}, {count} row{'' if count == 1 else 's'} of {constant.digest}"
     return f"{step.how}, on {on}, with {held}"
 
 

@@ -33,6 +33,12 @@ def test_unknown_output_is_named_without_names_of_the_database() -> None:
         query("SELECT * FROM outt", {"out": TABLE})
 
 
+def test_name_with_a_hyphen_gets_a_hint_at_its_quotes() -> None:
+    with pytest.raises(InputError, match="is put in double quotes"):
+        query("SELECT * FROM out-1m", {"out-1m": TABLE})
+    assert query('SELECT n FROM "out-1m"', {"out-1m": TABLE}).num_rows == TABLE.num_rows
+
+
 def test_listing_outputs_in_sql_names_the_command() -> None:
     for sql in ("SHOW TABLES", " show all\ttables;"):
         with pytest.raises(InputError, match="ripple query --list"):
