@@ -28,7 +28,7 @@ class DifferingError(PlanError):
     """Driver and executor have different versions of a pipeline."""
 
 
-_NO_TABLES = "Spark, but for a replay and a validation,"
+_NO_TABLES = "Spark, but for a replay, a backfill and a validation,"
 _NO_MARKERS = "Spark, but for a replay with markers= (--markers DIR),"
 
 

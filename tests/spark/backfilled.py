@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
+from ripple.spark.backfill.given import history_at
 from ripple.spark.backfill.history import ORDER, readings_of
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import Receipt
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.packets import packets_in
 from ripple.spark.parcel import Parcel
-from ripple.spark.portions import sources_at
 from ripple.storage.checkpoint.origin import Origin, begin
 
 
@@ -31,9 +31,9 @@ def backfilled(
     adopts: bool = True,
 ) -> Receipt:
     """Return the receipt; adopts: whether partitions are let begin from it."""
-    parcel = Parcel.of(file, lambda plan: b"")
+    parcel = Parcel.of(file, lambda plan: b"", has_tables=True)
     plan = parcel.plan()
-    log, source = Live.at(live, plan, until_ns, partitions), sources_at(history, plan)
+    log, source = Live.at(live, plan, until_ns, partitions), history_at(history, plan, live)
     shelf = Shelf(str(store), plan.name, fingerprint(plan, source, log, identity))
     packets = [
         packet

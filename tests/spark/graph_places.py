@@ -101,6 +101,23 @@ many = (
     .also(large_then.join("others", large_of, left_on="of", right_on="size").sink("bars-out"))
 )
 
+@rp.record(version=1)
+class Listing:
+    symbol: str
+    owner: int
+    gone: bool
+    t: rp.Timestamp
+
+listings = start.table("listings", Listing, key="symbol", deleted="gone", time="t")
+listed = (
+    sold.sink("events")
+    .also(newest.join("with", listings, on="symbol", how="left").sink("rows-out"))
+    .also(listings.partition("l-by", key="symbol").fold("owned", owner=rp.sum("owner"))
+        .sink("bars-out"))
+)
+
+listings_alone = listings.sink("rows-out")
+
 both = rp.Pipeline("both")
 left = both.source("trades", Trade, time="t", out_of_order="2s")
 right = both.source("others", Trade, time="t", out_of_order="2s")
@@ -125,6 +142,17 @@ class Place:
         self.history, self.whole, self.live = {}, {}, {}
         for rank, (source, count) in enumerate(zip(self.plan.sources, partitions, strict=True)):
             rows = [self.row(one, rank, source.name) for one in TRADES[rank::2]]
+            if source.table is not None:  # its topic is its history
+                changes = [one for one in rows if one["t"] >= UNTIL or one["price"] > 120]
+                self.whole[source.name] = self.live[source.name] = topic_of(
+                    folder / "whole",
+                    self.plan,
+                    [self.listing(one) for one in changes],
+                    partitions=count,
+                    key=("symbol",),
+                    source=source.name,
+                )
+                continue
             ordered = sorted((one for one in rows if one["t"] < UNTIL), key=lambda one: one["t"])
             later = [one for one in rows[200:] if one["t"] >= UNTIL]
             overlap = [one for one in rows[250:] if one["t"] < UNTIL]
@@ -151,6 +179,12 @@ class Place:
         if source == "quotes":
             return {"t": one["t"], "bid": one["price"], "symbol": one["symbol"]}
         return {**one, "price": one["price"] + 1000 * rank}
+
+    @staticmethod
+    def listing(one: dict[str, Any]) -> dict[str, Any]:
+        """Return a trade as a change of a table, a fifth of them deletions."""
+        owner, gone = int(one["price"]), one["price"] % 5 == 0
+        return {"symbol": one["symbol"], "owner": owner, "gone": gone, "t": one["t"]}
 
     def backfilled(self, **options: Any) -> Receipt:
         return backfilled(

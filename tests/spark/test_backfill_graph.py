@@ -8,8 +8,10 @@ import pytest
 
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
+from ripple.spark.backfill.given import history_at, history_texts
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import BackfillError
+from ripple.spark.backfill.seam import NOTHING
 from tests.spark.backfills import BEGIN, SECOND, UNTIL
 from tests.spark.graph_places import OUTPUTS, Place
 from tests.spark.logs import topic_of
@@ -23,6 +25,8 @@ WAYS = [
     ("united", (1, 1)),
     ("joined", (4, 2)),
     ("united", (2, 3)),
+    ("listed", (1, 1)),
+    ("listed", (4, 2)),
 ]
 
 
@@ -69,6 +73,23 @@ def test_partitions_of_several_sources_have_their_inputs_of_each(tmp_path: Path)
         ["trades/0", "trades/2", "others/0"],
         ["trades/1", "trades/3", "others/1"],
     ]
+
+
+def test_a_table_has_no_history_but_its_topic(tmp_path: Path) -> None:
+    place = Place(tmp_path, "listed", (4, 2))
+    two = place.backfilled(partitions=2, adopts=False)
+    cuts = {one["name"]: one for part in two.partitions for one in part["inputs"]}
+    assert cuts["trades/0"]["offset"] > 0
+    for name in ("listings/0", "listings/1"):
+        assert (cuts[name]["offset"], cuts[name]["verdict"]) == (0, NOTHING)
+    texts = history_texts(place.plan, ["trades=a.csv"], place.live)
+    assert texts == ["trades=a.csv", f"listings={place.live['listings']}"]
+    file = place.history["trades"]
+    with pytest.raises(InputError, match="listings is a table: offsets tell the newest record"):
+        history_at({**place.history, "listings": file}, place.plan, place.live)
+    alone = load_plan(f"{tmp_path}/p.py:listings_alone")
+    with pytest.raises(InputError, match="market reads tables alone, and a topic holds its table"):
+        history_at(file, alone, place.live["listings"])
 
 
 def test_a_gap_in_one_of_several_sources_is_told(tmp_path: Path) -> None:

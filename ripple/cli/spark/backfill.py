@@ -22,10 +22,10 @@ from ripple.cli.spark.session import (
 from ripple.connectors.locate import sources_by_name
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError
+from ripple.spark.backfill.given import history_at, history_texts
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import Receipt
 from ripple.spark.options import Bound
-from ripple.spark.portions import sources_at
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="[SOURCE=]URI",
         help="a file of any connector, a folder or glob of files, a log; in any order. Once for "
-        "each source of the pipeline",
+        "each source of events",
     )
     parser.add_argument(
         "--until", required=True, metavar="TIME", help="end of history, in event time"
@@ -96,10 +96,11 @@ def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
-    plan = load_for_spark(options.file)
-    history = sources_by_name(plan, options.history, "--history")
+    plan = load_for_spark(options.file, has_tables=True)
     live = sources_by_name(plan, options.live, "--live")
-    sources_at(history, plan, header=options.header)
+    own = history_texts(plan, options.history, live)
+    history = sources_by_name(plan, own, "--history")
+    history_at(history, plan, live, header=options.header)
     Live.at(live, plan, until_ns, options.partitions)
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark

@@ -105,10 +105,11 @@ class _Adoption:
             Side(
                 one.name,
                 None if one.first_ns is None else one.first_ns + late_ns,
-                is_written=one.end > 0,
+                is_written=one.end > 0 and source.table is None,
             )
             for one in self._inputs
-            for late_ns in [source_of(self._plan, one.name).out_of_order_ns]
+            for source in [source_of(self._plan, one.name)]
+            for late_ns in [source.out_of_order_ns]
         ]
         self._seam = Seam(sides, is_identity=how.is_identity)
         self._causes = Causes()

@@ -11,6 +11,7 @@ import ripple
 from ripple.core.errors import InputError
 from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
+from ripple.spark.backfill.given import history_at, noted
 from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of, schema_of
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
@@ -18,7 +19,6 @@ from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
-from ripple.spark.portions import sources_at
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
 from ripple.spark.sources import spark_schema
@@ -26,7 +26,6 @@ from ripple.spark.work import Unpacked, packets_from, pickled
 from ripple.storage.checkpoint.checkpoints import Checkpoints
 from ripple.storage.checkpoint.origin import Origin, begin, folder_of, origin_in
 from ripple.storage.fenced import ChainError, DamagedError
-from ripple.task.arguments import sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,21 +58,22 @@ class Backfill:
         history: a file of any connector, a folder or a pattern of files, a log; in any order and
         partitioning. until_ns: the event time at which history ends. live: the live input,
         ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. Both are mappings of source names to those
-        when the pipeline has several sources. store: the folder or ``s3://bucket/prefix`` of
-        the checkpoints. partitions: those of the pipeline, 1 with ``ripple run``; by default the
-        live input's. identity: fields that together identify a record; without, all fields are
-        compared. header: whether files of CSV name their columns. Raises PlanError and InputError.
+        when the pipeline has several sources; a table needs no history. store: the folder or
+        ``s3://bucket/prefix`` of the checkpoints. partitions: those of the pipeline, 1 with
+        ``ripple run``; by default the live input's. identity: fields that together identify a
+        record; without, all fields are compared. header: whether files of CSV name their
+        columns. Raises PlanError and InputError.
         """
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled)
+        self._parcel = Parcel.of(pipeline, pickled, has_tables=True)
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
-        self._places = _noted(self.plan, history), _noted(self.plan, live)
+        self._places = noted(self.plan, history, live), noted(self.plan, live, live)
         self._store = absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
-        self.source = sources_at(history, self.plan, header=header)
+        self.source = history_at(history, self.plan, live, header=header)
         self._shelf = Shelf(
             self._store,
             self.plan.name,
@@ -238,10 +238,3 @@ class Backfill:
                         f"records cannot be identified by {name!r}: {source.name} has "
                         f"{', '.join(names)}"
                     )
-
-
-def _noted(plan: Plan, given: Any) -> str | dict[str, str]:
-    """Return the URI of the one source as text, or those of all by name. Raises InputError."""
-    places = dict(sources_of(plan, given))
-    (only,) = places.values() if len(places) == 1 else (places,)
-    return only

@@ -174,6 +174,8 @@ def readings_of(
         for file, share in enumerate(history.shares)
     ]
     for rank, one in enumerate(live.inputs):
+        if source_of(plan, one.name).table is not None:
+            continue
         for side, first, end in (
             (BEFORE, one.first, one.begins),
             (BEHIND, one.begins, one.end),  # with late records
@@ -261,4 +263,5 @@ def inputs_of(records: pa.RecordBatch, live: Live, name: str) -> npt.NDArray[np.
     count = len(source.inputs)
     if count == 1:
         return np.full(records.num_rows, first, np.int32)
+    assert source.key is not None, "that of a table alone may be unknown"
     return partition_numbers(records, source.key, count) + np.int32(first)

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 class LiveSource:
     """The live partitions of one source, by its name.
 
-    key: the fields by whose murmur2 records are partitioned, () for a single partition.
+    key: the fields by whose murmur2 records are partitioned, () for a single partition, None where
+    they are unknown, of a table.
     """
 
     name: str
     place: str
-    key: tuple[str, ...]
+    key: tuple[str, ...] | None
     inputs: tuple[LiveInput, ...]
 
     @classmethod
@@ -48,7 +49,7 @@ class LiveSource:
 
         Raises InputError for an input that cannot continue history.
         """
-        if source.time_field is None:
+        if source.time_field is None and source.table is None:
             raise InputError(f"{source.name} has no event time, so history has no end")
         if not isinstance(place, str) or not place.startswith((PREFIX, KAFKA)):
             raise InputError(
@@ -59,11 +60,12 @@ class LiveSource:
         names = inputs.names
         key = keyed_by(inputs) if len(names) > 1 else ()
         why = divided_why(plan, key) if len(names) > 1 else None
-        if len(names) > 1 and key == () and why is None:
-            why = "its records are divided by nothing, so those of history have no partition"
-        if key is None:
-            why = "the key of its partitions is unknown: add it, as in ?key=symbol"
-        if key is None or why is not None:
+        if source.table is None:  # nothing of a table is placed
+            if len(names) > 1 and key == () and why is None:
+                why = "its records are divided by nothing, so those of history have no partition"
+            if key is None:
+                why = "the key of its partitions is unknown: add it, as in ?key=symbol"
+        if why is not None:
             raise InputError(f"{place} cannot continue history partition by partition: {why}")
         found = asyncio.run(looked_at(place, source, inputs, until_ns))
         return cls(source.name, place, key, found)
@@ -77,7 +79,8 @@ class LiveSource:
 class Live:
     """The live partitions of all sources, each from its first record at or after ``until_ns``.
 
-    partitions: those of the pipeline; input i of a source is read by partition i mod that.
+    partitions: those of the pipeline; input i of a source is read by partition i mod that. A table
+    is live from its first record: its topic holds it, and offsets tell the newest of a key.
     """
 
     until_ns: int

@@ -60,7 +60,8 @@ async def looked_at(
 ) -> tuple[LiveInput, ...]:
     """Return the inputs at a place, each live from its first record at or after ``until_ns``.
 
-    Closes them. Raises InputError for a log without times.
+    Those of a table are live from their first record, see ``history_at``. Closes them. Raises
+    InputError for a log without times.
     """
     look = _in_log if place.startswith(PREFIX) else _in_kafka
     try:
@@ -73,10 +74,10 @@ async def _in_log(
     place: str, source: SourceSpec, inputs: Inputs, until_ns: int
 ) -> tuple[LiveInput, ...]:
     topic, only = open_topic(place)
-    if topic.time_field is None:
+    if topic.time_field is None and source.table is None:
         raise InputError(f"{place} has no time field to find the end of history by")
     numbers = range(topic.partitions) if only is None else (only,)
-    until = Bound(time_ns=until_ns)
+    until = NOWHERE if source.table is not None else Bound(time_ns=until_ns)
     cut = {
         name: range_of(topic, number, until, NOWHERE)[0]
         for name, number in zip(inputs.names, numbers, strict=True)
@@ -93,6 +94,19 @@ async def _in_kafka(
     A record is written after its event, so nothing before that offset is at ``until_ns`` or later;
     the reading tasks verify that.
     """
+    firsts, _ = await inputs.bounds()
+    cut = firsts if source.table is not None else await _until(source, inputs, until_ns)
+    # The record right before the cut identifies the topic: inputs report it after reading.
+    back = {name: max(firsts[name], offset - _BACK_ROWS) for name, offset in cut.items()}
+    async for _ in _batches(inputs, back, cut):
+        pass
+    count = len(inputs.names)
+    places = [(place if count == 1 else one_of(place, one), None) for one in range(count)]
+    return await _inputs_at(source, inputs, cut, places)
+
+
+async def _until(source: SourceSpec, inputs: Inputs, until_ns: int) -> Cut:
+    """Return the offsets of the first records at or after ``until_ns``."""
     assert isinstance(inputs, TimedInputs), "of a topic of Kafka"
     since = await inputs.since(max(until_ns // 1_000_000, 0))
     firsts, ends = await inputs.bounds()
@@ -104,13 +118,7 @@ async def _in_kafka(
             if at is not None:
                 cut[name] = at
                 break
-    # The record right before the cut identifies the topic: inputs report it after reading.
-    back = {name: max(firsts[name], offset - _BACK_ROWS) for name, offset in cut.items()}
-    async for _ in _batches(inputs, back, cut):
-        pass
-    count = len(inputs.names)
-    places = [(place if count == 1 else one_of(place, one), None) for one in range(count)]
-    return await _inputs_at(source, inputs, cut, places)
+    return cut
 
 
 async def _inputs_at(
