@@ -29,7 +29,7 @@ from ripple.storage.fenced import ChainError
 from ripple.storage.store.opening import store_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Plan
@@ -55,6 +55,12 @@ def checkpoints_at(place: str, plan: Plan) -> tuple[str, list[int]]:
         of = f", but of {others}" if others else ""
         raise InputError(f"{store} has no checkpoints of pipeline {plan.name!r}{of}")
     return store, own
+
+
+def markers_for(given: str | None, against: Iterable[str]) -> str | None:
+    """Return the place of a run's markers: the given one, or its checkpoints; else None."""
+    own = [place.removeprefix(CHECKPOINTS) for place in against if place.startswith(CHECKPOINTS)]
+    return given if given is not None or not own else own[0]
 
 
 async def _partitions(place: str) -> tuple[tuple[str, int], ...]:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
+from ripple.model.pipeline.input_names import is_markers
 from ripple.spark.finding import EventTable, engine_class, table_of
+from ripple.spark.marks import counted
 from ripple.spark.merge import entries_in_time
 from ripple.spark.progress import report_progress
 from ripple.task.drive import Drive
@@ -44,7 +46,7 @@ class Fresh:
         """
         self.plan = plan
         by_name = {share.name: share for share in shares}
-        missing = [name for name in cut if name not in by_name]
+        missing = [name for name in cut if name not in by_name and not is_markers(name)]
         if missing:
             raise InputError(
                 f"the live run has read {', '.join(missing)}, and the source has "
@@ -81,9 +83,14 @@ class Fresh:
 
         reporter: reports progress relative to the ``last`` cut, by default this one.
         """
-        whole = sum((cut if last is None else last).values())
+        whole = sum(self._records(cut if last is None else last).values())
         drive, present = Drive(self.engine), self.engine.cut
-        left = [share for share in self._shares if present[share.name] < cut[share.name]]
+        left = [
+            share
+            for share in counted(self._shares, cut)
+            if share.marks or present[share.name] < cut[share.name]
+        ]
+        cut = self._records(cut)
         for name, entry in entries_in_time(self.plan, left, self.engine, until=cut):
             drive.apply(name, entry)
             self.keep(drive.stabilize())
@@ -92,6 +99,9 @@ class Fresh:
         report_progress(
             reporter, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole
         )
+
+    def _records(self, cut: Mapping[str, int]) -> dict[str, int]:
+        return {share.name: cut[share.name] for share in self._shares}
 
     def table(self, output: Output) -> Table:
         """Return all rows of an output, including final ones, or all of its events."""

@@ -29,7 +29,7 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
     for name in found:
         if name not in names:
             raise InputError(
-                f"{place} holds markers of input {name!r}, and this replay reads "
+                f"{place} holds markers of input {name!r}, and the source has "
                 f"{', '.join(sorted(names))}: name the source as the run did"
             )
     each = tuple(
@@ -61,6 +61,7 @@ async def _read(place: str, pipeline: str) -> dict[str, list[Mark]]:
     for log in logs:
         at = 0
         while (marker := log.after(at)) is not None:
-            found[marker.input].append(Mark(marker.offset, marker.watermark_ns))
+            mark = Mark(marker.offset, marker.watermark_ns, marker.next_offset)
+            found[marker.input].append(mark)
             at = marker.next_offset
     return found

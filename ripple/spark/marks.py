@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ripple.core.errors import InputError
 from ripple.model.batch import Batch, Marker
+from ripple.model.pipeline.input_names import is_markers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ripple.spark.shares import Share
 
 
 class Mark(NamedTuple):
-    """A recorded marker of an idle input: after the records before ``offset``."""
+    """A recorded marker of an idle input: after the records before ``offset``.
+
+    number: how many markers of its log have counted with it; a cut says how many have.
+    """
 
     offset: int
     watermark_ns: int
+    number: int = 0
 
 
 def with_marks(
@@ -40,3 +49,26 @@ def with_marks(
     while mark is not None and (end is None or mark.offset <= end):
         yield Marker(mark.watermark_ns, at)
         mark = next(left, None)
+
+
+def counted(shares: Iterable[Share], cut: Mapping[str, int]) -> list[Share]:
+    """Return shares with the marks that have counted at a cut, which names their log.
+
+    Raises InputError where they are not there.
+    """
+    given = list(shares)
+    (read, *_) = [count for name, count in cut.items() if is_markers(name)] or [0]
+    known = max((mark.number for share in given for mark in share.marks), default=0)
+    if read > known:
+        have = f"hold {known} of them" if known else "were not given"
+        raise InputError(
+            f"the live run has judged records by {read} markers of idle inputs, and its markers "
+            f"{have}: give --markers DIR (markers=), the folder of its checkpoints or the store of "
+            "the cluster"
+        )
+    return [
+        replace(one, marks=tuple(mark for mark in one.marks if mark.number <= read))
+        if one.marks
+        else one
+        for one in given
+    ]

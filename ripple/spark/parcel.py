@@ -29,7 +29,7 @@ class DifferingError(PlanError):
 
 
 _NO_TABLES = "Spark, but for a replay, a backfill and a validation,"
-_NO_MARKERS = "Spark, but for a replay with markers= (--markers DIR),"
+_NO_MARKERS = "Spark, but for a replay or a validation with markers= (--markers DIR),"
 
 
 @dataclass(frozen=True, slots=True)

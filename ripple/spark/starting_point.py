@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from ripple.core.errors import InputError
+from ripple.model.pipeline.input_names import is_markers
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.origin import HISTORY_EPOCH
 from ripple.storage.store.opening import store_to_read
@@ -84,7 +85,7 @@ class StartingPoint:
                     f"pipeline is {plan.topology_hash}: its output is of both, and "
                     "cannot be computed from either"
                 )
-            if set(one.cut) == set(cut):
+            if set(one.cut) == {name for name in cut if not is_markers(name)}:
                 return asyncio.run(self._read(one))
         raise InputError(
             f"{self.store} began from history in {len(self.history)} partitions, none of which "

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 from ripple.connectors.log.sink import schema_of_output
 from ripple.core.errors import InputError
 from ripple.spark import packets
-from ripple.spark.checkpoint_check import CHECKPOINTS, AgainstCheckpoints, checkpoints_at
+from ripple.spark.checkpoint_check import (
+    CHECKPOINTS,
+    AgainstCheckpoints,
+    checkpoints_at,
+    markers_for,
+)
 from ripple.spark.crashes import CRASHES_DEFAULT, Crashes
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
+from ripple.spark.markers import marked
 from ripple.spark.options import NOWHERE, Bound, absolute
 from ripple.spark.oracle_check import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.output_check import AgainstLog, Divided
@@ -56,6 +62,7 @@ def validate(
     stop: Bound = NOWHERE,
     header: bool = False,
     seed: int = 0,
+    markers: str | None = None,
     engine: str = OUR_ENGINE,
     show: Callable[[TaskProgress], None] | None = None,
 ) -> Verdict:
@@ -64,13 +71,18 @@ def validate(
     crashes: over all shares. oracle_rows: first records of each share to compare with the oracle; 0
     for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs) or
     ``checkpoints:`` and a folder or ``s3://bucket/prefix``, written by live runs from this input.
-    seed: of the crashes. engine: the one under test. show: called with the progress. Raises
+    seed: of the crashes. markers: the folder of checkpoints of the
+    run, or the store of the cluster, whose markers are read; by default, with ``idle=``, that of
+    ``against``. engine: the one under test. show: called with the progress. Raises
     PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
-    parcel = Parcel.of(pipeline, pickled, has_tables=True)
+    has_markers = markers_for(markers, against) is not None
+    parcel = Parcel.of(pipeline, pickled, has_markers=has_markers, has_tables=True)
     plan = parcel.plan()
     given = sources_at(source, plan, start=start, stop=stop, header=header)
+    if plan.is_idle or markers is not None:
+        given = marked(given, markers_for(markers, against) or "", plan)
     jobs: list[Check] = [*_crashes(parcel, given.portions(plan), crashes, seed, engine)]
     if oracle_rows:
         jobs += [AgainstOracle(parcel, one, oracle_rows, engine) for one in given.portions(plan)]

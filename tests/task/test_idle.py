@@ -581,7 +581,9 @@ def test_a_replay_on_spark_reads_the_markers(
 
 def test_markers_for_spark_are_those_of_the_run_that_has_read_the_source(tmp_path: Path) -> None:
     plan = pipeline().plan()
-    with pytest.raises(PlanError, match=r"Spark, but for a replay with markers= \(--markers DIR\)"):
+    with pytest.raises(
+        PlanError, match=r"Spark, but for a replay or a validation with markers= \(--markers DIR\)"
+    ):
         Parcel.of(plan, lambda _: b"")
     ripple("log", "create", tmp_path / "ticks", "--schema", "trade")
     sources = sources_at(f"log:{tmp_path}/ticks", plan)
@@ -601,7 +603,7 @@ def test_markers_for_spark_are_those_of_the_run_that_has_read_the_source(tmp_pat
             await log.add([IdleMarker(5, 1, "other", 0)])
 
     asyncio.run(record())
-    with pytest.raises(InputError, match="holds markers of input 'other', and this replay reads"):
+    with pytest.raises(InputError, match="holds markers of input 'other', and the source has"):
         marked(sources, str(tmp_path / "state"), plan)
 
 

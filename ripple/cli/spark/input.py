@@ -10,11 +10,14 @@ from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.spark.session import configure_header
 from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError
+from ripple.spark.markers import marked
 from ripple.spark.options import Bound
 from ripple.spark.parcel import check_plan
 from ripple.spark.portions import sources_at
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.model.pipeline.plan import Plan
 
 
@@ -75,6 +78,22 @@ def input_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
     if rows is not None:
         check_read(options, plan, rows)
     return found
+
+
+def configure_markers(parser: argparse.ArgumentParser) -> None:
+    """Add --markers."""
+    parser.add_argument(
+        "--markers",
+        type=a_place,
+        metavar="DIR",
+        help="checkpoints of the run, or store of the cluster, whose markers are read",
+    )
+
+
+def check_markers(place: str, arguments: Mapping[str, Any], plan: Plan) -> None:
+    """Raise InputError or StoreError unless markers at a place fit the sources of ``input_of``."""
+    ranged = {name: value for name, value in arguments.items() if name != "source"}
+    marked(sources_at(arguments["source"], plan, **ranged), place, plan)
 
 
 def check_read(options: argparse.Namespace, plan: Plan, rows: int) -> None:

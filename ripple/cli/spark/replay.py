@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.spark.input import check_read, configure_input, input_of, load_for_spark
+from ripple.cli.spark.input import (
+    check_markers,
+    check_read,
+    configure_input,
+    configure_markers,
+    input_of,
+    load_for_spark,
+)
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import OutputError
-from ripple.spark.markers import marked
-from ripple.spark.portions import sources_at
 
 if TYPE_CHECKING:
     import argparse
@@ -41,12 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dead-letter", type=a_place, metavar="DIR", help="write rejected records there, as JSON"
     )
-    parser.add_argument(
-        "--markers",
-        type=a_place,
-        metavar="DIR",
-        help="checkpoints of the run, or store of the cluster, whose markers are read",
-    )
+    configure_markers(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace existing folders")
     parser.add_argument(
         "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
@@ -61,8 +61,7 @@ def run(options: argparse.Namespace) -> int:
     plan = load_for_spark(options.file, has_markers=options.markers is not None, has_tables=True)
     arguments = input_of(options, plan)  # before a JVM is started
     if options.markers is not None:
-        ranged = {name: value for name, value in arguments.items() if name != "source"}
-        marked(sources_at(arguments["source"], plan, **ranged), options.markers, plan)
+        check_markers(options.markers, arguments, plan)
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")

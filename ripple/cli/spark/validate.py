@@ -9,9 +9,15 @@ from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.spark import watch as spark_watch
-from ripple.cli.spark.input import configure_input, input_of, load_for_spark
+from ripple.cli.spark.input import (
+    check_markers,
+    configure_input,
+    configure_markers,
+    input_of,
+    load_for_spark,
+)
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
-from ripple.spark.checkpoint_check import CHECKPOINTS, checkpoints_at
+from ripple.spark.checkpoint_check import CHECKPOINTS, checkpoints_at, markers_for
 from ripple.spark.crashes import CRASHES_DEFAULT
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.oracle_check import ORACLE_ROWS_DEFAULT
@@ -40,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="results of live runs from this source: log:DIR/TOPIC, checkpoints:DIR or "
         "checkpoints:s3://BUCKET/PREFIX; may be repeated",
     )
+    configure_markers(parser)
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
     add_format(parser, shorthand=False)
     parser.add_argument(
@@ -64,13 +71,19 @@ def run(options: argparse.Namespace) -> int:
         options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
+    markers = None if options.watch else markers_for(options.markers, options.against)
     plan = load_for_spark(
-        options.file, "a watch on Spark" if options.watch else "", has_tables=not options.watch
+        options.file,
+        "a watch on Spark" if options.watch else "",
+        has_markers=markers is not None,
+        has_tables=not options.watch,
     )
     arguments = input_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):
             checkpoints_at(place, plan)
+    if markers is not None and (plan.is_idle or options.markers is not None):
+        check_markers(markers, arguments, plan)
     if options.watch:
         return spark_watch.run(options)
     with opened(options, is_brief=True) as spark:
@@ -84,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
                 oracle_rows=ORACLE_ROWS_DEFAULT if options.oracle is None else options.oracle,
                 against=tuple(options.against),
                 seed=options.seed or 0,
+                markers=options.markers,
                 engine=options.engine,
                 show=progress.show,
                 **arguments,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SAMPLE, _PAUSE = "1%", "60s"
 _OF_WATCHES = ("sample", "pause", "rounds", "metrics")
-_OF_OTHERS = ("crashes", "oracle", "seed", "json", "html", "from", "to", "header")
+_OF_OTHERS = ("crashes", "oracle", "seed", "json", "html", "from", "to", "header", "markers")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

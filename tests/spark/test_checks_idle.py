@@ -1,0 +1,87 @@
+"""Checks of a run in which an input fell silent: they judge records by its markers, or say so."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.input_names import markers_of
+from ripple.spark.checkpoint_check import AgainstCheckpoints, checkpoints_at, markers_for
+from ripple.spark.crashes import Crashes
+from ripple.spark.markers import marked
+from ripple.spark.oracle_check import AgainstOracle
+from ripple.spark.output_check import AgainstLog
+from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
+from tests.patience import comes
+from tests.spark.logs import topic_of
+
+PIPELINE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Tick:
+    symbol: str
+    size: int
+    t: rp.Timestamp
+
+pipeline = (
+    rp.Pipeline("idle")
+    .source("trades", Tick, time="t", idle="20ms")
+    .partition("by", key="symbol")
+    .window("w", rp.Tumbling("10s"), lateness="0s")
+    .fold("sums", n=rp.count(), size=rp.sum("size"))
+    .sink("out")
+)
+"""
+SECOND = 1_000_000_000
+
+
+def found(job: Any) -> Any:
+    (packet,) = job.run()
+    return packet.about
+
+
+def test_a_run_with_an_idle_input_is_checked_by_its_markers(tmp_path: Path) -> None:
+    file, state, out = tmp_path / "p.py", tmp_path / "state", f"log:{tmp_path}/out/sums"
+    file.write_text(PIPELINE)
+    plan = load_plan(f"{file}:pipeline")
+    ticks = [{"symbol": "AB"[at % 2], "size": at, "t": at * SECOND} for at in range(40)]
+    place = topic_of(tmp_path, plan, ticks, partitions=1)
+
+    async def act() -> dict[str, int]:
+        async with rp.Task(plan, source=place, sink=out, checkpoint_dir=state, follow=True) as task:
+            running = asyncio.create_task(task.run())
+            await comes(lambda: running.done() or task.report.rows_out > 6)
+            task.stop()
+            return dict((await running).cut or {})
+
+    count = asyncio.run(act())[markers_of(0)]
+    assert count > 0
+    parcel = Parcel.of(f"{file}:pipeline", lambda _: b"", has_markers=True)
+    bare = sources_at(place, plan)
+    against = f"checkpoints:{state}"
+    assert markers_for(None, (out, against)) == str(state)
+    sources = marked(bare, str(state), plan)
+    (portion,) = sources.portions(plan)
+    store, _ = checkpoints_at(against, plan)
+    jobs: list[Any] = [
+        AgainstLog(parcel, sources.shares, "out", out, 0),
+        AgainstCheckpoints(parcel, sources.shares, store, "idle", 0),
+        Crashes(parcel, portion, 5, 1),
+        AgainstOracle(parcel, portion, 1000),
+    ]
+    for job in jobs:
+        about = found(job)
+        assert not about["differences"]
+        assert about["cases"]
+    for job in jobs[:2]:
+        with pytest.raises(InputError, match=rf"by {count} markers .* were not given: give --mark"):
+            found(replace(job, shares=bare.shares))
