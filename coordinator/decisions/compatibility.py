@@ -84,7 +84,11 @@ def stages_of(code: Code, partitions: int, inputs: Mapping[str, int]) -> tuple[S
 
     inputs: the number of partitions of each source; the stage that divides it gets a divisor.
     """
-    return stage_names.counted(code.stages, partitions, inputs)
+    by = dict(code.ends)
+    return tuple(
+        replace(one, by=by.get(stage_names.records_of(stage_names.divided_in(one.name) or ""), ""))
+        for one in stage_names.counted(code.stages, partitions, inputs)
+    )
 
 
 def stage_differences(
@@ -93,10 +97,14 @@ def stage_differences(
     """Return differences of stages, which are fixed by the first version."""
     theirs = stages_of(code, now.stages[0].partitions, inputs)
     if now.version:
-        ours = {stage.name: stage.partitions for stage in now.stages}
+        ours = {stage.name: stage for stage in now.stages}
         codes = dict(code.stages)
         theirs = tuple(
-            replace(one, partitions=codes[one.name] or ours.get(one.name, one.partitions))
+            replace(
+                one,
+                partitions=codes[one.name] or ours.get(one.name, one).partitions,
+                by=one.by if ours.get(one.name, one).by else "",
+            )
             for one in theirs
         )
     names, counts = {stage.name for stage in theirs}, [stage.partitions for stage in theirs]
@@ -110,7 +118,10 @@ def stage_differences(
 
 
 def _shown(stages: tuple[Stage, ...]) -> str:
-    return ", ".join(f"{stage.name} of {stage.partitions}" for stage in stages) or "none"
+    shown = (
+        f"{stage.name} of {stage.partitions}{stage.by and f' by {stage.by}'}" for stage in stages
+    )
+    return ", ".join(shown) or "none"
 
 
 def input_problems(

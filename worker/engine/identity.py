@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.identity import identity_of, shortened
 from ripple.connectors.log.sink import schema_of_output
 from ripple.control.assignment import Code
+from ripple.control.assignment.stage_names import records_of
 from ripple.control.process_settings import PORT_MAX, PROCESS_PORTS_APART
 from ripple.core import sexp
 from ripple.core.setting import SettingsError
@@ -65,7 +66,7 @@ def code_of(
         ),
         ends=tuple(
             sorted(
-                (*ends, *((f"records {name}", ",".join(by)) for name, by in repartitioned.items()))
+                (*ends, *((records_of(name), ",".join(by)) for name, by in repartitioned.items()))
             )
         ),
     )

@@ -31,7 +31,10 @@ class AssignmentContent:
             "form": FORM,
             "version": content.version,
             "cause": content.cause,
-            "stages": [[stage.name, stage.partitions] for stage in content.stages],
+            "stages": [
+                [stage.name, stage.partitions, *([stage.by] if stage.by else [])]
+                for stage in content.stages
+            ],
             "shares": [[s.owner, s.since, s.next, s.former, s.standby] for s in content.shares],
             "codes": [_code_fields(code) for code in codes],
             "members": [_member_fields(member, codes) for member in content.members],
@@ -53,7 +56,7 @@ class AssignmentContent:
         assignment = Assignment(
             version=held.integer("version"),
             cause=held.text("cause"),
-            stages=held.rows("stages", lambda row: Stage(row.text(0), row.integer(1))),
+            stages=held.rows("stages", _stage),
             shares=held.rows("shares", _share),
             members=held.rows("members", lambda row: _member(row, codes)),
             pins=held.rows("pins", lambda row: Pin(row.integer(0), row.text(1), row.text(2))),
@@ -105,6 +108,10 @@ def _member(row: _Fields, codes: tuple[Code, ...]) -> Member:
         code=codes[number],
         is_leaving=row.boolean("leaving"),
     )
+
+
+def _stage(row: _Fields) -> Stage:
+    return Stage(row.text(0), row.integer(1), row.text(2) if row.has(2) else "")
 
 
 def _share(row: _Fields) -> Share:

@@ -21,6 +21,11 @@ def dividing(source: str) -> str:
     return f"{_PREFIX}{source}"
 
 
+def records_of(source: str) -> str:
+    """Return what a code calls the fields by which it divides the records of a source anew."""
+    return f"records {source}"
+
+
 def divided_in(stage: str) -> str | None:
     """Return the source whose records a stage divides anew, None for another stage."""
     return stage.removeprefix(_PREFIX) if stage.startswith(_PREFIX) else None

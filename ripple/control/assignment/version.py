@@ -64,10 +64,15 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage and its number of partitions. They are numbered through, in stage order."""
+    """A stage and its number of partitions. They are numbered through, in stage order.
+
+    by: the fields by which it divides a source anew, joined by commas; "" for another stage, and
+    where an earlier release began the cluster.
+    """
 
     name: str
     partitions: int
+    by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

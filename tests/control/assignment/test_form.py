@@ -22,7 +22,10 @@ def written(assignment: Assignment) -> dict[str, Any]:
     return held
 
 
-@pytest.mark.parametrize("assignment", [example(), empty([Stage("trades", 5)])])
+DIVIDED = empty([Stage("repartition-quotes", 2, "symbol"), Stage("main", 5)])
+
+
+@pytest.mark.parametrize("assignment", [example(), empty([Stage("trades", 5)]), DIVIDED])
 def test_written_version_is_read(assignment: Assignment) -> None:
     assert FORM.from_fields(written(assignment)) == assignment
 

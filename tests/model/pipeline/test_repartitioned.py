@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import ripple as rp
-from ripple.control.assignment import Code, stage_names
+from coordinator.decisions.compatibility import stage_differences, stages_of
+from ripple.control.assignment import Code, empty, stage_names
 from ripple.control.assignment.version import Stage
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.repartitioned import (
@@ -93,6 +95,21 @@ def test_each_source_divided_anew_has_a_stage_in_front() -> None:
     assert stages == (Stage("repartition-orders", 2), Stage("main", 4))
     assert stage_names.reading(stages, "orders").partitions == 2
     assert stage_names.reading(stages, "trades").partitions == 4
+
+
+def test_a_resting_cluster_keeps_the_fields_by_which_it_divides_records() -> None:
+    inputs = {"trades": 4, "orders": 6}
+    code: Code = code_of(plan_of(), repartitioned={"orders": ("symbol",)})
+    now = replace(empty(stages_of(code, 4, inputs)), version=3)
+    assert now.stages == (Stage("repartition-orders", 2, "symbol"), Stage("main", 4))
+    other = code_of(plan_of(), repartitioned={"orders": ("symbol", "account")})
+    assert stage_differences(code, now, inputs) == []
+    assert stage_differences(other, now, inputs) == [
+        "its stages are repartition-orders of 2 by symbol,account, main of 4, the cluster's are "
+        "repartition-orders of 2 by symbol, main of 4"
+    ]
+    begun = replace(now, stages=tuple(replace(one, by="") for one in now.stages))
+    assert stage_differences(code, begun, inputs) == [], "of an earlier release"
 
 
 def of_other_symbol(row: Trade) -> Trade:
