@@ -117,8 +117,13 @@ def written_lineage(snapshot: Snapshot) -> Lineage | None:
     """Return the nodes of the plan that wrote ``snapshot``; None if it does not name them."""
     if not snapshot.nodes:
         return None
-    reads, sources = _loaded(snapshot.notes, "reads"), _loaded(snapshot.notes, "sources")
-    return _lineage(snapshot.nodes, snapshot.tables.keys(), reads, max(1, len(sources)))
+    reads = _loaded(snapshot.notes, "reads")
+    return _lineage(snapshot.nodes, snapshot.tables.keys(), reads, source_count(snapshot))
+
+
+def source_count(snapshot: Snapshot) -> int:
+    """Return how many of a snapshot's nodes are sources: they are its first ones."""
+    return max(1, len(_loaded(snapshot.notes, "sources")))
 
 
 def _lineage(

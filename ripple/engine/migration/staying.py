@@ -11,7 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.engine.edges.kinds import PartialEdge, RowEdge, edge_into
-from ripple.engine.migration.lineage import Lineage, Node, first_change, lineage_of, source_change
+from ripple.engine.migration.lineage import (
+    Lineage,
+    Node,
+    first_change,
+    lineage_of,
+    source_change,
+    source_count,
+)
 from ripple.engine.snapshots.snapshot import uncomputable_counter
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.topology import stages_of
@@ -43,8 +50,9 @@ def _written(plan: Plan, snapshot: Snapshot) -> Lineage:
     """Return the nodes of the plan that wrote it; of other stages' folds it has no tables."""
     folds = {digest_of(fold.node_key) for fold in plan.folds}
     folds |= {digest_of(key) for key in snapshot.tables}
-    nodes = [Node("source", snapshot.nodes[0])]
-    for key in snapshot.nodes[1:]:
+    sources = source_count(snapshot)
+    nodes = [Node("source", key) for key in snapshot.nodes[:sources]]
+    for key in snapshot.nodes[sources:]:
         kind = "fold" if digest_of(key) in folds else "step" if "/" in key else "sink"
         nodes.append(Node(kind, key))
     chain = tuple(node for node in nodes if node.kind != "sink")

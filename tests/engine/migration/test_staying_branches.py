@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
+from ripple.engine.machine.source_router import source_router
+from ripple.engine.machine.targets import Targets
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window import Tumbling
-from tests.engine.machine.trades import Trade
+from tests.engine.machine.trades import Trade, batch_of
 from tests.engine.migration.plans import ROWS, fed
 
 
@@ -84,3 +87,33 @@ def test_other_changes_are_refused(change: dict[str, Any], why: str) -> None:
     engine = fed(Engine(plan_of(), staged=True), ROWS[:20])
     with pytest.raises(ChangedPlanError, match=why):
         decide(plan_of(**change), engine.snapshot(), staged=True)
+
+
+def of_two_sources(
+    union: str = "both", sinks: tuple[str, ...] = ("out", "shown"), n: int = 2
+) -> Plan:
+    """Return a plan of two sources with another stage behind them."""
+    market = Pipeline("market")
+    sources = [market.source(f"trades{i}", Trade, key="symbol") for i in range(2)]
+    taken = [one.filter(f"large{i}", col("size") > n) for i, one in enumerate(sources)]
+    folded = (
+        rp.union(union, *taken).partition("by", key="symbol").fold("sums", paid=ra.sum("price"))
+    )
+    whole = folded.partition("a", key=()).fold("all", paid=ra.sum("paid"))
+    plan: Plan = whole.sink(sinks[0]).also(sources[0].sink(sinks[1])).plan()
+    return plan
+
+
+@pytest.mark.parametrize("engine_of", [Engine, source_router(Targets(("symbol",), 2))])
+def test_several_sources_go_on_under_other_names(engine_of: type[Engine]) -> None:
+    only = {} if engine_of is Engine else {"inputs": ["trades0"]}
+    engine = engine_of(of_two_sources(), staged=True, **only)
+    engine.apply("trades0", batch_of(ROWS[:20]), 20)
+    engine.stabilize()
+    snapshot = engine.snapshot()
+    after = of_two_sources("joined", ("rows", "events"))
+    adapted = decide(after, snapshot, staged=True).snapshot
+    assert adapted is not None
+    assert engine_of.restore(after, adapted).cut == engine.cut
+    with pytest.raises(ChangedPlanError, match="step 'large0': what it does changed"):
+        decide(of_two_sources(n=3), snapshot, staged=True)
