@@ -43,6 +43,10 @@ async def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all(
         await store.delete(name)
         await store.put_if_absent(name, b"damaged")
     await check_code(before, store, divides=False)  # its own partition is stopped, and no other
+    other = await Checkpoints(store, before.name, 3).claim(world.clock, world.random)
+    await other.write(states(before)[0].snapshot())
+    with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
+        await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
 
 
 def test_places_are_the_same_however_they_are_said_and_others_are_not(

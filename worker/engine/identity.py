@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,7 @@ from ripple.engine.migration.adaptation import ChangedPlanError, refusals
 from ripple.model.pipeline.topology import is_spread, stages_of
 from ripple.model.schema.fingerprint import fingerprint
 from ripple.model.schema.notation import type_to_sexp
-from ripple.storage.checkpoint import Checkpoints, bare
-from ripple.storage.fenced import DamagedError
+from ripple.storage.checkpoint import bare, newest_of_each
 from ripple.world.addresses import joined
 from worker.engine.stages import name_of, stage_counts
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.model.pipeline.plan import Plan
-    from ripple.storage.checkpoint import Checkpoint
     from ripple.world.ports import ObjectStore
 
 PROTOCOL = 1
@@ -93,17 +90,14 @@ def ends_of(
 async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
     """Raise ChangedPlanError if partitions would reject their checkpoints.
 
-    The manifest of one partition is checked for all; each partition checks its own again when it
+    The first partition with a checkpoint is checked for all; each checks its own again when it
     starts. A manifest that cannot be read keeps no worker out: only its partition fails.
     """
-    listed: tuple[Checkpoint, ...] = ()
-    with suppress(DamagedError):
-        listed = await Checkpoints(store, plan.name).list()
-    if not listed:
+    async for one in newest_of_each(store, plan.name):
+        reasons = refusals(plan, bare(one), staged=divides or is_spread(plan))
+        if reasons:
+            raise ChangedPlanError("; ".join(reasons))
         return
-    reasons = refusals(plan, bare(listed[0]), staged=divides or is_spread(plan))
-    if reasons:
-        raise ChangedPlanError("; ".join(reasons))
 
 
 def about(plan: Plan) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
 from ripple.model.pipeline.repartitioned import need_division
 from ripple.model.pipeline.topology import is_spread
-from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.home import check_home
@@ -261,11 +261,11 @@ async def _check_store(
     async with store_to_read(place) as store:
         if is_staged:
             await check_home(store, plan, staged=True)
-        newest = (await Checkpoints(store, plan.name, 0).list())[:1] if endless else ()
+        newest = [one async for one in newest_of_each(store, plan.name)] if endless else []
     for source in endless:
         opened = open_inputs(sources[source.name], plan, 1, follow=True, source=source)
         try:
-            for one in newest:
+            for one in newest:  # of those that do not read it, none has it in its cut
                 read = {name: one.cut.get(name, 0) for name in opened.names}
                 said = {name: one.notes.get(f"log/{name}", "") for name in opened.names}
                 await opened.check(read, said)

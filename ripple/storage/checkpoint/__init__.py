@@ -14,6 +14,7 @@ from ripple.storage.checkpoint.checkpoints import (
     Checkpoints,
     Found,
     Owner,
+    newest_of_each,
     partitions,
 )
 from ripple.storage.checkpoint.choosing import fold_named, named
@@ -46,5 +47,6 @@ __all__ = [
     "encode_file",
     "fold_named",
     "named",
+    "newest_of_each",
     "partitions",
 ]

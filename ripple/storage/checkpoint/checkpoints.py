@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -415,9 +415,31 @@ async def newest_epoch(store: ObjectStore, pipeline: str) -> int:
     return max(epochs)
 
 
-async def partitions(store: ObjectStore) -> tuple[tuple[str, int], ...]:
-    """Return the pipelines and partitions that have or may have checkpoints, sorted."""
-    names = await store.list("")
+async def newest_of_each(store: ObjectStore, pipeline: str) -> AsyncIterator[Checkpoint]:
+    """Yield the newest checkpoint of each partition that has one, partition 0 first.
+
+    A damaged manifest is passed over: it is reported when its partition restores. Raises
+    StoreError.
+    """
+
+    async def newest(at: int) -> tuple[Checkpoint, ...]:
+        with suppress(DamagedError):
+            return (await Checkpoints(store, pipeline, at).list())[:1]
+        return ()
+
+    for one in await newest(0):
+        yield one
+    for _, at in await partitions(store, pipeline):  # listed only where partition 0 says nothing
+        for one in await newest(at) if at else ():
+            yield one
+
+
+async def partitions(store: ObjectStore, pipeline: str = "") -> tuple[tuple[str, int], ...]:
+    """Return the pipelines and partitions that have or may have checkpoints, sorted.
+
+    pipeline: the only one to look for.
+    """
+    names = await store.list(folder_of(pipeline) if pipeline else "")
     matches = {_PARTITION.match(name) for name in names}
     found = {(unquote(match[1]), int(match[2])) for match in matches if match}
     for name in names:
