@@ -79,7 +79,8 @@ class Connector:
     - continued_sink: ``(path, Writing) -> Sink``, which a restarted run resumes at its cut.
 
     path_of: from that text to the file or folder, so that no run writes to its source; None if
-    there is none. package: the distribution, as found by the registry.
+    there is none. within: of a source around another one, from that text to the other's URI.
+    package: the distribution, as found by the registry.
 
     Functions for users, named as ``opens`` is; empty if there is none:
     settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
@@ -99,6 +100,7 @@ class Connector:
     continued_source: Use | None = None
     continued_sink: Use | None = None
     path_of: Callable[[str], str | None] | None = None
+    within: Callable[[str], str] | None = None
     package: str = "ripple"
     settings: str = ""
     check: str = ""

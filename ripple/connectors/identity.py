@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.installed import load
 from ripple.connectors.locate import path_of
-from ripple.connectors.registry import find
+from ripple.connectors.registry import find, innermost
 from ripple.core.errors import OutputError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = T
     """
     read, written = _uses(continues=continues)
     folder = path_of(source, read)
-    source = _untransformed(source)
+    source = innermost(source)
     for place in sinks.values():
         path = path_of(place, written)
         if folder is not None and path is not None and _is_within(path, folder):
@@ -93,13 +93,6 @@ def _within(path: str) -> OutputError:
     return OutputError(
         f"cannot write {path}: it is in the folder of the run's own source; name another folder"
     )
-
-
-def _untransformed(source: str) -> str:
-    """Return the source's URI without transforms: the text after the last comma of them."""
-    while _scheme(source) == "through":
-        source = source.partition(",")[2]
-    return source
 
 
 def _scheme(place: str) -> str:

@@ -106,6 +106,13 @@ def find(text: str, use: UseName) -> Uri:
     return Uri(found, way, path)
 
 
+def innermost(text: str) -> str:
+    """Return the URI of the system that is read in the end; raises as ``connector_of``."""
+    while (found := connector_of(text)) is not None and found.within is not None:
+        text = found.within(text.partition(":")[2])
+    return text
+
+
 def refused(shown: str, use: UseName) -> RippleError:
     """Return the error for what cannot be used so, with what can. shown: it, for people."""
     error, refusal = _REFUSALS[use]

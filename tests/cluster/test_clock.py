@@ -145,12 +145,19 @@ def test_another_owner_goes_on_with_the_next_tick_and_one_process_makes_the_same
             "--partitions 1",
         ),
         (f"clock:1s,{SINCE}", ("--until-end",), "source 'ticks': the clock has no end"),
+        (
+            f"through:PASSED,clock:1s,{SINCE}",
+            ("--until-end",),
+            "source 'ticks': the clock has no end",
+        ),
     ],
 )
 def test_a_clock_that_does_not_fit_is_refused_before_anything_starts(
     ticks: str, more: tuple[object, ...], why: str, tmp_path: Path
 ) -> None:
-    job = job_of(tmp_path, ticks)
+    passed = tmp_path / "passed.toml"
+    passed.write_text('[[transform]]\ntimestamp = "at"\nfrom = "ns"\n')
+    job = job_of(tmp_path, ticks.replace("PASSED", str(passed)))
     sinks = [flag for sink in job.sinks(job.folder) for flag in ("--sink", sink)]
     refused = ripple(
         "cluster", "up", PIPELINE, *job.sources, *sinks, "--dir", tmp_path / "state", *more

@@ -31,7 +31,7 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import open_inputs, sinks_by_output, sources_by_name
-from ripple.connectors.registry import find, forms
+from ripple.connectors.registry import find, forms, innermost
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
@@ -216,7 +216,7 @@ def _say_repartitioned(repartitioned: Mapping[str, Sequence[str]]) -> None:
 def _need_ends(sources: Mapping[str, str]) -> None:
     """Raise InputError for a source that has no end."""
     for name, source in sources.items():
-        found = find(source, "continued_source")
+        found = find(innermost(source), "continued_source")
         if found.use.is_endless:
             raise InputError(
                 f"source {name!r}: the {found.connector.scheme} has no end, for which --until-end "
@@ -254,7 +254,9 @@ async def _check_store(
     without an end of which other records were read: a topic is asked by workers, which wait for it.
     """
     endless = [
-        one for one in plan.sources if find(sources[one.name], "continued_source").use.is_endless
+        one
+        for one in plan.sources
+        if find(innermost(sources[one.name]), "continued_source").use.is_endless
     ]
     if not (endless or is_staged) or not (is_s3(place) or os.path.isdir(place)):
         return

@@ -1,7 +1,7 @@
 """The connector of transforms."""
 
 from ripple.connectors.connector import Connector, Use
-from ripple.connectors.transforms.opening import behind
+from ripple.connectors.transforms.opening import behind, within
 
 CONNECTOR = Connector(
     scheme="through",
@@ -9,5 +9,7 @@ CONNECTOR = Connector(
     source=Use("ripple.connectors.transforms.opening:open_source", "as the URI"),
     continued_source=Use("ripple.connectors.transforms.opening:open_inputs", "as the URI"),
     path_of=behind,
+    within=within,
     check="ripple.connectors.transforms.opening:check",
+    identity="ripple.connectors.transforms.opening:identity",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
 from contextlib import contextmanager
 from dataclasses import replace
@@ -40,6 +42,22 @@ def open_inputs(path: str, reading: Reading) -> ThroughInputs:
     chain, place = _chain(path, reading)
     asked = replace(reading, shape=chain.needed)
     return ThroughInputs(_found(place, "continued_source").opened(asked, is_inputs), chain)
+
+
+def within(path: str) -> str:
+    """Return the URI after the comma; raises InputError."""
+    return _divided(path)[1]
+
+
+def identity(path: str) -> str:
+    """Return a text that is equal for the same transforms of the same source; raises as opening."""
+    from ripple.connectors.identity import identity_of  # noqa: PLC0415 - which knows this module
+
+    file, place = _divided(path)
+    with _naming(file):
+        said = json.dumps(_said(file), sort_keys=True, default=str)
+    digest = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+    return f"through:{digest},{identity_of(place, 'continued_source')}"
 
 
 def behind(path: str) -> str | None:

@@ -13,9 +13,10 @@ import pytest
 import ripple as rp
 from ripple.cli.main import main
 from ripple.connectors.connector import Reading
+from ripple.connectors.identity import identity_of
 from ripple.connectors.memory import MemorySource
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.registry import own
+from ripple.connectors.registry import innermost, own
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.transforms.chain import HIDDEN, Chain
 from ripple.connectors.transforms.opening import ThroughInputs, check, open_inputs, open_source
@@ -236,3 +237,16 @@ def test_what_the_inputs_behind_can_is_found_and_passed_on(tmp_path: Path) -> No
         assert inspect.getattr_static(inputs, name)
     inputs.stored([({"in": 1}, {})])
     assert held.told == [({"in": 1}, {})]
+
+
+def test_other_transforms_of_a_source_are_another_source(tmp_path: Path) -> None:
+    file, other = tmp_path / "file.toml", tmp_path / "other.toml"
+    file.write_text(FILE)
+    (tmp_path / "same.toml").write_text(f"# the same\n{FILE}")
+    other.write_text(FILE.replace('"us"', '"ms"'))
+    texts = [
+        identity_of(f"through:{tmp_path}/{name},log:{tmp_path}/{topic}", "continued_source")
+        for name, topic in (("file.toml", "a"), ("same.toml", "./a"), ("other.toml", "a"))
+    ]
+    assert texts[0] == texts[1] != texts[2]
+    assert innermost(f"through:{file},through:{other},clock:1s,0") == "clock:1s,0"
