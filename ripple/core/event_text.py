@@ -100,14 +100,15 @@ def _of_exceptions(event: Event) -> str | None:
             )
         case VeryLate(count):
             return f"very late events, which are not counted in results: {count}"
-        case InputsEmpty(source, inputs, node, is_idle):
+        case InputsEmpty(source, inputs, node, is_idle, is_divided):
             more = len(inputs) - INPUTS_SHOWN
             named = ", ".join(inputs[:INPUTS_SHOWN]) + (f" and {more} more" if more > 0 else "")
             has = "has" if len(inputs) == 1 else "have"
+            where = ", in a cluster that divides no records anew" if is_divided else ""
             remedy = (
                 "or after its idle= in a run that goes on (--follow)"
                 if is_idle
-                else f'if none may come, say .source({source!r}, ..., idle="30s")'
+                else f'if none may come, say .source({source!r}, ..., idle="30s"){where}'
             )
             return (
                 f"{named} {has} no record so far: rows of {node!r} that wait for the watermark "

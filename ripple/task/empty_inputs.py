@@ -9,7 +9,7 @@ from ripple.model.pipeline.input_names import is_markers, source_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from ripple.core.events import EventListener
     from ripple.engine.machine import Engine
@@ -20,14 +20,25 @@ class EmptyInputs:
     """Reports once, per source, the inputs for whose first record rows wait.
 
     A source with ``idle=`` is reported where reading ends, since only a longer run adds markers.
-    Receivers report those of sources divided anew, each by itself: rows wait there, and the tasks
-    that divide the records do not know whether any do.
+    The task that reads an input reports it: receivers of a source divided anew have all of its
+    inputs, and would each say the same.
     """
 
     def __init__(
-        self, plan: Plan, names: Iterable[str], emit: EventListener, *, is_awaited: bool
+        self,
+        plan: Plan,
+        names: Iterable[str],
+        emit: EventListener,
+        *,
+        is_awaited: bool,
+        is_divided: bool = False,
+        received: Container[str] = (),
     ) -> None:
-        """names: of the inputs. is_awaited: whether windows of a later stage may wait, too."""
+        """names: of the inputs. is_awaited: whether rows of a later stage may wait, too.
+
+        is_divided: whether records of a source are divided anew. received: the sources that other
+        tasks read, and divide for this one.
+        """
         of: dict[str, list[str]] = {}  # a task that divides one source has no input of the others
         for name in names:
             if not is_markers(name):
@@ -38,7 +49,7 @@ class EmptyInputs:
         self._timed = {
             name: tuple(inputs)
             for name, inputs in of.items()
-            if by_source[name].time_field is not None
+            if name not in received and by_source[name].time_field is not None
         }
         self._idle = {name for name in self._timed if by_source[name].idle_ns is not None}
         self._met = [
@@ -47,7 +58,8 @@ class EmptyInputs:
             if (sources := [one.name for one in plan.sources_of(node) if one.name in of])
             and any(name in self._timed for name in sources)
         ]
-        self._of, self._emit, self._is_awaited = of, emit, is_awaited
+        self._of, self._emit = of, emit
+        self._is_awaited, self._is_divided = is_awaited, is_divided
         self._open = set(self._timed) - self._idle  # sources that may have to be reported yet
 
     def look(self, engine: Engine, *, is_over: bool = False) -> None:
@@ -60,7 +72,8 @@ class EmptyInputs:
         for source, inputs, node in self._holding(watermarks_ns):
             if source in self._open:
                 self._open.remove(source)
-                self._emit(InputsEmpty(source, inputs, node, source in self._idle))
+                is_idle = source in self._idle
+                self._emit(InputsEmpty(source, inputs, node, is_idle, self._is_divided))
         self._open = {
             source
             for source in self._open

@@ -100,7 +100,12 @@ class RecordIntake:
         self.engine = drive.engine
         self._inputs = spec.inputs
         self._empty = EmptyInputs(
-            spec.plan, spec.inputs.names, context.emit, is_awaited=spec.is_awaited
+            spec.plan,
+            spec.inputs.names,
+            context.emit,
+            is_awaited=spec.is_awaited,
+            is_divided=spec.is_divided,
+            received=spec.received,
         )
         read_by_watermarks(spec.inputs, drive.engine)
         if isinstance(spec.inputs, MarkingInputs):

@@ -10,13 +10,14 @@ from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
 from ripple.core.frozen import frozen
 from ripple.engine.machine import Engine
+from ripple.engine.machine.divider import Divider
 from ripple.model.pipeline.input_names import source_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.task.report import Report
 from ripple.task.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ripple.connectors.commit_group import CommitGroup
     from ripple.connectors.inputs import Inputs
@@ -40,7 +41,8 @@ class TaskSpec:
 
     outputs: opened once no other owner can write. staged: whether to compute the plan's first stage
     alone. sends: publishes the state edge. lanes: the event edge to the next stage. engine: the
-    class that computes. divisions: how sources are partitioned, of those that tell it.
+    class that computes. divisions: how sources are partitioned, of those that tell it. received:
+    the sources that other tasks read, and divide anew for this one.
     """
 
     plan: Plan
@@ -51,11 +53,19 @@ class TaskSpec:
     lanes: Lanes | None = None
     engine: type[Engine] = Engine
     divisions: tuple[Division, ...] = ()
+    received: Collection[str] = ()
 
     @property
     def is_awaited(self) -> bool:
-        """Whether windows of a later stage may wait for the watermark here."""
+        """Whether rows of a later stage may wait for the watermark here."""
+        if issubclass(self.engine, Divider):
+            return True
         return self.staged and any(fold.window is not None for fold in self.plan.event_folds)
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether this task divides records anew, or takes such records."""
+        return bool(self.received) or issubclass(self.engine, Divider)
 
     def begin(self, emit: EventListener) -> None:
         """Let the inputs emit events.

@@ -29,10 +29,19 @@ def engine(waiting: int, *watermarks_ns: int) -> Engine:
     return cast("Engine", SimpleNamespace(**state))
 
 
-def notices(emit: Any, *, is_awaited: bool = False, **source: Any) -> EmptyInputs:
+def notices(
+    emit: Any,
+    *,
+    is_awaited: bool = False,
+    is_divided: bool = False,
+    received: tuple[str, ...] = (),
+    **source: Any,
+) -> EmptyInputs:
     trades = rp.Pipeline("p").source("trades", Trade, **source).partition("by", key="symbol")
     plan = trades.window("w", rp.Tumbling("1s")).fold("bars", n=rp.count()).sink("out").plan()
-    return EmptyInputs(plan, NAMES, emit, is_awaited=is_awaited)
+    return EmptyInputs(
+        plan, NAMES, emit, is_awaited=is_awaited, is_divided=is_divided, received=received
+    )
 
 
 def test_inputs_without_a_record_are_named_once_with_the_way_out() -> None:
@@ -76,3 +85,14 @@ def test_inputs_that_may_be_idle_are_named_where_reading_ends_before_their_marke
     found.look(held, is_over=True)
     assert told == [InputsEmpty("trades", NAMES[1:], "bars", is_idle=True)]
     assert (line_of(told[0]) or "").endswith("or after its idle= in a run that goes on (--follow)")
+
+
+def test_sources_divided_anew_are_named_by_the_task_that_divides_them() -> None:
+    told: list[Event] = []
+    receiver = notices(told.append, received=("trades",))
+    receiver.look(engine(1, 5, watermark.NONE, watermark.NONE))
+    assert told == []
+    divider = notices(told.append, is_awaited=True, is_divided=True)
+    divider.look(engine(0, 5, watermark.NONE, watermark.NONE))
+    assert told == [InputsEmpty("trades", NAMES[1:], "bars", is_divided=True)]
+    assert (line_of(told[0]) or "").endswith("in a cluster that divides no records anew")

@@ -126,6 +126,9 @@ class _Workloads:
         is_noted = self._divides and context.home is not None  # how far the source was read
         outputs = partial(context.ends.outputs, part, reads=not is_noted)
         engine: type[Engine] = Engine
+        received = [
+            one.name for one in plan.sources if self._divides or one.name in self._repartitioned
+        ]
         inputs: Callable[[], Inputs] = partial(context.ends.inputs, part)
         if self._divides:
             plan, inputs = judged(plan, plan.source_names), partial(self._divided, number)
@@ -144,6 +147,7 @@ class _Workloads:
             staged=is_spread(plan) or bool(self._repartitioned),
             reached=lambda: context.ends.reached(part),
             divisions=lambda: () if self._divides or part.of == 1 else context.ends.divisions(),
+            received=received,
         )
         if not is_spread(plan) or transport_into(plan, 1) is not Transport.LOG:
             return work

@@ -114,7 +114,7 @@ class InputWork(_Work):
     factory; staged: the first stage alone. reached: reads the cut that the outputs have committed;
     None if a standby cannot catch up before the owner has gone. lanes: through which the next stage
     reads the results, given the commit group; None without. divisions: partitioners of the sources,
-    of those that are known.
+    of those that are known. received: the sources that other tasks divide anew for this one.
     """
 
     plan: Plan
@@ -125,6 +125,7 @@ class InputWork(_Work):
     reached: Callable[[], Look | None] = lambda: None
     lanes: Callable[[CommitGroup], Lanes] | None = None
     divisions: Callable[[], tuple[Division, ...]] = tuple
+    received: Collection[str] = ()
 
     def standby(self) -> DurableTask | None:
         """Return a task that follows the committed cut of the outputs."""
@@ -181,7 +182,14 @@ class InputWork(_Work):
     def _spec(self, inputs: Inputs) -> TaskSpec:
         """Return the specification of a task that owns nothing yet, and so writes nothing."""
         nothing = SinkGroup({})
-        return TaskSpec(self.plan, inputs, nothing, staged=self.staged, engine=self.engine)
+        return TaskSpec(
+            self.plan,
+            inputs,
+            nothing,
+            staged=self.staged,
+            engine=self.engine,
+            received=self.received,
+        )
 
     def _task(self, spec: TaskSpec, standby: Standby | None = None) -> DurableTask:
         world = self.context.world
