@@ -43,7 +43,7 @@ class Service:
 def services(variables: Mapping[str, str] | None = None) -> dict[str, Service]:
     """Return all services, by name."""
     text = _VARIABLE.sub(lambda found: _filled(found, variables or {}), FILE.read_text())
-    found = yaml.safe_load(text)["services"]
+    found = yaml.load(text, yaml.CSafeLoader)["services"]
     return {name: _service(name, one) for name, one in found.items()}
 
 

@@ -35,7 +35,7 @@ def objects(text: str | None = None) -> dict[tuple[str, str], dict[str, Any]]:
     """Return objects by kind and name, those of the folder by default."""
     if text is None:
         text = "\n---\n".join(path.read_text() for path in sorted(FOLDER.rglob("*.yaml")))
-    found = [one for one in yaml.safe_load_all(text) if one is not None]
+    found = [one for one in yaml.load_all(text, yaml.CSafeLoader) if one is not None]
     named = {(one["kind"], one["metadata"]["name"]): one for one in found}
     assert len(named) == len(found), "an object is there twice"
     return named

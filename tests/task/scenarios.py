@@ -11,6 +11,7 @@ from ripple.model.expression import col
 from ripple.model.window import Assigner, OnWatermark, Session, Sliding, Trigger, Tumbling
 from ripple.testing import CrashScenario, Marker
 from tests.engine.machine.ticks import TRIGGERS, Tick, keyed
+from tests.on_demand import on_demand
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.builder import Pipeline
@@ -76,16 +77,10 @@ ASSIGNERS = (Tumbling(50), Sliding(60, 25), Session(30))
 SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
 EVENTS = events(16)
 
-running = CrashScenario(pipeline(), EVENTS)
-tumbling = CrashScenario(pipeline(Tumbling(50), OnWatermark()), EVENTS)
-# For a crash at every effect: a refused record, two commits, a checkpoint, and little else.
-short = CrashScenario(pipeline(Tumbling(50), before=refusing), events(6))
-refused = CrashScenario(pipeline(Tumbling(50), before=refusing), EVENTS)
 
-# Two partitions of a log; their sessions grow together, so that rows are removed.
-two_inputs = CrashScenario(
-    pipeline(Session(30), OnWatermark()),
-    [
+def of_two_inputs() -> CrashScenario:
+    """Two partitions of a log; their sessions grow together, so that rows are removed."""
+    happened = [
         *(
             ("ab"[at % 3 == 0], event)
             for at, event in enumerate(events(20))
@@ -93,9 +88,8 @@ two_inputs = CrashScenario(
         ),
         Marker("a", 300),
         Marker("b", 300),
-    ],
-    inputs=("a", "b"),
-)
+    ]
+    return CrashScenario(pipeline(Session(30), OnWatermark()), happened, inputs=("a", "b"))
 
 
 class AnyShape:
@@ -120,3 +114,12 @@ class AnyShape:
 
 any_shape = AnyShape()
 any_shape_dividing = AnyShape(dividing)
+# Each runs undisturbed when it is made.
+__getattr__ = on_demand(
+    globals(),
+    running=lambda: CrashScenario(pipeline(), EVENTS),
+    # For a crash at every effect: a refused record, two commits, a checkpoint, and little else.
+    short=lambda: CrashScenario(pipeline(Tumbling(50), before=refusing), events(6)),
+    refused=lambda: CrashScenario(pipeline(Tumbling(50), before=refusing), EVENTS),
+    two_inputs=of_two_inputs,
+)

@@ -11,6 +11,7 @@ import ripple as rp
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.testing.cluster.trial import ClusterTrial
 from tests.engine.machine.stage_plans import trades
+from tests.on_demand import on_demand
 
 COUNT = 48
 
@@ -318,60 +319,63 @@ def in_one() -> ClusterTrial:
     return ClusterTrial(undivided(), found, inputs=inputs)
 
 
-# Two sources, of 12 and 8 partitions, in one stage and in several; divided in no way; tables of
-# both that are joined, and streams of both. Rows that follow by the watermark, and keys that end.
-# Branches of one stage and of several, and a chain of one.
-# Then partial edges, of rows that stay and of windows that end; a row edge; both.
-sources = ClusterTrial(both_sources(), from_both("sources"))
-one_partition = in_one()
-source_stages = ClusterTrial(both_sources(further=True), from_both("stages"))
-joined = ClusterTrial(tables_joined(), from_both("joined"))
-matched = ClusterTrial(as_of(), from_both("matched"))
-# One of two sources is repartitioned, or both; neither is in the trials above.
-quotes_moved = moved("quotes moved", "symbol", "t", joins=True)
-both_moved = moved("both moved", "venue", "t", joins=True)
-events_moved = moved("events moved", "symbol", "t", joins=False)
-by_watermark = ClusterTrial(ordered(), events("ordered"))
-endings = ClusterTrial(ending(), events("endings"))
-streams = ClusterTrial(streamed(), events("streams"))
-branched = ClusterTrial(branches(), events("branched"))
-tree = ClusterTrial(branched_stages(), events("tree"))
-windows = shown("windows", first(rp.Tumbling(10)))
-totals = shown(
-    "totals",
-    first()
-    .partition("second", key="venue", partitions=2)
-    .fold("by_venue", n=rp.count(), total=rp.sum("total")),
-)
-window_totals = shown(
-    "window totals",
-    first(rp.Sliding(12, 5))
-    .partition("second", key=("venue", "window_start_ns"), partitions=2)
-    .fold("by_venue", n=rp.sum("n"), total=rp.sum("total")),
-)
-rows = shown(
-    "rows",
-    first()
-    .partition("second", key="n", partitions=2)
-    .fold("by_n", middle=rp.median("total"), kinds=rp.count_distinct("size")),
-)
-# Inputs that may be idle: of windows alone, of one of two sources, in one stage and in several, and
-# of windows that a later stage waits for.
-idle = shown("idle", first(rp.Tumbling(10), "200ms"))
-idle_sources = ClusterTrial(both_sources("200ms"), from_both("idle sources"))
-idle_stages = ClusterTrial(both_sources("200ms", further=True), from_both("idle stages"))
-idle_totals = ClusterTrial(
-    first(rp.Sliding(12, 5), "900ms")
-    .partition("second", key=("venue", "window_start_ns"), partitions=2)
-    .fold("by_venue", n=rp.sum("n"), total=rp.sum("total"))
-    .sink("last"),
-    events("idle totals"),
-)
-chain = shown(
-    "chain",
-    first()
-    .partition("second", key="venue", partitions=2)
-    .fold("by_venue", middle=rp.median("total"), kinds=rp.count_distinct("size"))
-    .partition("third", key="kinds", partitions=2)
-    .fold("by_kinds", n=rp.count(), low=rp.min("middle")),
+__getattr__ = on_demand(
+    globals(),
+    # Two sources, of 12 and 8 partitions, in one stage and in several; divided in no way; tables of
+    # both that are joined, and streams of both. Rows that follow by the watermark, and keys that
+    # end. Branches of one stage and of several, and a chain of one.
+    # Then partial edges, of rows that stay and of windows that end; a row edge; both.
+    sources=lambda: ClusterTrial(both_sources(), from_both("sources")),
+    one_partition=in_one,
+    source_stages=lambda: ClusterTrial(both_sources(further=True), from_both("stages")),
+    joined=lambda: ClusterTrial(tables_joined(), from_both("joined")),
+    matched=lambda: ClusterTrial(as_of(), from_both("matched")),
+    # One of two sources is repartitioned, or both; neither is in the trials above.
+    quotes_moved=lambda: moved("quotes moved", "symbol", "t", joins=True),
+    both_moved=lambda: moved("both moved", "venue", "t", joins=True),
+    events_moved=lambda: moved("events moved", "symbol", "t", joins=False),
+    by_watermark=lambda: ClusterTrial(ordered(), events("ordered")),
+    endings=lambda: ClusterTrial(ending(), events("endings")),
+    streams=lambda: ClusterTrial(streamed(), events("streams")),
+    branched=lambda: ClusterTrial(branches(), events("branched")),
+    tree=lambda: ClusterTrial(branched_stages(), events("tree")),
+    windows=lambda: shown("windows", first(rp.Tumbling(10))),
+    totals=lambda: shown(
+        "totals",
+        first()
+        .partition("second", key="venue", partitions=2)
+        .fold("by_venue", n=rp.count(), total=rp.sum("total")),
+    ),
+    window_totals=lambda: shown(
+        "window totals",
+        first(rp.Sliding(12, 5))
+        .partition("second", key=("venue", "window_start_ns"), partitions=2)
+        .fold("by_venue", n=rp.sum("n"), total=rp.sum("total")),
+    ),
+    rows=lambda: shown(
+        "rows",
+        first()
+        .partition("second", key="n", partitions=2)
+        .fold("by_n", middle=rp.median("total"), kinds=rp.count_distinct("size")),
+    ),
+    # Inputs that may be idle: of windows alone, of one of two sources, in one stage and in several,
+    # and of windows that a later stage waits for.
+    idle=lambda: shown("idle", first(rp.Tumbling(10), "200ms")),
+    idle_sources=lambda: ClusterTrial(both_sources("200ms"), from_both("idle sources")),
+    idle_stages=lambda: ClusterTrial(both_sources("200ms", further=True), from_both("idle stages")),
+    idle_totals=lambda: ClusterTrial(
+        first(rp.Sliding(12, 5), "900ms")
+        .partition("second", key=("venue", "window_start_ns"), partitions=2)
+        .fold("by_venue", n=rp.sum("n"), total=rp.sum("total"))
+        .sink("last"),
+        events("idle totals"),
+    ),
+    chain=lambda: shown(
+        "chain",
+        first()
+        .partition("second", key="venue", partitions=2)
+        .fold("by_venue", middle=rp.median("total"), kinds=rp.count_distinct("size"))
+        .partition("third", key="kinds", partitions=2)
+        .fold("by_kinds", n=rp.count(), low=rp.min("middle")),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,10 @@ def q9() -> rp.Pipeline:
     )
 
 
-SIDE = rp.constant("side-input", [{"key": at, "value": str(at)} for at in range(10_000)], key="key")
+@cache
+def side_input() -> rp.Constant:
+    rows = [{"key": at, "value": str(at)} for at in range(10_000)]
+    return rp.constant("side-input", rows, key="key")
 
 
 def q13() -> rp.Pipeline:
@@ -222,7 +226,7 @@ def q13() -> rp.Pipeline:
         rp.Pipeline("q13")
         .source("bid", Offered)
         .derive("of", key=rp.col("auction") % 10_000)
-        .join("with-side-input", SIDE, on="key")
+        .join("with-side-input", side_input(), on="key")
         .sink("rows")
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,8 +58,14 @@ class CrashSource:
         self._frames = list(self._framed(one_by_one(events, self._alone)))
         if not self._frames:
             raise InputError(NO_EVENTS)
-        self._empty = self._image([])
-        self._full = self._image(self._frames)
+
+    @cached_property
+    def _empty(self) -> dict[str, bytes]:
+        return self._image([])
+
+    @cached_property
+    def _full(self) -> dict[str, bytes]:
+        return self._image(self._frames)
 
     @property
     def _alone(self) -> str | None:

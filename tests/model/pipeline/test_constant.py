@@ -132,7 +132,7 @@ def test_fields_compared_the_other_way_round_change_the_keys() -> None:
         ([{"a": 1}], "b", "there is no field 'b'"),
         ([{"a": 1}], None, "a row is found by its key: name a field with key=, not None"),
         ([{"a": 1}], ["a", "a"], "the key names 'a' twice"),
-        (pa.table({"a": range(CONSTANT_BYTES_MAX // 8 + 1)}), "a", "(CONSTANT_BYTES_MAX)"),
+        (pa.table({"a": np.arange(CONSTANT_BYTES_MAX // 8 + 1)}), "a", "(CONSTANT_BYTES_MAX)"),
         (pa.table({"a": [1], "b": [[1]]}), "a", "'b' is list, and a constant holds numbers"),
     ],
 )
