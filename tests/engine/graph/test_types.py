@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from mypy import api
 
 GOOD = """
@@ -56,6 +57,7 @@ assert_type(quotes.fold(0.0, lambda t, q: t + q.bid, lambda t, q: t - q.bid), Ce
 COLUMNS_BAD = 'price["A"] = "high"\nsize[1]\nquotes.set(1, 2.0)\n'
 
 
+@pytest.mark.services
 def test_nodes_have_the_types_of_their_functions(tmp_path):
     """Only the lines of the second part of each file are wrong."""
     wrong = []
