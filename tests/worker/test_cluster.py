@@ -104,7 +104,7 @@ def test_cluster_heals_and_outputs_do_not_tell_what_happened(name: str) -> None:
 MISSED = {
     "come_back": ("chain", 2),
     "fence": ("rows", 37),
-    "final_rows": ("window_totals", 5),
+    "final_rows": ("window_totals", 3),
     "marker_follow": ("idle", 3),
     "marker_put": ("idle", 2),
     "marker_replay": ("idle", 3),
