@@ -15,9 +15,10 @@ from ripple.model.pipeline.file import load_plan
 from ripple.storage.store import MemoryStore
 from ripple.storage.store.opening import store_to_read
 from ripple.task import task as durable
-from ripple.task.home import check_home
+from ripple.task.home import check_home, other_division
 from ripple.world import StoreError
 from tests.spark.logs import topic_of
+from tests.worker.trials import both_sources
 
 SOURCE = """
 import ripple as rp
@@ -41,6 +42,17 @@ def test_each_home_takes_its_own_state_and_names_who_goes_on_with_another() -> N
     of_stages = of_other_home("p", 0, staged=False)
     assert "that of a cluster, with partitions of its own for each stage, and one" in of_stages
     assert "resume with ripple cluster up, or workers; or name another store" in of_stages
+
+
+def test_sources_that_are_divided_otherwise_are_named_as_the_reason() -> None:
+    plan = both_sources().plan()
+    assert other_division(plan, None, divides=False) == ""
+    assert other_division(plan, 0, divides=True) == ""
+    anew = other_division(plan, 0, divides=False)
+    assert "is that of a cluster that divides records anew, and none are, of these" in anew
+    alike = other_division(plan, None, divides=True)
+    assert "of a run, or a cluster, that divides no records anew, and some are, of these" in alike
+    assert other_division(both_sources(further=True).plan(), 0, divides=False) == ""
 
 
 def test_state_of_a_run_is_refused_before_a_cluster_starts(

@@ -18,6 +18,7 @@ from ripple.model.pipeline.topology import is_spread, stages_of
 from ripple.model.schema.fingerprint import fingerprint
 from ripple.model.schema.notation import type_to_sexp
 from ripple.storage.checkpoint import bare, newest_of_each
+from ripple.task.home import other_division
 from ripple.world.addresses import joined
 from worker.engine.stages import name_of, stage_counts
 
@@ -94,7 +95,10 @@ async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
     starts. A manifest that cannot be read keeps no worker out: only its partition fails.
     """
     async for one in newest_of_each(store, plan.name):
+        elsewhere = other_division(plan, one.stage, divides=divides)
         reasons = refusals(plan, bare(one), staged=divides or is_spread(plan))
+        if elsewhere:
+            raise ChangedPlanError(elsewhere)
         if reasons:
             raise ChangedPlanError("; ".join(reasons))
         return

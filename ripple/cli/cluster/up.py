@@ -41,7 +41,7 @@ from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
-from ripple.task.home import check_home
+from ripple.task.home import check_division, check_home
 
 if TYPE_CHECKING:
     import argparse
@@ -162,9 +162,8 @@ def run(options: argparse.Namespace) -> int:
         counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
         say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
     _say_repartitioned(repartitioned)
-    is_staged = is_spread(plan) or bool(repartitioned)
     place = options.store or f"{options.dir}/store"
-    asyncio.run(_check_store(plan, sources, place, is_staged=is_staged))
+    asyncio.run(_check_store(plan, sources, place, divides=bool(repartitioned)))
     asked = Asked(
         pipeline=options.file,
         source=sources_joined(sources),
@@ -246,22 +245,28 @@ def check_begun(store: str, partitions: int) -> None:
 
 
 async def _check_store(
-    plan: Plan, sources: Mapping[str, str], place: str, *, is_staged: bool
+    plan: Plan, sources: Mapping[str, str], place: str, *, divides: bool
 ) -> None:
     """Raise an error where the state that is there does not go on as it is asked for here.
 
-    ChangedPlanError if one process has computed all stages of a pipeline, InputError for a source
-    without an end of which other records were read: a topic is asked by workers, which wait for it.
+    divides: whether records of several sources are divided anew. ChangedPlanError if that was
+    otherwise, or one process has computed all stages of a pipeline, InputError for a source without
+    an end of which other records were read: a topic is asked by workers, which wait for it.
     """
     endless = [
         one
         for one in plan.sources
         if find(innermost(sources[one.name]), "continued_source").use.is_endless
     ]
-    if not (endless or is_staged) or not (is_s3(place) or os.path.isdir(place)):
+    is_several = len(plan.sources) > 1
+    if not (endless or is_several or is_spread(plan)):
+        return
+    if not (is_s3(place) or os.path.isdir(place)):
         return
     async with store_to_read(place) as store:
-        if is_staged:
+        if is_several:
+            await check_division(store, plan, divides=divides)
+        if is_spread(plan):
             await check_home(store, plan, staged=True)
         newest = [one async for one in newest_of_each(store, plan.name)] if endless else []
     for source in endless:
