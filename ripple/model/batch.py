@@ -160,3 +160,17 @@ class IdleMarker(Marker):
 
     input: str
     offset: int
+
+
+@frozen
+class Answers(Marker):
+    """An entry of the log of answers: ends of calls of one ask, which count from here on.
+
+    It promises nothing, so its ``watermark_ns`` is that before the first event, and ``next_offset``
+    is the offset after it in that log. It goes to ``Engine.answer``, once the records of its rows
+    were read. ask: its name. rows: per row that was asked for its identity, and the fields of the
+    answer or the reason why there is none.
+    """
+
+    ask: str
+    rows: pa.RecordBatch

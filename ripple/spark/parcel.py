@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import ripple
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_chain, need_no_idle, need_no_table
 from ripple.model.pipeline.file import load_plan
@@ -103,6 +104,7 @@ def check_plan(
     plan: Plan, chain_for: str = "", *, has_markers: bool = False, has_tables: bool = False
 ) -> None:
     """Raise PlanError for a plan that Spark does not compute. The rest: see ``Parcel.of``."""
+    need_no_ask(plan, "Spark")
     if not has_markers:
         need_no_idle(plan, _NO_MARKERS)
     if not has_tables:

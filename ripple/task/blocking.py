@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ripple.task.task import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from ripple.task.report import Report
+
+T = TypeVar("T")
+
+
+def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
+    """Run a coroutine to its end. Raises RuntimeError, about ``what``, where a loop is running."""
+    if _is_in_a_loop():
+        raise RuntimeError(
+            f"{what} needs an event loop of its own, and one is running here: call rp.run in a "
+            "thread, as in 'await asyncio.to_thread(rp.run, ...)'"
+        )
+    return asyncio.run(life())
 
 
 def run_durably(pipeline: Any, **arguments: Any) -> Report:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.batch import Batch, IdleMarker, Marker, Rejected
+from ripple.model.batch import Answers, Batch, IdleMarker, Marker, Rejected
 from ripple.model.schema.exported import Part
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ class Drive:
         """
         if isinstance(entry, IdleMarker):
             self.engine.mark(name, entry)
+            return []
+        if isinstance(entry, Answers):
+            self.engine.answer(name, entry)
             return []
         if isinstance(entry, Marker):
             self.engine.advance(name, entry.watermark_ns, entry.next_offset)

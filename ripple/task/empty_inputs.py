@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.events import InputsEmpty
-from ripple.model.pipeline.input_names import is_markers, source_of
+from ripple.model.pipeline.input_names import is_answers, is_markers, source_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class EmptyInputs:
         """
         of: dict[str, list[str]] = {}  # a task that divides one source has no input of the others
         for name in names:
-            if not is_markers(name):
+            if not is_markers(name) and not is_answers(name):
                 of.setdefault(source_of(plan, name).name, []).append(name)
         nodes = [fold.name for fold in plan.folds if fold.timing is not None]
         nodes += [node.name for node in plan.waiting]

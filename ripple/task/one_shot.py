@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker, Rejected
+    from ripple.model.pipeline.plan import Plan
+    from ripple.task.lifecycle import PartitionTask
+    from ripple.task.report import Report
     from ripple.task.spec import TaskContext, TaskSpec
 
 T = TypeVar("T")
@@ -72,10 +75,15 @@ class OneShotRun:
         return True
 
     async def keep(self) -> None:
-        """Do nothing."""
+        """Let calls go on, if it makes any."""
+        if self.live.engine.plan.asks:
+            import asyncio  # noqa: PLC0415 - slow to import, and few runs need it
+
+            await asyncio.sleep(0)
 
     async def wait(self) -> None:
-        """Do nothing: its input never waits."""
+        """Wait for calls: its input never waits."""
+        await self.intake.more()
 
     async def finish(self) -> None:
         """Let all windows end, and commit."""
@@ -146,6 +154,18 @@ def at_once(life: Coroutine[Any, Any, T]) -> T:
         return result
     life.close()
     raise RuntimeError("a run that never waits has waited")
+
+
+def to_its_end(life: PartitionTask[TaskSpec], plan: Plan) -> Report:
+    """Run a one-shot run to its end, in an event loop of its own if it makes calls.
+
+    Raises RuntimeError where another event loop is running then.
+    """
+    if not plan.asks:
+        return at_once(life.run())
+    from ripple.task.blocking import in_own_loop  # noqa: PLC0415 - slow to import
+
+    return in_own_loop(life.run, f"pipeline {plan.name!r} asks, which")
 
 
 # The one of ripple.world, without the event loop that importing that room brings in.

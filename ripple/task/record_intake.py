@@ -9,7 +9,7 @@ from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
 from ripple.task.empty_inputs import EmptyInputs
-from ripple.task.several_sources import MarkingInputs, read_by_watermarks
+from ripple.task.several_sources import AskingInputs, MarkingInputs, read_by_watermarks
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -111,6 +111,9 @@ class RecordIntake:
         if isinstance(spec.inputs, MarkingInputs):
             spec.inputs.waiting_count = lambda: drive.engine.waiting_count
             spec.inputs.is_awaited = spec.is_awaited
+        if isinstance(spec.inputs, AskingInputs):
+            spec.inputs.unanswered = drive.engine.unanswered
+            spec.inputs.held = lambda: drive.engine.asked
         self._letters = letters
         self._notes = notes
         self._flush = flush

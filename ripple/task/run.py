@@ -16,7 +16,7 @@ from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
-from ripple.task.one_shot import EphemeralState, OneShotLetters, at_once
+from ripple.task.one_shot import EphemeralState, OneShotLetters, to_its_end
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.several_sources import inputs_of
@@ -134,8 +134,8 @@ def run(
         batch_rows=batch_rows,
         on_batch=on_batch,
     )
-    report = at_once(life.run())
-    lost = _lost(report, are_kept=dead_letters is not None)
+    report = to_its_end(life, plan)
+    lost = _lost(report, plan, are_kept=dead_letters is not None)
     if lost:
         warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=2)
     return report
@@ -198,7 +198,7 @@ def plain_life(
         return OneShotLetters(letters, getattr(inputs, "name", None), file, strict=strict)
 
     life = PartitionTask(
-        TaskSpec(plan, inputs, SinkGroup(openers)),
+        TaskSpec(plan, _answered(plan, inputs), SinkGroup(openers)),
         EphemeralState(open_kept),
         TaskContext(
             settings=Settings(batch_rows=batch_rows), watch=on_batch or (lambda _, __: None)
@@ -207,7 +207,18 @@ def plain_life(
     return life
 
 
-def _lost(report: Report, *, are_kept: bool) -> str:
+def _answered(plan: Plan, inputs: Inputs) -> Inputs:
+    """Return inputs that call for answers, where the plan asks."""
+    if not plan.asks:
+        return inputs
+    # slow to import, and few runs need them
+    from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
+    from ripple.world.live import LiveClock, LiveRandom  # noqa: PLC0415
+
+    return AnsweredInputs(inputs, plan, LiveClock(), LiveRandom())
+
+
+def _lost(report: Report, plan: Plan, *, are_kept: bool) -> str:
     """Say how many records did not count and are not kept; "" if there are none."""
     parts = []
     if report.rejected and not are_kept:
@@ -217,4 +228,9 @@ def _lost(report: Report, *, are_kept: bool) -> str:
         parts.append(f"{report.rejected.total()} rejected ({reasons}; dead_letters= keeps them)")
     if report.very_late:
         parts.append(f"{report.very_late} too late for their windows")
+    for ask in plan.asks:
+        found = report.uncomputable.get(ask.name)
+        if found is not None:
+            first = f"{found.rows[0].step}: {found.rows[0].reason}"
+            parts.append(f"{found.count} rows of {ask.name!r} without a result (first: {first})")
     return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""

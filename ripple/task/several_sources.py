@@ -16,6 +16,8 @@ from ripple.task.spec import NotifyingInputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import pyarrow as pa
+
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
@@ -41,6 +43,18 @@ class WatermarkedInputs(Protocol):
     """
 
     watermarks_ns: Callable[[], Mapping[str, int]]
+
+
+@runtime_checkable
+class AskingInputs(Protocol):
+    """Inputs that call for the rows that wait for answers in the engine.
+
+    unanswered: returns per ask those that are new; held: how many are held, and their bytes. A task
+    sets both.
+    """
+
+    unanswered: Callable[[], Mapping[str, pa.RecordBatch]]
+    held: Callable[[], tuple[int, int]]
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ seed, and a search for the crash or fault that your program does not survive; su
 
 from __future__ import annotations
 
-from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
+from ripple.testing.check import Answered, Divergence, Follower, Marker, check_pipeline
 from ripple.testing.cluster.kit import cluster_test
 from ripple.testing.cluster.trial import ClusterTrial
 from ripple.testing.connectors.rows import Tick
@@ -26,6 +26,7 @@ from ripple.testing.sim.store import SimStore
 from ripple.testing.sim.world import SimWorld, sim_world
 
 __all__ = [
+    "Answered",
     "Chance",
     "ClusterScenario",
     "ClusterTrial",

@@ -12,15 +12,17 @@ from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError
 from ripple.core.row_ops import OP
 from ripple.engine.machine import OP_REMOVE, Changes, Engine
+from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.uncomputable import ROWS_NAMED_MAX, nulls_first
-from ripple.model.batch import Batch
+from ripple.model.batch import Answers, Batch
 from ripple.model.batch import Marker as BatchMarker
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.input_names import source_of
+from ripple.model.pipeline.input_names import answers_of, is_answers, source_of
 from ripple.model.pipeline.plan import Plan
 from ripple.model.schema.columns import records_of
 from ripple.model.window import watermark
 from ripple.task.drive import Drive
+from ripple.testing.reference.graph import GraphReference
 from ripple.testing.reference.interpreter import Reference, Table, same_row
 from ripple.testing.reference.steps import Row
 from ripple.testing.reference.windows import Key
@@ -35,6 +37,22 @@ class Marker:
 
     source: str
     watermark_ns: int
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer to a row, which an ask waits for, or the reason why there is none.
+
+    ask: its name. source, offset, index: the row's input, its record there, its index among the
+    rows of that record. answer: the fields of ``into``, None with a ``reason``.
+    """
+
+    ask: str
+    source: str
+    offset: int
+    answer: Mapping[str, Any] | None
+    reason: str = ""
+    index: int = 0
 
 
 Happening: TypeAlias = pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[str, Any] | Marker
@@ -75,7 +93,7 @@ class Divergence(AssertionError):  # noqa: N818  # a finding, not an error
 
 def check_pipeline(
     pipeline: Pipeline | Plan,
-    events: Iterable[Happening],
+    events: Iterable[Happening | Answered],
     batch_sizes: Sequence[int] = BATCH_SIZES,
     *,
     inputs: Sequence[str] | None = None,
@@ -83,16 +101,16 @@ def check_pipeline(
 ) -> None:
     """Compare the engine with the reference; raise :class:`Divergence` at the first difference.
 
-    events: dicts by field name, record batches, tables, :class:`Marker`; and (input, any of these)
-    where there are several ``inputs``, or sources, consumed in the order given. inputs: of several
-    sources, each is called as its source, or SOURCE/PARTITION. batch_sizes: one engine for
-    each, fed in batches of so many events, all compared with the reference, which takes one event
-    at a time. restarts: how many events after which every engine is restored from its snapshot, 0
-    for before the first. Compared are tables, counters, refused events, the rows that cannot be
-    computed, watermarks, digests, and that changes lead from each table to the next. The reference
-    is slow: thousands of events, not millions. Raises InputError where nothing would be compared:
-    without batch sizes, where an iterator had been read before, or for a restart after the last
-    event.
+    events: dicts by field name, record batches, tables, :class:`Marker`, :class:`Answered`; and
+    (input, any of these) where there are several ``inputs``, or sources, consumed in the order
+    given. inputs: of several sources, each is called as its source, or SOURCE/PARTITION.
+    batch_sizes: one engine for each, fed in batches of so many events, all compared with the
+    reference, which takes one event at a time. restarts: how many events after which every engine
+    is restored from its snapshot, 0 for before the first. Compared are tables, counters, refused
+    events, the rows that cannot be computed, watermarks, digests, and that changes lead from each
+    table to the next. The reference is slow: thousands of events, not millions. Raises InputError
+    where nothing would be compared: without batch sizes, where an iterator had been read before, or
+    for a restart after the last event.
 
     >>> check_pipeline(pipeline, [
     ...     {"symbol": "A", "price": 10.0, "size": 3, "timestamp_ns": 5},
@@ -108,9 +126,14 @@ def check_pipeline(
     for lane in lanes if 0 in points else ():
         lane.restart()
     alone = names[0] if len(plan.sources) == 1 else None
-    for source, happening in one_by_one(events, alone):
+    for source, happening in _in_turn(events, alone):
         if isinstance(happening, Marker):
             reference.advance(source, happening.watermark_ns)
+        elif isinstance(happening, Answered):
+            assert isinstance(reference, GraphReference), "a plan with an ask is no chain"
+            at = (source, happening.offset, happening.index)
+            answer = None if happening.answer is None else dict(happening.answer)
+            reference.answer(happening.ask, at, answer, happening.reason)
         else:
             _apply(reference, happening, source)
         for lane in lanes:
@@ -145,7 +168,7 @@ def _apply(reference: Reference, event: Mapping[str, Any], source: str) -> None:
         raise
 
 
-def _check_happened(taken: int, events: Iterable[Happening], restarts: Collection[int]) -> None:
+def _check_happened(taken: int, events: Iterable[object], restarts: Collection[int]) -> None:
     # A list without any is an example like others: properties draw it.
     if not taken and isinstance(events, Iterator):
         raise InputError(NO_EVENTS)
@@ -155,6 +178,17 @@ def _check_happened(taken: int, events: Iterable[Happening], restarts: Collectio
             f"check_pipeline: a restart after {last} events, and there are {taken}: it would not "
             "happen"
         )
+
+
+def _in_turn(
+    events: Iterable[Happening | Answered], source: str | None
+) -> Iterator[tuple[str, Mapping[str, Any] | Marker | Answered]]:
+    """Yield the events, markers and answers, each with its input; see ``one_by_one``."""
+    for one in events:
+        if isinstance(one, Answered):
+            yield one.source, one
+        else:
+            yield from one_by_one([one], source)
 
 
 def one_by_one(
@@ -252,7 +286,7 @@ class Lane:
         self.taken = 0
         self.since = 0
         self._plan = plan
-        self._source = inputs[0]
+        self._source = next(name for name in inputs if not is_answers(name))
         self._pending: list[Mapping[str, Any]] = []
         self._refused: list[tuple[str, int, str]] = []
         self._restarted = False
@@ -262,18 +296,27 @@ class Lane:
         """The engine that is fed now."""
         return self._drive.engine
 
-    def take(self, source: str, happening: Mapping[str, Any] | Marker) -> None:
-        """Queue an event, after feeding those of another input; pass on a marker."""
+    def take(self, source: str, happening: Mapping[str, Any] | Marker | Answered) -> None:
+        """Queue an event, after feeding those of another input; pass on a marker or an answer."""
         self.taken += 1
         self.since += 1
-        if source != self._source or isinstance(happening, Marker):
+        if source != self._source or not isinstance(happening, Mapping):
             self._feed()
         self._source = source
-        if isinstance(happening, Marker):
+        if isinstance(happening, Answered):
+            self._answer(happening)
+        elif isinstance(happening, Marker):
             marker = BatchMarker(happening.watermark_ns, self.engine.cut[source])
             self._drive.apply(source, marker)
         else:
             self._pending.append(happening)
+
+    def _answer(self, one: Answered) -> None:
+        (ask,) = (ask for ask in self._plan.asks if ask.name == one.ask)
+        row = Identity(one.source, one.offset, one.index)
+        rows = answer_rows(ask, [Outcome(row, one.answer, one.reason)])
+        log = answers_of(self.engine.partition)
+        self._drive.apply(log, Answers(watermark.NONE, self.engine.cut[log] + 1, ask.name, rows))
 
     def _feed(self) -> None:
         if not self._pending:

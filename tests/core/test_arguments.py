@@ -34,6 +34,17 @@ def nothing(*_: object) -> None:
     """Take anything, and return nothing."""
 
 
+async def answer(*_: object) -> None:
+    """Take anything, and answer nothing."""
+
+
+@rp.record(version=1)
+class Asked:
+    """A row without the fields of In."""
+
+    z: int
+
+
 @rp.record(version=1)
 class In:
     k: str
@@ -62,6 +73,7 @@ PLAIN = f"none true false zero three minus half nan inf empty np_float {TEXTS}"
 LENGTH_MAX = 400  # of a message
 
 SOURCE = rp.Pipeline("p").source("s", In)
+ASKING = SOURCE.map("asked", nothing, into=Asked)
 POSITIVE = SOURCE.filter("positive", rp.col("n") > 0)
 KEYED = SOURCE.partition("g", key="k")
 FOLDED = KEYED.fold("f", a=rp.sum("n"))
@@ -324,6 +336,16 @@ TABLE: dict[str, P] = {
     "Pipeline.sink(topic)": P(lambda v: FOLDED.sink("o", topic=v), f"none {TEXTS}"),
     "Pipeline.sink(key)": P(
         lambda v: SOURCE.sink("o", key=v), "none no_list no_tuple", "the key|no field|a column"
+    ),
+    "Pipeline.ask(name)": P(lambda v: ASKING.ask(v, answer, into=In), "digit word"),
+    "Pipeline.ask(function)": P(lambda v: ASKING.ask("a", v, into=In), "", "an async function"),
+    "Pipeline.ask(into)": P(lambda v: ASKING.ask("a", answer, into=v), "record schema"),
+    "Pipeline.ask(timeout)": P(
+        lambda v: ASKING.ask("a", answer, into=In, timeout=v), "three np_int"
+    ),
+    "Pipeline.ask(retries)": P(lambda v: ASKING.ask("a", answer, into=In, retries=v), "zero three"),
+    "Pipeline.ask(concurrency)": P(
+        lambda v: ASKING.ask("a", answer, into=In, concurrency=v), "three"
     ),
     "Pipeline.distinct(name)": P(lambda v: SOURCE.distinct(v, "k", within=1), "digit word"),
     "Pipeline.distinct(key)": P(lambda v: SOURCE.distinct("d", v, within=1), "", f"key|{INPUT}"),

@@ -34,7 +34,7 @@ from ripple.connectors.locate import (
 )
 from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
-from ripple.task.one_shot import at_once
+from ripple.task.one_shot import to_its_end
 from ripple.task.report import Report
 from ripple.task.run import open_sources, plain_life
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
         on_batch=lambda _, report: progress.update(report.consumed),
     )
     try:
-        report = at_once(life.run())
+        report = to_its_end(life, plan)
         finished()
     finally:
         progress.clear()

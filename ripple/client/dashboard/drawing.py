@@ -13,6 +13,7 @@ from ripple.model.pipeline.description import (
 )
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import (
+    Ask,
     ConstantJoin,
     Derive,
     Distinct,
@@ -128,7 +129,7 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
     elif isinstance(step, ConstantJoin):
         kind, about = "constant", constant_join_text(step)
     else:
-        kind = "map" if isinstance(step, Map) else "flat_map"
+        kind = {Map: "map", Ask: "ask"}.get(type(step), "flat_map")
         about = getattr(step.function, "__qualname__", type(step.function).__name__)
     return {
         "id": step.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.division import need_chain
-from ripple.model.pipeline.input_names import is_markers
+from ripple.model.pipeline.input_names import is_answers, is_markers
 from ripple.model.pipeline.nodes import Fold
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.topology import stage_folds
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.counters import Counters
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.model.batch import IdleMarker
+    from ripple.model.batch import Answers, IdleMarker
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.exported import Lent
 
@@ -82,13 +82,14 @@ class Engine(Partition):
 
         inputs: the names of all input partitions that will ever feed it, the plan's source by
         default. The watermark waits for every one of them, except for a log of markers of idle
-        inputs, which has no events. start: the first offset to read of
+        inputs or of answers, which has no events. start: the first offset to read of
         inputs that do not begin at 0. staged: compute only the plan's first stage, for the
         ``Follower`` of each partition of the next one. retractions, finals: let ``stabilize`` also
         return changed rows as they were, and rows that became final.
         """
         self._prepare(plan, inputs, start)
-        self._markers = _markers_in(plan, inputs, start)
+        self._markers = _log_in(plan, inputs, start, is_markers)
+        self._answers = _log_in(plan, inputs, start, is_answers)
         need_bool("Engine: staged", staged, InputError)
         graph = Graph()
         leaves, above, streams = self._begin(plan, graph, staged=staged)
@@ -331,6 +332,33 @@ class Engine(Partition):
         log.advance_to(marker.next_offset, 0)
         self.advance(given.name, marker.watermark_ns, given.next_offset)
 
+    def answer(self, name: str, answers: Answers) -> None:
+        """Consume an entry of the log of answers ``name``.
+
+        The first answer to a row counts; one to a row that waits for none is passed over. Raises
+        InputError for one to a record that was not applied yet; nothing is consumed.
+        """
+        del answers
+        self._need_answers(name)
+
+    def _need_answers(self, name: str) -> Input:
+        log = self._answers
+        if log is None or log.name != name:
+            raise InputError(f"no log of answers {shown(name)} was declared")
+        return log
+
+    def unanswered(self) -> dict[str, pa.RecordBatch]:
+        """Return per ask the rows that wait for an answer and came since the last call.
+
+        After a restart, all. They have their identities before their fields.
+        """
+        return {}
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How many rows are held for answers, and their bytes."""
+        return 0, 0
+
     def close(self) -> None:
         """Declare all inputs ended: every window ends."""
         for name, given in self._inputs.items():
@@ -439,12 +467,15 @@ class Engine(Partition):
     def cut(self) -> dict[str, int]:
         """Per input, the next offset to read."""
         only = self._only
-        if only is not None and self._markers is None:
+        if only is not None and self._markers is None and self._answers is None:
             return {only.name: only.next_offset}
         cut = {name: given.next_offset for name, given in self._inputs.items()}
-        if self._markers is not None:
-            cut[self._markers.name] = self._markers.next_offset
-        return cut
+        return cut | {log.name: log.next_offset for log in self._logs}
+
+    @property
+    def _logs(self) -> Sequence[Input]:
+        """The logs of markers and of answers."""
+        return [log for log in (self._markers, self._answers) if log is not None]
 
     @property
     def watermark_ns(self) -> int:
@@ -465,8 +496,8 @@ class Engine(Partition):
         for name, given in self._inputs.items():
             given.next_offset = snapshot.cut[name]
             given.watermark_ns = snapshot.watermarks_ns[name]
-        if self._markers is not None:
-            self._markers.next_offset = snapshot.cut[self._markers.name]
+        for log in self._logs:
+            log.next_offset = snapshot.cut[log.name]
 
 
 def known_keys(fold: EventFold, source: SourceSpec) -> int:
@@ -515,12 +546,17 @@ def names_of(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int])
     unknown = [name for name in start if name not in names]
     if unknown:
         raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
-    return tuple(name for name in names if not is_markers(name))
+    return tuple(name for name in names if not is_markers(name) and not is_answers(name))
 
 
-def _markers_in(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> Input | None:
-    """Return the log of markers among the inputs of an engine, None without one."""
-    name = next(filter(is_markers, inputs or ()), None)
+def _log_in(
+    plan: Plan,
+    inputs: Sequence[str] | None,
+    start: Mapping[str, int],
+    is_one: Callable[[str], bool],
+) -> Input | None:
+    """Return the log of a kind among the inputs of an engine, None without one."""
+    name = next(filter(is_one, inputs or ()), None)
     if name is None:
         return None
     return Input.of(plan.sources[0], name, start.get(name, 0), watermark.END)

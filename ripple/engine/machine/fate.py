@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import RejectedRow, Rows
 
+    Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
 
@@ -55,9 +56,14 @@ class Fate:
     @property
     def very_late(self) -> int:
         """The number of records that reached closed windows alone."""
+        return len(self.too_late)
+
+    @property
+    def too_late(self) -> Ints:
+        """The records that reached closed windows alone."""
         late = self._late & ~self._taken
         late[list(self._refused)] = False
-        return int(late.sum())
+        return np.flatnonzero(late)
 
     def _mask_of(self, rows: Rows) -> Mask:
         """Return which records have rows here."""

@@ -10,7 +10,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from ripple.core.errors import InputError
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.engine import TAKEN, Engine, known_keys, names_of, reject_beyond
@@ -19,6 +21,7 @@ from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
 from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.admission import with_declared
+from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.snapshots.snapshot import (
@@ -32,7 +35,14 @@ from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.nodes import AsofJoin, Distinct, IntervalJoin, StreamJoin, sides_of
+from ripple.model.pipeline.nodes import (
+    Ask,
+    AsofJoin,
+    Distinct,
+    IntervalJoin,
+    StreamJoin,
+    sides_of,
+)
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
 
@@ -40,11 +50,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
     from ripple.engine.machine.way import Taken
+    from ripple.engine.operators.asked_rows import AskedRows
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.join_state import JoinState
@@ -52,6 +62,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Holder, Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.batch import Answers
     from ripple.model.pipeline.nodes import Fold, Holding, TableSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Part
@@ -115,6 +126,41 @@ class GraphEngine(Engine):
         for fold, was_ns in zip(folds, before_ns, strict=True):
             fold.advance(was_ns, self._watermark_of(fold))
 
+    def answer(self, name: str, answers: Answers) -> None:
+        """Consume an entry of the log of answers; see Engine."""
+        log = self._need_answers(name)
+        asked = self._asked.get(answers.ask)
+        rows = answers.rows
+        inputs, offsets, indexes = (rows.column(one) for one in (INPUT, OFFSET, INDEX))
+        at, index = np.asarray(offsets), np.asarray(indexes)
+        names = np.asarray(inputs.to_pylist(), object)
+        of = {one: np.flatnonzero(names == one) for one in dict.fromkeys(names.tolist())}
+        for one, mine in of.items():
+            given = self._input(one)
+            if (ahead := at[mine] >= given.next_offset).any():
+                raise InputError(
+                    f"input {one!r}: an answer is to the record at offset {at[mine][ahead][0]}, "
+                    f"and the next offset to read is {given.next_offset}"
+                )
+        log.advance_to(answers.next_offset, 0)
+        self._reported = False
+        if asked is None:
+            return  # by other code, which had this question
+        for one, mine in of.items():
+            places = self._port_of[one].places(one, at[mine]) + index[mine]
+            asked.answer(one, places, rows.take(pa.array(mine)))
+
+    def unanswered(self) -> dict[str, pa.RecordBatch]:
+        """Return the rows that wait for an answer since the last call; see Engine."""
+        found = {name: asked.unanswered() for name, asked in self._asked.items()}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How many rows are held for answers, and their bytes."""
+        each = self._asked.values()
+        return sum(one.count for one in each), sum(one.nbytes for one in each)
+
     def close(self) -> None:
         """Declare all inputs ended: every window ends. Keys with a ttl= stay as they are."""
         self._settle(self.watermark_ns)
@@ -147,11 +193,12 @@ class GraphEngine(Engine):
         self._feeds: dict[str, list[Mark]] = {}
         self._settling: list[tuple[EventFold | None, Waiting | None, list[Way]]] = []
         self._holders: list[Holder] = []
+        self._asked: dict[str, AskedRows] = {}
         self._lay(plan, {fold.fold.name: fold for fold in folds})
         ways = [*self._ports.values(), *(way for *_, after in self._settling for way in after)]
         sides = [side for one in self._holders for side in one.sides]
         for way in ways:
-            way.lead(plan, folds, streams, sides)
+            way.lead(plan, folds, streams, sides, list(self._asked.values()))
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
@@ -179,6 +226,9 @@ class GraphEngine(Engine):
                 waiting = marks[node.name] = self._holder(
                     node, [feeds(side.reads) for side in sides_of(node)]
                 )
+                self._settling.append((None, waiting, [Way(node.name)]))
+            elif isinstance(node, Ask):
+                waiting = marks[node.name] = self._asker(node, plan.roots_of(node.reads))
                 self._settling.append((None, waiting, [Way(node.name)]))
             elif node.name in folds:
                 fold, names = folds[node.name], [one.name for one in plan.finals_of(node.name)]
@@ -220,6 +270,14 @@ class GraphEngine(Engine):
             holder = AsofRows(node, feeds, self._by_input)
         self._holders.append(holder)
         return holder
+
+    def _asker(self, node: Ask, roots: Sequence[str]) -> AskedRows:
+        from ripple.engine.operators.asked_rows import AskedRows  # noqa: PLC0415
+
+        names = [name for root in roots for name in self._ports[root].inputs]
+        inputs = {name: self._inputs[name] for name in names}
+        asked = self._asked[node.name] = AskedRows(node, inputs, self._by_input)
+        return asked
 
     def _by_input(self, places: Ints) -> Iterator[tuple[str, Ints, Ints, Ints]]:
         """Yield the inputs with rows at these places: which rows, their offsets and indexes.
@@ -267,11 +325,13 @@ class GraphEngine(Engine):
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
         """Let rows of a node that waits go their ways; those that a step refuses are lost."""
         refused: dict[int, RejectedRow] = {}
+        asked = self._asked.get(ways[0].root) if ways else None
         for way in ways:
             taken = rows.branch()
             fate = Fate(taken.count, taken)
             branches = way.branches(taken, fate)
-            held, folded = way.admitted(branches, fate)
+            too_late = {} if asked is None else asked.too_late(way.latenesses_ns)
+            held, folded = way.admitted(branches, fate, too_late)
             for bad in fate.dead:
                 refused.setdefault(bad.row, bad)
             for side, taken in held:
@@ -286,6 +346,8 @@ class GraphEngine(Engine):
                 fate.count_in(shown)
                 if shown.count:
                     waiting.show(stream, way.root, shown)
+            if asked is not None:
+                asked.lose_late(fate.too_late)
         if refused:
             waiting.lose(refused.values())
 
@@ -299,6 +361,7 @@ class GraphEngine(Engine):
         port.admit(rows, given)
         before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
+        befores_ns = self._befores(given, port, rows, count, before_ns)
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
         found = port.taken(branches, fate, too_late)
@@ -325,11 +388,21 @@ class GraphEngine(Engine):
                 self._apply(fold, given, taken, crossing)
             elif crossing >= 0:
                 fold.show_waiting()
+        for asked, taken in found.asked:
+            asked.hold(given.name, taken, befores_ns)
         for stream, taken in found.shown:
             assert taken.offsets is not None
             stream.add(given.name, taken, *port.identities(taken.offsets))
         self._count(count, dead, fate.very_late)
         return dead
+
+    def _befores(self, given: Input, port: Port, rows: Rows, count: int, before_ns: int) -> Ints:
+        """Return per record of a batch the watermark before it, where rows are asked for."""
+        if not port.asks:
+            return rows.origins
+        from ripple.engine.operators.asked_rows import watermarks_before  # noqa: PLC0415
+
+        return watermarks_before(rows, count, before_ns, given.out_of_order_ns)
 
     def _leave_to_others(self, port: Port, offsets: Ints, found: Taken) -> None:
         """Drop the rows of a batch that other partitions count; here there are none."""
@@ -428,10 +501,15 @@ class GraphEngine(Engine):
     @property
     def nbytes(self) -> int:
         """Bytes held by keys, state and rows."""
-        return super().nbytes + sum(one.nbytes for one in self._holders)
+        return super().nbytes + sum(one.nbytes for one in self._kept)
 
     def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
-        return super()._uncomputable() | {one.node.name: [one.lost] for one in self._holders}
+        return super()._uncomputable() | {one.node.name: [one.lost] for one in self._kept}
+
+    @property
+    def _kept(self) -> Sequence[Holder | AskedRows]:
+        """The nodes with state of their own: those that hold rows, and those that ask."""
+        return [*self._holders, *self._asked.values()]
 
     @property
     def join_states(self) -> dict[str, JoinState]:
@@ -444,11 +522,17 @@ class GraphEngine(Engine):
     def _whole_tables(self) -> dict[str, pa.Table]:
         return {
             held_key(one.node, side): table
-            for one in self._holders
+            for one in self._kept
             for side, table in enumerate(one.dump())
         }
 
     def _load_state(self, snapshot: Snapshot) -> None:
+        # First, since the watermarks of nodes behind follow from the rows held.
+        for asked in self._asked.values():
+            names = [held_key(asked.node, side) for side in range(2)]
+            if not all(name in snapshot.tables for name in names):
+                raise SnapshotError(f"the state of {asked.node.name!r} is missing")
+            asked.load([snapshot.tables[name] for name in names])
         super()._load_state(snapshot)
         for one in self._holders:
             names = [held_key(one.node, side) for side, _ in enumerate(one.sides)]
@@ -470,7 +554,7 @@ class GraphEngine(Engine):
         self._rejected = snapshot.rejected
 
     def _count_on(self, counts: dict[str, int]) -> None:
-        for one in self._holders:
+        for one in self._kept:
             one.lost.final = counts.pop(uncomputable_counter(one.node.name), 0)
         for name, port in self._ports.items() if len(self._ports) > 1 else ():
             mine = {of: counts.pop(source_counter(name, of)) for of in Counters().as_dict()}

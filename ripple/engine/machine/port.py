@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.machine.inputs import Input
+    from ripple.engine.operators.asked_rows import AskedRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
@@ -59,12 +60,10 @@ class Port(Way):
         folds: Sequence[EventFold],
         streams: Mapping[str, StreamRows],
         sides: Sequence[Side],
+        asks: Sequence[AskedRows],
     ) -> None:
         """Lead the records through ``plan`` to its waiting nodes, folds and outputs."""
-        super().lead(plan, folds, streams, sides)
-        windows = [one.fold.timing for one in self.folds if one.fold.timing is not None]
-        latenesses_ns = {one.lateness_ns for one in self.sides}
-        self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
+        super().lead(plan, folds, streams, sides, asks)
         spans_ns = [one.fold.future_ns for one in self.folds if one.fold.future_ns is not None]
         self.future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
 

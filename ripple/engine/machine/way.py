@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.machine.fate import Fate
+    from ripple.engine.operators.asked_rows import AskedRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
@@ -29,10 +30,11 @@ SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 
 
 class Taken(NamedTuple):
-    """The rows of a batch that come to the sides of nodes that hold rows, to folds and outputs."""
+    """The rows of a batch that come to nodes that hold them, to folds and to outputs."""
 
     held: list[tuple[Side, Rows]]
     folded: list[tuple[EventFold, Rows]]
+    asked: list[tuple[AskedRows, Rows]]
     shown: list[tuple[StreamRows, Rows]]
 
     @property
@@ -53,10 +55,12 @@ class Way:
         self.steps: list[EventNode] = []
         self.folds: list[EventFold] = []
         self.sides: list[Side] = []
+        self.asks: list[AskedRows] = []
+        self.latenesses_ns: list[int] = []
         self.streams: dict[str, StreamRows] = {}
         self.readers: dict[str, str] = {}
-        """Per node the last reader of its rows in a batch: steps, then those that wait, folds, and
-        outputs."""
+        """Per node the last reader of its rows in a batch: steps, sides of nodes that hold rows,
+        folds, asks, outputs."""
 
     def lead(
         self,
@@ -64,6 +68,7 @@ class Way:
         folds: Sequence[EventFold],
         streams: Mapping[str, StreamRows],
         sides: Sequence[Side],
+        asks: Sequence[AskedRows],
     ) -> None:
         """Lead the rows through ``plan`` to its waiting nodes, folds and outputs."""
         reached = {self.root}
@@ -76,6 +81,11 @@ class Way:
         self.readers |= {one.reads: one.reader for one in self.sides}
         self.folds = [fold for fold in folds if fold.fold.reads in reached]
         self.readers |= {fold.fold.reads: fold.fold.name for fold in self.folds}
+        windows = [one.fold.timing for one in self.folds if one.fold.timing is not None]
+        latenesses_ns = {one.lateness_ns for one in self.sides}
+        self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
+        self.asks = [one for one in asks if one.node.reads in reached]
+        self.readers |= {one.node.reads: one.node.name for one in self.asks}
         self.streams = {name: rows for name, rows in streams.items() if name in reached}
         self.readers |= {name: name for name in self.streams}
 
@@ -131,12 +141,15 @@ class Way:
     ) -> Taken:
         """Return the rows for all that read them, without records that count nowhere."""
         held, folded = self.admitted(branches, fate, too_late)
+        asked = [
+            (one, self.branch_of(one.node.reads, branches, one.node.name)) for one in self.asks
+        ]
         shown = [
             (rows, self.branch_of(name, branches, name)) for name, rows in self.streams.items()
         ]
-        for _, rows in (*held, *folded, *shown):
+        for _, rows in (*held, *folded, *asked, *shown):
             fate.count_in(rows)
-        return Taken(held, folded, shown)
+        return Taken(held, folded, asked, shown)
 
     def branch_of(self, name: str, branches: Mapping[str, Rows], reader: str) -> Rows:
         """Return the rows of a node for one that reads it: themselves for the last one."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.sexp import dumps, loads
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.nodes import (
+    Ask,
     AsofJoin,
     ConstantJoin,
     Distinct,
@@ -278,6 +279,8 @@ def _parts_of(plan: Plan, node: Node) -> tuple[str, str]:
             return "join", "its keys, strategy, tolerance, how, lateness or the fields of its sides"
         case Distinct():
             return "distinct", "its key, within, lateness or its fields"
+        case Ask():
+            return "ask", "into or the fields of its rows"
         case Union():
             return "union", "the streams that it unites"
         case _:

@@ -20,6 +20,7 @@ from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
+    Ask,
     ConstantJoin,
     Derive,
     EventNode,
@@ -204,7 +205,20 @@ class Rows(Held):
                 result = step.function(make(**dict(zip(names, values, strict=True))))
                 made.append(_attributes(result, wanted))
             except Exception as error:  # any error of a user's function
-                failed[at] = f"{type(error).__name__}: {error}"
+                failed[at] = reason_of(error)
+        self.reject(failed, step.name)
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
+
+    def take_returned(self, step: Ask, returned: Sequence[Any]) -> None:
+        """Replace each row by what a user's function has returned for it."""
+        wanted = [field.name for field in _made_by(step)]
+        made: list[tuple[Any, ...]] = []
+        failed: dict[int, str] = {}
+        for at, result in enumerate(returned):
+            try:
+                made.append(_attributes(result, wanted))
+            except Exception as error:  # any error of a user's attribute
+                failed[at] = reason_of(error)
         self.reject(failed, step.name)
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
 
@@ -226,7 +240,7 @@ class Rows(Held):
                 made += found
                 counts.append(len(found))
             except Exception as error:  # any error of a user's function
-                failed[at] = f"{type(error).__name__}: {error}"
+                failed[at] = reason_of(error)
         self.reject(failed, step.name)
         over = self._repeat(np.array(counts, np.int64))
         self.columns = Columns({})
@@ -249,7 +263,7 @@ class Rows(Held):
         return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
 
     def _take_over(
-        self, step: Map | FlatMap, returned: Mapping[str, Any], given: Mapping[str, Any]
+        self, step: Map | FlatMap | Ask, returned: Mapping[str, Any], given: Mapping[str, Any]
     ) -> None:
         """Set the columns that a user's function returned; reject the rows that do not fit.
 
@@ -307,7 +321,12 @@ class Rows(Held):
         return zip(*lists, strict=True)
 
 
-def _made_by(step: Map | FlatMap) -> list[Field]:
+def reason_of(error: BaseException) -> str:
+    """Return why a user's function made no row."""
+    return f"{type(error).__name__}: {error}"
+
+
+def _made_by(step: Map | FlatMap | Ask) -> list[Field]:
     """Return the fields that the function decides; the others are carried over."""
     return [field for field in step.schema.fields if field.name not in step.kept]
 

@@ -13,7 +13,7 @@ from ripple.core.errors import RippleError
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import Holding
+    from ripple.model.pipeline.nodes import Ask, Holding
 
 
 class SnapshotError(RippleError):
@@ -28,8 +28,11 @@ def uncomputable_counter(fold: str) -> str:
 HELD = "held/", "held-right/"  # by side
 
 
-def held_key(node: Holding, side: int = 0) -> str:
-    """Return the name of the table of rows that a node holds, of a join those of a side."""
+def held_key(node: Holding | Ask, side: int = 0) -> str:
+    """Return the name of the table of rows that a node holds.
+
+    Of a join those of a side; of an ask the rows, then their answers so far.
+    """
     return f"{HELD[side]}{node.node_key}"
 
 

@@ -8,6 +8,7 @@ stages      where it may be cut; topology: the stages that it has; division, cop
 table       the source and the fold of a table from a topic
 joining     joins of streams, checked; table_join: those of tables
 constant    tables whose rows are part of the plan, and joins with them; given_rows: their rows
+asking      nodes that wait for answers, checked
 waiting     distinct and final rows, checked
 node_keys   under which keys state is found
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -491,6 +491,54 @@ class Pipeline:
                 )
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
             return _begun(draft, "distinct", node, is_held=True)
+
+    def ask(
+        self,
+        name: str,
+        function: Callable[[Row], Awaitable[Row]],
+        /,
+        *,
+        into: type | Schema,
+        timeout: str | int = "10s",
+        retries: int = 3,
+        concurrency: int = 16,
+    ) -> Pipeline:
+        """Give each row of a stream the fields of its answer, which ``async def function`` returns.
+
+        function: called per row as that of ``map``, several at a time; returns an instance of
+        ``into``, or anything else with its fields as attributes, or a dict of them. timeout: of a
+        call. retries: how often a call that fails or takes longer is made again, after pauses that
+        grow from 1 s to 30 s. concurrency: how many calls run at a time, at most 1,024. The rows,
+        their order in each input, and which are late are those of a ``map``, whatever the order of
+        answers. A row without an answer is left out and counted with the rows that cannot be
+        computed, with its reason.
+        """
+        # Few pipelines ask.
+        from ripple.model.pipeline.asking import ask_of  # noqa: PLC0415
+
+        with self._step("ask", name) as draft:
+            node = ask_of(
+                name,
+                draft,
+                function,
+                into=into,
+                timeout=timeout,
+                retries=retries,
+                concurrency=concurrency,
+            )
+            return _grown(
+                draft,
+                "ask",
+                steps=(*draft.steps, node),
+                waits=True,
+                is_held=True,
+                root=name,
+                fields=node.fields_out,
+                row=None,
+                deleted="",
+                path=(*draft.path, name),
+                at=name,
+            )
 
     def join_asof(
         self,

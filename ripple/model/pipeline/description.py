@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ripple.model.pipeline.division import divided_into, divided_why, undivided_why
 from ripple.model.pipeline.nodes import (
     DELETED,
+    Ask,
     AsofJoin,
     ConstantJoin,
     Derive,
@@ -129,6 +130,8 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
     elif isinstance(step, Distinct):
         key = ", ".join(field.name for field in step.key)
         yield f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
+    elif isinstance(step, Ask):
+        yield f"ask {step.name}: {_function_text(step)} -> {fields_text(step.schema.fields)}"
     elif isinstance(step, Versions):
         yield f"versions {step.name}: {fields_text(step.fields_out)}"
     elif isinstance(step, StreamJoin):
@@ -154,6 +157,10 @@ def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
         yield "rows enter", f"at their window's end{late}"
     elif isinstance(step, Distinct):
         yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
+    elif isinstance(step, Ask):
+        yield "a call", f"at most {span_text(step.timeout_ns)}, and {step.retries} more if it fails"
+        yield "calls at a time", str(step.concurrency)
+        yield "rows enter", "once they and those before them in their input have their answers"
     elif isinstance(step, Versions):
         yield "of", step.reads
         yield "deleted where", f"{step.deleted} is true"
@@ -286,7 +293,7 @@ def window_text(window: WindowSpec) -> str:
     return f"{window.name}: {text}, lateness {span_text(window.lateness_ns)}, {window.trigger!r}"
 
 
-def _function_text(step: Map | FlatMap) -> str:
+def _function_text(step: Map | FlatMap | Ask) -> str:
     name = getattr(step.function, "__qualname__", repr(step.function))
     return f"{name} per {'batch' if isinstance(step, Map) and step.batch else 'row'}"
 

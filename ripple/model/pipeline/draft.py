@@ -48,6 +48,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EVENTS, "map"): Stage.EVENTS,
     (Stage.EVENTS, "flat_map"): Stage.EVENTS,
     (Stage.EVENTS, "distinct"): Stage.EVENTS,
+    (Stage.EVENTS, "ask"): Stage.EVENTS,
     (Stage.EVENTS, "join_asof"): Stage.EVENTS,
     (Stage.EVENTS, "join_interval"): Stage.EVENTS,
     (Stage.EVENTS, "sink"): Stage.EVENTS,
@@ -89,6 +90,7 @@ _NOT_OVER_TABLES = {
     "finals": f"the rows of a table may change for ever: {AS_EVENTS}, and fold them in windows",
     "flat_map": _ONE_IN_TABLE,
     "distinct": _ONE_IN_TABLE,
+    "ask": f"answers belong to records: {AS_EVENTS}, and ask for each record",
     **dict.fromkeys(
         ("join_asof", "join_interval"),
         "the rows of a table have no event time: take its changes, with .versions(...)",
@@ -124,7 +126,7 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         (Stage.EMPTY, verb): _NOTHING_YET
         for verb in (
             *("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink"),
-            *("distinct", "join_asof", "join_interval"),
+            *("distinct", "ask", "join_asof", "join_interval"),
         )
     },
     **{
@@ -147,7 +149,7 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     **{
         (stage, verb): _BEFORE_PARTITION
         for stage in (Stage.KEYED, Stage.WINDOWED)
-        for verb in ("distinct", "join_asof", "join_interval")
+        for verb in ("distinct", "ask", "join_asof", "join_interval")
     },
     **{
         (stage, verb): _NO_TIME_IN_FOLD
@@ -156,6 +158,10 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     },
     **{
         (stage, "distinct"): "a fold has one row a key already: put .distinct(...) before it"
+        for stage in (Stage.RESULTS, Stage.REKEYED)
+    },
+    **{
+        (stage, "ask"): "answers belong to records: ask before .partition(...) and the fold"
         for stage in (Stage.RESULTS, Stage.REKEYED)
     },
     (Stage.EVENTS, "window"): "events need a group first: add .partition(..., key=...)",

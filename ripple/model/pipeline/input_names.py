@@ -2,7 +2,7 @@
 
 So inputs of two sources never have the same name, in cuts, checkpoints and dead letters. Names of
 inputs of a pipeline with one source are free. A partition with recorded markers has one input more,
-of no source: the log of its markers.
+of no source: the log of its markers; and one with asks the log of its answers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 _MARKERS = "ripple.markers/"
+_ANSWERS = "ripple.answers/"
 
 
 def inputs_by_source(plan: Plan, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -58,3 +59,13 @@ def markers_of(partition: int) -> str:
 def is_markers(name: str) -> bool:
     """Return whether an input is a log of markers."""
     return name.startswith(_MARKERS)
+
+
+def answers_of(partition: int) -> str:
+    """Return the name of the input that is a partition's log of answers."""
+    return f"{_ANSWERS}{partition}"
+
+
+def is_answers(name: str) -> bool:
+    """Return whether an input is a log of answers."""
+    return name.startswith(_ANSWERS)

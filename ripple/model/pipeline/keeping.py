@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.frozen import frozen
 from ripple.model.pipeline.description import bound_text, span_text
 from ripple.model.pipeline.nodes import (
+    Ask,
     AsofJoin,
     Distinct,
     Finals,
@@ -71,6 +72,9 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
             )
             lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
             yield Keeping("distinct", node.name, lateness_ns, None, keeps)
+        elif isinstance(node, Ask):
+            keeps = "a row until it, and each before it in its input, has its answer or a failure"
+            yield Keeping("ask", node.name, None, None, keeps)
         elif isinstance(node, StreamJoin):
             spans_ns = [_lateness_ns(plan, one.reads, one.lateness_ns) for one in sides_of(node)]
             lateness_ns = max((span for span in spans_ns if span is not None), default=None)
@@ -92,7 +96,7 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
 
 def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
     """Return how late rows of a stream may be: those that come by the watermark never are."""
-    waiting = {node.name for node in plan.waiting}
+    waiting = {node.name for node in plan.waiting if not isinstance(node, Ask)}
     return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
 
 

@@ -19,6 +19,7 @@ from ripple.model.canonical import canonical, digest_of, node_key
 from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.nodes import (
+    Ask,
     AsofJoin,
     ConstantJoin,
     Derive,
@@ -146,7 +147,7 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
     match node:
         case SourceSpec():
             return _source_meaning(node)
-        case Union() | Finals() | Distinct() | StreamJoin():
+        case Union() | Finals() | Distinct() | StreamJoin() | Ask():
             return [type(node).__name__.lower(), *_parameters(node)]
         case Derive() | Filter() | ConstantJoin():
             return _row_meaning(node)
@@ -191,11 +192,13 @@ def _ends(fold: Fold) -> list[Sexp]:
     return [] if fold.expiry is None else [["ttl", canonical(fold.expiry, _no_code)]]
 
 
-def _parameters(node: Union | Finals | Distinct | StreamJoin) -> list[Sexp]:
+def _parameters(node: Union | Finals | Distinct | StreamJoin | Ask) -> list[Sexp]:
     # Of the fields all are state; how those of a join are called in its result is no part of it.
     if isinstance(node, Distinct):
         spans = [str(node.within_ns), str(node.lateness_ns)]
         return [_shape(node.key), *spans, _shape(node.fields_out)]
+    if isinstance(node, Ask):  # another function asks nothing anew
+        return [_shape(node.fields_in), _shape(node.schema.fields)]
     if not isinstance(node, StreamJoin):
         return []
     late: list[Sexp] = [str(late_ns) for late_ns in node.latenesses_ns]

@@ -339,10 +339,43 @@ class IntervalJoin(StreamJoin):
         return self.how in ("right", "full")
 
 
+# Invariant: the rows of its input are of records: none comes from a node that waits.
+@frozen
+class Ask:
+    """Gives each row of a stream the fields of an answer to it.
+
+    function: asynchronous, called with one row, an instance of ``row``; returns an instance of
+    ``into``. timeout_ns: of a call. retries: of calls that fail. concurrency: how many calls run at
+    a time. A row follows once it, and each row of its input before it, has an answer or a failure.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    row: type | None
+    into: type | None
+    schema: Schema
+    timeout_ns: int
+    retries: int
+    concurrency: int
+    fields_in: Fields
+    node_key: str
+    reads: str
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The fields of an answer that the function does not decide: none."""
+        return ()
+
+    @property
+    def fields_out(self) -> Fields:
+        """The fields of a row with its answer."""
+        return (*self.fields_in, *self.schema.fields)
+
+
 Holding: TypeAlias = Distinct | StreamJoin
 """Nodes that hold rows until the watermark decides."""
-Waiting: TypeAlias = Finals | Holding
-"""Nodes that give rows by the watermark: streams begin anew with them."""
+Waiting: TypeAlias = Finals | Holding | Ask
+"""Nodes that give rows later than they come: streams begin anew with them."""
 EventNode: TypeAlias = Step | Union | Waiting
 
 

@@ -24,6 +24,7 @@ from ripple.core.sexp import dumps
 from ripple.model.canonical import digest, digest_of
 from ripple.model.code_fingerprint.owner import version_of
 from ripple.model.pipeline.nodes import (
+    Ask,
     Distinct,
     EventNode,
     Fields,
@@ -159,7 +160,7 @@ class Plan:
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """The nodes that give rows by the watermark."""
+        """The nodes that give rows later than they come, by the watermark or by answers."""
         return tuple(step for step in self.steps if isinstance(step, Waiting))
 
     @property
@@ -171,6 +172,11 @@ class Plan:
     def distincts(self) -> tuple[Distinct, ...]:
         """The nodes of distinct rows."""
         return tuple(step for step in self.steps if isinstance(step, Distinct))
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The nodes that wait for answers."""
+        return tuple(step for step in self.steps if isinstance(step, Ask))
 
     @property
     def stream_joins(self) -> tuple[StreamJoin, ...]:
@@ -202,8 +208,9 @@ class Plan:
 
     @property
     def frees_rows(self) -> bool:
-        """Whether a stabilization frees rows: of closed windows, or of events."""
-        return self.has_windows or any(output.is_stream for output in self.outputs)
+        """Whether a stabilization frees rows: of closed windows, of events, or answered ones."""
+        shows_rows = any(output.is_stream for output in self.outputs)
+        return self.has_windows or shows_rows or bool(self.asks)
 
     def _is_chain(self) -> bool:
         if len(self.sources) > 1:

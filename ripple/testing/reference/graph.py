@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import count as counting
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.input_names import inputs_by_source, source_of
+from ripple.model.pipeline.input_names import answers_of, inputs_by_source, source_of
 from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
+    Ask,
     AsofJoin,
     Distinct,
     Finals,
@@ -65,6 +66,16 @@ class Held:
     is_decided: bool = False
 
 
+@dataclass
+class Asked:
+    """A row that waits for its answer, with the watermark of its input before its record."""
+
+    held: Held
+    before_ns: int | None
+    answer: Row | None = None
+    reason: str = ""
+
+
 class GraphReference(Reference):
     """One partition of a pipeline with branches or several sources; see Reference.
 
@@ -83,6 +94,14 @@ class GraphReference(Reference):
             (node.name, side): [] for node in plan.holding for side, _ in enumerate(sides_of(node))
         }
         """Per side of a node that holds rows all that ever came, and whether they were decided."""
+        self._asked: dict[tuple[str, str], list[Asked]] = {
+            (ask.name, name): []
+            for ask in plan.asks
+            for name in self._inputs
+            if self._root_of(name) in self._roots[ask.reads]
+        }
+        """Per ask and input its rows that wait, in the order of the input."""
+        self._answer_offset = 0
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
                 self._inputs[name].rank = rank
@@ -114,10 +133,48 @@ class GraphReference(Reference):
             self.counts_by_source[of.name][what] += count - before[what]
         self._step(arrived, before_ns)
 
+    def answer(
+        self, ask: str, at: tuple[str, int, int], answer: Row | None, reason: str = ""
+    ) -> None:
+        """Consume an answer, or the reason why there is none, to a row: (input, offset, index)."""
+        self._answer_offset += 1
+        before_ns = self._marks()
+        name, offset, index = at
+        for one in self._asked[ask, name]:
+            is_row = (one.held.place[1], one.held.place[3]) == (offset, index)
+            if is_row and one.answer is None and not one.reason:
+                one.answer, one.reason = answer, reason
+        self._step({}, before_ns)
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Per input, the next offset to read, and that of the log of answers where there is one."""
+        answers = {answers_of(0): self._answer_offset} if self.plan.asks else {}
+        return super().cut | answers
+
+    def _follow(self, node: Ask, arrived: dict[str, list[Event]]) -> None:
+        """Pass on the rows of an ask that all before them in their input have left."""
+        for (name, _), waiting in self._asked.items():
+            while name == node.name and waiting and (waiting[0].answer or waiting[0].reason):
+                one = waiting.pop(0)
+                key = (one.held.name, one.held.place[1], one.held.place[3])
+                try:
+                    if one.answer is None:
+                        raise RefusedRow(node.name, one.reason)
+                    row = replace(one.held, row=one.held.row | one.answer)
+                    behind_ns = 0
+                    if one.before_ns is not None:
+                        behind_ns = max(0, one.before_ns - one.held.time_ns)
+                    self._spread(node.name, row, arrived, behind_ns)
+                except RefusedRow as refused:
+                    self._lost_rows.setdefault(node.name, []).append((key, refused))
+
     def _step(self, arrived: dict[str, list[Event]], before_ns: Mapping[str, int | None]) -> None:
         """Let each fold take its events, then the watermark, and pass its final rows on."""
         folds = {fold.fold.name: fold for fold in self._event_folds}
         for node, _ in inputs_first(self.plan):
+            if isinstance(node, Ask):
+                self._follow(node, arrived)
             if isinstance(node, Distinct):
                 self._decide(node, arrived)
             if isinstance(node, AsofJoin):
@@ -251,6 +308,10 @@ class GraphReference(Reference):
         """Return the sources and nodes of final rows whose rows come to a stream."""
         found: set[str] = set()
         for root in self._roots[name]:
+            ask = next((node for node in self.plan.asks if node.name == root), None)
+            if ask is not None:
+                found |= self._comes_to(ask.reads)
+                continue
             of = next((node for node in self.plan.holding if node.name == root), None)
             shows_right = isinstance(of, IntervalJoin) and of.shows_right
             for side in () if of is None else sides_of(of)[: 1 + shows_right]:
@@ -279,10 +340,11 @@ class GraphReference(Reference):
                     self._held[node.name, number].append(Held(key, one.time_ns, at, one.name, row))
         return held, late
 
-    def _spread(self, root: str, one: Held, arrived: dict[str, Any]) -> None:
+    def _spread(self, root: str, one: Held, arrived: dict[str, Any], behind_ns: int = 0) -> None:
         """Let a row of a stream that begins at ``root`` come to folds and outputs.
 
-        Raises RefusedRow with nothing done.
+        behind_ns: how far its record was behind the watermark. Raises RefusedRow with nothing done,
+        also for one too late for all.
         """
         branches = self._branches(root, one.row)
         self._refuse_keys(branches)
@@ -293,10 +355,18 @@ class GraphReference(Reference):
             ]
             for fold in self._event_folds
         }
-        for name, events in found.items():
-            arrived.setdefault(name, []).extend(events)
-        self._hold(branches, one)
+        was_late = False
+        for fold in self._event_folds:
+            timing, name = fold.fold.timing, fold.fold.name
+            if found[name] and timing is not None and behind_ns > timing.lateness_ns:
+                was_late = True
+                found[name] = []
+            arrived.setdefault(name, []).extend(found[name])
+        held, late = self._hold(branches, one, behind_ns)
         self._show(one.name, branches)
+        shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]
+        if (was_late or late) and not held and not any(found.values()) and not any(shown):
+            raise RefusedRow(root, "the record came too late for all that takes its row")
 
     def _refuse_keys(self, branches: Mapping[str, list[Row]]) -> None:
         """Raise RefusedRow for a row without the key of a node of .distinct."""
@@ -333,6 +403,14 @@ class GraphReference(Reference):
         (node,) = (node for node in self.plan.waiting if node.name == name)
         if isinstance(node, Finals):
             return self._settled(node.fold, node.lateness_ns)
+        if isinstance(node, Ask):
+            firsts = {
+                name: rows[0].before_ns if rows else self._inputs[name].watermark_ns
+                for (ask, name), rows in self._asked.items()
+                if ask == node.name
+            }
+            known = [mark_ns for mark_ns in firsts.values() if mark_ns is not None]
+            return min(known) if len(known) == len(firsts) else None
         marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
         if isinstance(node, IntervalJoin):
             lasts_ns = [0, node.hi_ns]
@@ -380,6 +458,7 @@ class GraphReference(Reference):
         place = (self.plan.sources.index(source), offset, given.rank)
         refuse_invalid(row, source)
         give_time(row, source, given.watermark_ns)
+        before_ns = given.watermark_ns
         behind_ns = self._behind(row, source, given)
         branches = self._branches(source.name, row)
         time_ns = 0 if source.time_field is None else row[source.time_field]
@@ -398,6 +477,13 @@ class GraphReference(Reference):
         shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]
         held, late = self._hold(branches, Held((), time_ns, place, name, row), behind_ns)
         was_late = was_late or late
+        for ask in self.plan.asks:
+            waiting = [
+                Asked(Held((), time_ns, (*place, index), name, each), before_ns)
+                for index, each in enumerate(branches.get(ask.reads, []))
+            ]
+            held = held or bool(waiting)
+            self._asked.get((ask.name, name), []).extend(waiting)
         if was_late and not held and not any(arrived.values()) and not any(shown):
             self.counts["very_late"] += 1
             self.counts["mildly_late"] -= 1

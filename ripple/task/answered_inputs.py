@@ -1,0 +1,195 @@
+"""The inputs of a one-shot run together with the answers to its rows, which count at once."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ripple.connectors.inputs import Signal
+from ripple.connectors.passed_inputs import PassedInputs
+from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
+from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
+from ripple.engine.operators.rows import reason_of
+from ripple.model.batch import Answers
+from ripple.model.pipeline.input_names import answers_of
+from ripple.model.window import watermark
+from ripple.task.calls import Call, Calls
+from ripple.task.several_sources import WatermarkedInputs
+from ripple.world.pauses import jittered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from ripple.connectors.inputs import Inputs
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
+    from ripple.model.pipeline.nodes import Ask
+    from ripple.model.pipeline.plan import Plan
+    from ripple.world.ports import Clock, Random
+
+T = TypeVar("T")
+HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
+_NS = 1_000_000_000
+
+
+class AnsweredInputs(PassedInputs):
+    """A wrapper around inputs that calls for the rows that wait in the engine; see Inputs.
+
+    Invariants: nothing is read while rows at the limits are held, and each call ends, so that
+    reading goes on. ``_doing`` has a task for each call in progress. ``_waited_ns`` is how long
+    this has waited: by it calls are too late and pauses over, since a call makes no progress while
+    the engine works.
+    """
+
+    def __init__(self, inputs: Inputs, plan: Plan, clock: Clock, random: Random) -> None:
+        super().__init__(inputs)
+        self._name = answers_of(0)
+        self._clock = clock
+        self._asks = {ask.name: ask for ask in plan.asks}
+        self._calls = {
+            ask.name: Calls(
+                ask.concurrency, ask.timeout_ns, ask.retries, lambda s: jittered(s, random)
+            )
+            for ask in plan.asks
+        }
+        self._doing: dict[asyncio.Task[Any], tuple[str, Call]] = {}
+        self._outcomes: dict[str, list[Outcome]] = {ask.name: [] for ask in plan.asks}
+        self._waited_ns = 0
+        self._woken = asyncio.Event()
+        self.unanswered: Callable[[], Mapping[str, pa.RecordBatch]] = dict
+        """Returns the engine's new rows without an answer; a task sets it."""
+        self.held: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """Returns how many rows the engine holds for answers, and their bytes; a task sets it."""
+        self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, and the log of answers after them."""
+        return (*self._inputs.names, self._name)
+
+    @property
+    def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
+        """Returns the engine's watermarks by input, at the cut of ``next``; a task sets it."""
+        return self._watermarks_ns
+
+    @watermarks_ns.setter
+    def watermarks_ns(self, asked: Callable[[], Mapping[str, int]]) -> None:
+        self._watermarks_ns = asked
+        if isinstance(self._inputs, WatermarkedInputs):
+            self._inputs.watermarks_ns = asked
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end; see Inputs."""
+        first, end = await self._inputs.bounds()
+        return {**first, self._name: 0}, {**end, self._name: 0}
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        await self._inputs.open(self._own(cut), rows, None if stop is None else self._own(stop))
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return answers, or else the next entry of the inputs; it makes calls, and never waits."""
+        self._call()
+        for name, outcomes in self._outcomes.items():
+            if outcomes:
+                self._outcomes[name] = []
+                rows = answer_rows(self._asks[name], outcomes)
+                entry = Answers(watermark.NONE, cut[self._name] + 1, name, rows)
+                return self._name, entry
+        rows_held, bytes_held = self.held()
+        if rows_held >= HELD_ROWS_MAX or bytes_held >= HELD_BYTES_MAX:
+            return Signal.WAITING
+        found = self._inputs.next(self._own(cut))
+        is_open = any(map(len, self._calls.values()))
+        return Signal.WAITING if found is Signal.ENDED and is_open else found
+
+    async def more(self) -> None:
+        """Wait until a call ends, or is due again."""
+        if not self._doing and not any(map(len, self._calls.values())):
+            await self._inputs.more()
+            return
+        times_ns = [one.next_ns for one in self._calls.values()]
+        next_ns = min((one for one in times_ns if one is not None), default=None)
+        left_s = None
+        if next_ns is not None:
+            left_s = max(0, next_ns - self._waited_ns) / _NS
+        began_ns = self._clock.monotonic_ns()
+        waking = asyncio.create_task(self._woken.wait())
+        try:
+            await asyncio.wait(
+                [waking, *self._doing], timeout=left_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            self._waited_ns += self._clock.monotonic_ns() - began_ns
+            waking.cancel()
+            self._woken.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        self._woken.set()
+        self._inputs.wake()
+
+    async def close(self) -> None:
+        """Give up all calls, and release the inputs."""
+        doing, self._doing = self._doing, {}
+        for task in doing:
+            task.cancel()
+        await self._inputs.close()
+
+    def _call(self) -> None:
+        """Take the calls that have ended, and make those that are due."""
+        for task in [one for one in self._doing if one.done()]:
+            name, call = self._doing.pop(task)
+            self._end(name, call, task)
+        now_ns = self._waited_ns
+        late = {call for calls in self._calls.values() for call in calls.overdue(now_ns)}
+        for task in [one for one, (_, call) in self._doing.items() if call in late]:
+            name, call = self._doing.pop(task)
+            task.cancel()
+            timeout_s = self._asks[name].timeout_ns / _NS
+            self._fail(name, call, f"TimeoutError: a call took longer than {timeout_s:g} s")
+        for name, rows in self.unanswered().items():
+            self._calls[name].add(_calls_for(self._asks[name], rows))
+        for name, calls in self._calls.items():
+            for call in calls.due(now_ns):
+                task = asyncio.ensure_future(_called(self._asks[name], call))
+                self._doing[task] = name, call
+
+    def _end(self, name: str, call: Call, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self._fail(name, call, "CancelledError: the function ended its own call")
+            return
+        error = task.exception()
+        if error is None:
+            self._calls[name].answered(call)
+            self._outcomes[name].append(Outcome(call.row, task.result()))
+        elif isinstance(error, Exception):
+            self._fail(name, call, reason_of(error))
+        else:
+            raise error
+
+    def _fail(self, name: str, call: Call, reason: str) -> None:
+        if self._calls[name].failed(call, self._waited_ns):
+            made = f"in {call.made} calls" if call.made > 1 else "in a call"
+            self._outcomes[name].append(Outcome(call.row, None, f"no answer {made}: {reason}"))
+
+    def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
+        """Return the entries of the inputs alone."""
+        return {name: one for name, one in by_input.items() if name != self._name}
+
+
+async def _called(ask: Ask, call: Call) -> Any:
+    return await ask.function(call.given)
+
+
+def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
+    """Yield the calls for rows with their identities, each with the row as an object."""
+    make = ask.row or SimpleNamespace
+    of = (rows.column(name).to_pylist() for name in (INPUT, OFFSET, INDEX))
+    names = [field.name for field in ask.fields_in]
+    values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    for identity, row in zip(zip(*of, strict=True), values, strict=True):
+        yield Call(Identity(*identity), make(**dict(zip(names, row, strict=True))))

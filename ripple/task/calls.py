@@ -1,0 +1,97 @@
+"""When the calls of an ask are made, given up and made again: a function of the times given."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ripple.engine.operators.answer_rows import Identity
+
+PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
+_NS = 1_000_000_000
+
+
+@dataclass(eq=False)
+class Call:
+    """The calls for one row: which row, how many were made, until when the present one lasts."""
+
+    row: Identity
+    given: Any
+    made: int = 0
+    ends_ns: int = 0
+
+
+class Calls:
+    """Decides on the calls of one ask. No clock, no chance, no I/O.
+
+    Invariants: at most ``concurrency`` calls are in progress. A row is waiting, in progress or
+    paused, until its call is answered or has failed for good. Rows are called in the order in which
+    they came, those paused first, once their pause is over.
+    """
+
+    def __init__(
+        self, concurrency: int, timeout_ns: int, retries: int, jittered: Callable[[float], float]
+    ) -> None:
+        """jittered: returns a pause, in seconds, spread, so that not all return together."""
+        self._concurrency, self._timeout_ns, self._retries = concurrency, timeout_ns, retries
+        self._jittered = jittered
+        self._waiting: deque[Call] = deque()
+        self._in_progress: dict[Call, None] = {}  # in the order in which they began
+        self._paused: list[tuple[int, int, Call]] = []
+        self._pauses = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._in_progress) + len(self._paused)
+
+    def add(self, calls: Iterable[Call]) -> None:
+        """Let rows wait for their calls."""
+        self._waiting.extend(calls)
+
+    def due(self, now_ns: int) -> list[Call]:
+        """Return the calls to make now; they are in progress from here on."""
+        due: list[Call] = []
+        while len(self._in_progress) < self._concurrency:
+            if self._paused and self._paused[0][0] <= now_ns:
+                call = heappop(self._paused)[2]
+            elif self._waiting:
+                call = self._waiting.popleft()
+            else:
+                break
+            call.made += 1
+            call.ends_ns = now_ns + self._timeout_ns
+            self._in_progress[call] = None
+            due.append(call)
+        return due
+
+    def overdue(self, now_ns: int) -> list[Call]:
+        """Return the calls in progress that took too long; the caller gives them up, as failed."""
+        return [call for call in self._in_progress if call.ends_ns <= now_ns]
+
+    def answered(self, call: Call) -> None:
+        """Take notice that a call in progress is over."""
+        del self._in_progress[call]
+
+    def failed(self, call: Call, now_ns: int) -> bool:
+        """Take notice that a call in progress has failed; return whether for good."""
+        del self._in_progress[call]
+        if call.made > self._retries:
+            return True
+        # Doubled at most as often as it takes to reach the longest.
+        pause_s = min(PAUSE_S * 2 ** min(call.made - 1, 10), PAUSE_S_MAX)
+        self._pauses += 1
+        at_ns = now_ns + int(self._jittered(pause_s) * _NS)
+        heappush(self._paused, (at_ns, self._pauses, call))
+        return False
+
+    @property
+    def next_ns(self) -> int | None:
+        """When there is more to decide, unless a call ends before; None if nothing is planned."""
+        times_ns = [call.ends_ns for call in self._in_progress]
+        if self._paused and len(self._in_progress) < self._concurrency:
+            times_ns.append(self._paused[0][0])
+        return min(times_ns, default=None)
