@@ -199,7 +199,7 @@ class Truth:
             direct = {name: at for name, at in cut.items() if not front.is_divided(stage, name)}
             self._feed(made, direct, marks)
             drive = Drive(made)
-            for name in cut.keys() - direct.keys():
+            for name in sorted(cut.keys() - direct.keys()):
                 drive.apply(name, self._divided(number, name, cut[name], first))
         else:
             senders = [str(one) for one in range(self.counts(first)[self._before(stage)])]
