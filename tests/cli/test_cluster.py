@@ -186,13 +186,17 @@ Frozen:       why
     )
 
 
-def test_cluster_that_has_begun_keeps_its_number_of_partitions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stages", [[], [Stage("repartition", 1)], [Stage("repartition-q", 2)]])
+def test_cluster_that_has_begun_keeps_its_number_of_partitions(
+    stages: list[Stage], tmp_path: Path
+) -> None:
     store = str(tmp_path / "store")
+    main = Stage("main", 8 if stages and stages[0].name == "repartition" else 1)
     check_begun(store, 4)  # there is none
 
     async def begin() -> None:
         chain = AssignmentChain(DiskStore(LiveDisk(store), LiveRandom()), "a")
-        first = empty([Stage("main", 1)])
+        first = empty([*stages, main])
         reading = await chain.newest()
         assert await chain.propose(reading, replace(first, version=1))
 

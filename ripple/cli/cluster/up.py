@@ -36,7 +36,7 @@ from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
-from ripple.model.pipeline.repartitioned import need_division
+from ripple.model.pipeline.repartitioned import need_division, repartitioned_into
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.store.opening import store_to_read
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 PROGRAM = "ripple"
-FIRST = "main"  # the first stage, in the assignment
 LOOK_INTERVAL_S = 1.0
 LOOK_INTERVAL_MAX_S = 5.0
 LOOK_REST = 9  # looking takes a tenth of the time at most, within that bound
@@ -150,6 +149,7 @@ def run(options: argparse.Namespace) -> int:
     shared = gcd(*reach.counts.values())
     is_one = 1 in (options.partitions, shared)
     repartitioned = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
+    need_own_count(plan, repartitioned, options.partitions)
     direct = {name: count for name, count in reach.counts.items() if name not in repartitioned}
     partitions = options.partitions or gcd(*direct.values()) or shared
     reach.look()  # topics of other pipelines are refused before anything starts
@@ -212,6 +212,19 @@ def _say_repartitioned(repartitioned: Mapping[str, Sequence[str]]) -> None:
         say(f"{PROGRAM}: records of {name} are divided anew, by {', '.join(by)}")
 
 
+def need_own_count(
+    plan: Plan, repartitioned: Mapping[str, Sequence[str]], asked: int | None
+) -> None:
+    """Raise InputError for another number of partitions than the pipeline itself says."""
+    own = repartitioned_into(plan, repartitioned)
+    if own and asked not in (None, own):
+        raise InputError(
+            f"records of all sources are divided anew, into {many(own, 'partition')}, not {asked}: "
+            f"leave --partitions out, or say .partition(..., partitions={asked}) before the first "
+            "fold"
+        )
+
+
 def _need_ends(sources: Mapping[str, str]) -> None:
     """Raise InputError for a source that has no end."""
     for name, source in sources.items():
@@ -225,17 +238,16 @@ def _need_ends(sources: Mapping[str, str]) -> None:
 
 def check_begun(store: str, partitions: int) -> None:
     """Raise InputError if the store's cluster has another number of partitions."""
-    from ripple.control.assignment import AssignmentChain  # noqa: PLC0415 - slow to import
+    from ripple.control.assignment import AssignmentChain, stage_names  # noqa: PLC0415 - slow to import
 
-    async def first_stage() -> int | None:
+    async def asked_stage() -> int | None:
         async with store_to_read(store) as opened:
             reading = await AssignmentChain(opened).newest()
         if reading.entry is None:
             return None
-        counts = {stage.name: stage.partitions for stage in reading.entry.content.stages}
-        return counts.get(FIRST)
+        return stage_names.asked(reading.entry.content.stages).partitions
 
-    found = asyncio.run(first_stage()) if is_s3(store) or os.path.isdir(store) else None
+    found = asyncio.run(asked_stage()) if is_s3(store) or os.path.isdir(store) else None
     if found not in (None, partitions):
         raise InputError(
             f"the cluster of {store} has {many(found, 'partition')}, for ever, not {partitions}: "

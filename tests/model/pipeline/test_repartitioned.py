@@ -9,9 +9,10 @@ import pytest
 
 import ripple as rp
 from coordinator.decisions.compatibility import stage_differences, stages_of
+from ripple.cli.cluster.up import need_own_count
 from ripple.control.assignment import Code, empty, stage_names
 from ripple.control.assignment.version import Stage
-from ripple.core.errors import PlanError
+from ripple.core.errors import InputError, PlanError
 from ripple.model.pipeline.repartitioned import (
     need_division,
     repartitioned_into,
@@ -85,6 +86,15 @@ def test_what_cannot_be_divided_anew_is_refused_with_a_way_out(plan: Any) -> Non
     with pytest.raises(PlanError, match="run it in one process") as refused:
         need_division(plan, "a cluster", known, is_one=False)
     assert "\n" not in str(refused.value)
+
+
+def test_another_number_of_partitions_than_the_pipeline_says_is_refused() -> None:
+    plan, by = plan_of(), {"trades": ("symbol",), "orders": ("symbol",)}
+    for asked in (None, 8):
+        need_own_count(plan, by, asked)
+    need_own_count(plan, {"orders": ("symbol",)}, 2)
+    with pytest.raises(InputError, match=r"into 8 partitions, not 2: leave --partitions out, or"):
+        need_own_count(plan, by, 2)
 
 
 def test_each_source_divided_anew_has_a_stage_in_front() -> None:
