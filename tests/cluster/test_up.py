@@ -108,6 +108,7 @@ def test_dead_processes_are_restarted_and_ctrl_c_ends_all(job: Job) -> None:
     assert "coordinator-1 | process" in up.said
 
 
+@pytest.mark.services
 def test_down_ends_it_and_a_folder_has_one_cluster(job: Job) -> None:
     folder = job.source.parent / "state"
     assert command("cluster", "down", "--dir", folder).only_line.endswith(
