@@ -107,11 +107,6 @@ async def _work(
     divides, needs_one, repartitioned = ends.divides, ends.needs_one, ends.repartitioned
     has = has_lanes(plan, divides=divides or bool(repartitioned))
     home = _home(settings, plan, [*sources.values(), *sinks.values()]) if has else None
-    if repartitioned and home is not None:
-        raise SettingsError(
-            f"records of {', '.join(repartitioned)} are divided anew for {plan.name}, through "
-            "logs: give --lanes, a folder that all workers have"
-        )
     await check_code(plan, store, divides=divides or bool(repartitioned))
     lanes = _lanes(settings, home) if has else ""
     said = ends_of(sources, sinks, lanes, settings.batch_rows)

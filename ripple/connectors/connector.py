@@ -184,14 +184,15 @@ class Grouping:
     """The parameters of outputs that are committed together.
 
     part: the partition of these changes; None if there is one. stage: of that partition; None for
-    the task that repartitions the source's records. source: the pipeline's, whose offsets may be
+    the task that repartitions the records of a chain, and its name for that of one of several
+    sources. source: the pipeline's, whose offsets may be
     committed with them. carried: lanes that are. waits: whether to wait during outages; else they
     end the run.
     """
 
     plan: Plan
     part: Part | None = None
-    stage: int | None = 0
+    stage: int | str | None = 0
     source: str | None = None
     carried: Carried | None = None
     waits: bool = True

@@ -69,14 +69,15 @@ class Endpoints(Protocol):
         self,
         part: Part,
         epoch: int,
-        stage: int | None = 0,
+        stage: int | str | None = 0,
         *,
         carried: Carried | None = None,
         reads: bool = True,
     ) -> ReadableGroup:
         """Return the outputs of a stage's partition, for its owner of an epoch.
 
-        stage: None for the tasks that repartition the source. carried: repartition topics that are
+        stage: None for tasks that repartition the source of a chain, its name for those of one of
+        several. carried: repartition topics that are
         committed together with the outputs. reads: whether offsets of its cut may be noted as read.
         """
         ...
@@ -218,14 +219,14 @@ class EndpointUris:
         self,
         part: Part,
         epoch: int,
-        stage: int | None = 0,
+        stage: int | str | None = 0,
         *,
         carried: Carried | None = None,
         reads: bool = True,
     ) -> ReadableGroup:
         """Return the outputs of a stage's partition."""
         return group_at(
-            {} if stage is None else self._sinks_of(stage),
+            self._sinks_of(stage) if isinstance(stage, int) else {},
             self._plan,
             self._executor,
             source=self._only if reads else None,

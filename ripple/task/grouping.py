@@ -34,7 +34,7 @@ def group_at(
     source: str | None = None,
     epoch: int | None = None,
     part: Part | None = None,
-    stage: int | None = 0,
+    stage: int | str | None = 0,
     carried: Carried | None = None,
     waits: bool = True,
 ) -> ReadableGroup:

@@ -298,7 +298,7 @@ def repartitioned(trades_by: str, quotes_by: str, *, joins: bool) -> Any:
     return whole.also(both.sink("all")).also(quotes.sink("quoted"))
 
 
-def moved(name: str, *keys: str, joins: bool) -> ClusterTrial:
+def moved(name: str, *keys: str, joins: bool, has_broker: bool = False) -> ClusterTrial:
     """Return the trial of ``repartitioned``, of few inputs: of each source 4, or 2."""
     counts, found = {"trades": 4, "quotes": 2}, []
     keyed = dict(zip(counts, keys, strict=True))
@@ -307,7 +307,8 @@ def moved(name: str, *keys: str, joins: bool) -> ClusterTrial:
         number = int(partition_numbers(records, (keyed[source],), counts[source])[0])
         found.append((f"{source}/{number}", event))
     inputs = [f"{source}/{at}" for source, count in counts.items() for at in range(count)]
-    return ClusterTrial(repartitioned(*keys, joins=joins), found, inputs=inputs)
+    plan = repartitioned(*keys, joins=joins)
+    return ClusterTrial(plan, found, inputs=inputs, has_broker=has_broker)
 
 
 def in_one() -> ClusterTrial:
@@ -333,6 +334,7 @@ __getattr__ = on_demand(
     # One of two sources is repartitioned, or both; neither is in the trials above.
     quotes_moved=lambda: moved("quotes moved", "symbol", "t", joins=True),
     both_moved=lambda: moved("both moved", "venue", "t", joins=True),
+    moved_at_broker=lambda: moved("moved at a broker", "venue", "t", joins=True, has_broker=True),
     events_moved=lambda: moved("events moved", "symbol", "t", joins=False),
     by_watermark=lambda: ClusterTrial(ordered(), events("ordered")),
     endings=lambda: ClusterTrial(ending(), events("endings")),

@@ -101,7 +101,7 @@ class _Workloads:
             carried = edge.carried(lanes)
             if carried is None:
                 return SinkGroup({})
-            return context.ends.outputs(part, epoch, None, carried=carried)
+            return context.ends.outputs(part, epoch, source, carried=carried)
 
         def sent(outputs: CommitGroup) -> Lanes:
             edge, lanes = edge_and_lanes()

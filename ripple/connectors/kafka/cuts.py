@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ripple.world.broker import Broker, Read
 
 FORMAT = 1
-RECORDS = "records"  # the stage that divides those of the source anew, which has no number
+_RECORDS = "records"
 # After the last record is the marker of its transaction; before it, aborted records.
 BACK = 8
 READ_RECORDS = 4096
@@ -108,6 +108,13 @@ def _reached(held: dict[str, Any]) -> Reached:
 def topic_of(pipeline: str, stage: int | str) -> str:
     """Return the topic of a stage's cuts."""
     return f"{pipeline}.cuts" if stage == 0 else f"{pipeline}.{stage}.cuts"
+
+
+def stage_of(stage: int | str | None) -> int | str:
+    """Return the name of a stage, as a Grouping has it; repartitioning ones have no number."""
+    if isinstance(stage, int):
+        return stage
+    return _RECORDS if stage is None else f"{_RECORDS}.{stage}"
 
 
 async def newest(broker: Broker, place: TopicPartition) -> Cuts | None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class GroupPartition:
     """The partition of a pipeline's stage that a group belongs to.
 
-    stage: its number, or RECORDS. key: the fields by which rows of the stage were divided among
-    its partitions.
+    stage: its number or name, see ``cuts.stage_of``. key: the fields by which rows of the stage
+    were divided among its partitions.
     """
 
     pipeline: str

@@ -13,7 +13,7 @@ from ripple.connectors.connector import Part
 from ripple.connectors.contract import Commit
 from ripple.connectors.kafka.batches import COMPRESSIONS, Compression
 from ripple.connectors.kafka.broker import KafkaBroker
-from ripple.connectors.kafka.cuts import RECORDS, Looks, topic_of
+from ripple.connectors.kafka.cuts import Looks, stage_of, topic_of
 from ripple.connectors.kafka.group import KafkaGroup
 from ripple.connectors.kafka.group_partition import GroupPartition
 from ripple.connectors.kafka.registry import registry_given
@@ -131,12 +131,9 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
 
 
 def _whose(asked: Grouping) -> GroupPartition:
-    part = asked.part or Part(0, 1)
-    if asked.stage is None:
-        return GroupPartition(asked.plan.name, part, RECORDS)
-    return GroupPartition(
-        asked.plan.name, part, asked.stage, stages_of(asked.plan)[asked.stage].key
-    )
+    part, stage = asked.part or Part(0, 1), asked.stage
+    key = stages_of(asked.plan)[stage].key if isinstance(stage, int) else ()
+    return GroupPartition(asked.plan.name, part, stage_of(stage), key)
 
 
 def reached(path: str, asked: Writing) -> Commit | None:
@@ -171,7 +168,9 @@ def owners(path: str, asked: Writing) -> int:
     """
     target = _Target.parse(path)
     background, broker, looks = _connections.at(target.place)
-    stages = [RECORDS, *range(len(stages_of(asked.plan)))]
+    sources = asked.plan.sources
+    stages = [stage_of(one.name if len(sources) > 1 else None) for one in sources]
+    stages += range(len(stages_of(asked.plan)))
 
     async def look() -> int:
         found = await _newest_of(broker, looks, asked.plan.name, stages)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.commit_group import Groups, SinkGroup
 from ripple.connectors.files.text.cut_record import Owner
-from ripple.connectors.kafka.cuts import RECORDS
+from ripple.connectors.kafka.cuts import stage_of
 from ripple.connectors.kafka.group import KafkaGroup
 from ripple.connectors.kafka.group_partition import GroupPartition
 from ripple.connectors.log.opening import check_divided
@@ -151,7 +151,7 @@ class Ends:
         self,
         part: Part,
         epoch: int,
-        stage: int | None = 0,
+        stage: int | str | None = 0,
         *,
         carried: Carried | None = None,
         reads: bool = True,
@@ -166,12 +166,12 @@ class Ends:
             owner = Owner(plan.name, name)
             return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
 
-        names = () if stage is None else self._truth.outputs_of(stage)
+        names = self._truth.outputs_of(stage) if isinstance(stage, int) else ()
         alone = SinkGroup({name: partial(open_sink, name) for name in names}, world.executor)
         if carried is None:
             return alone
         assert world.broker is not None
-        target = GroupPartition(plan.name, part, RECORDS if stage is None else stage)
+        target = GroupPartition(plan.name, part, stage_of(stage))
         lanes = KafkaGroup(
             world.broker, target, {}, clock=world.clock, carried=carried, guards=world.guards
         )
