@@ -120,7 +120,8 @@ sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
 			tests.worker.scenarios:members_come_and_go \
 			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
 			tests.worker.trials:window_totals tests.worker.trials:chain \
-			tests.worker.trials:quotes_moved tests.worker.trials:both_moved tests.worker.trials:events_moved \
+			tests.worker.trials:quotes_moved tests.worker.trials:both_moved \
+			tests.worker.trials:moved_at_broker tests.worker.trials:events_moved \
 			tests.worker.trials:by_watermark tests.worker.trials:endings \
 			tests.worker.trials:idle tests.worker.trials:idle_sources \
 			tests.worker.trials:idle_stages tests.worker.trials:idle_totals \

@@ -19,8 +19,26 @@ from ripple.testing.sim.run import run
 from tests.worker import trials
 
 # Those of workers, which whole clusters miss. Others are missed by parts: docs/simulation.md.
-SAFEGUARDS = ("come_back", "fence", "fence_check", "final_rows", "muted_replay", "read_back")
-TRIALS = ("windows", "totals", "rows", "window_totals", "chain", "tree")
+SAFEGUARDS = (
+    "come_back",
+    "fence",
+    "fence_check",
+    "final_rows",
+    "lane_holes",
+    "lane_watermarks",
+    "muted_replay",
+    "read_back",
+)
+TRIALS = (
+    "windows",
+    "totals",
+    "rows",
+    "window_totals",
+    "chain",
+    "tree",
+    "both_moved",
+    "events_moved",
+)
 
 
 def main() -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from coordinator.decisions import commands as cmd
+from ripple.task.repartition.lane import Section
+from ripple.task.repartition.reading import LogReading
 from tests.worker import trials
 from tests.worker.seen import Seen, Story, run_story
 
@@ -39,6 +42,19 @@ def moves(which: int) -> Story:
         await seen.until(lambda: seen.shares[number].owner == f"{other}/0", "it does not move")
 
     return story
+
+
+def test_cut_lane_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that a lane has lost are missed at the next commit of their receiver."""
+    read = LogReading.next
+
+    def cut(self: LogReading, lane: int) -> Section | None:
+        section = read(self, lane)
+        return section and replace(section, rows=section.rows.slice(0, section.rows.num_rows - 1))
+
+    monkeypatch.setattr(LogReading, "next", cut)
+    with pytest.raises(AssertionError, match="I1: partition"):
+        run_story(dies(SENDER), trials.both_moved, seed=1, partitions=2)
 
 
 @pytest.mark.parametrize("which", [SENDER, RECEIVER])

@@ -221,7 +221,8 @@ class _Workloads:
         names = self._input_names(source)
         lanes = dict(zip(names, edge.topic.lanes_to(number), strict=True))
         fields = [field.name for field in source_of(context.plan, names[0]).fields]
-        return DividedInputs(edge.reading(number), lanes, fields, context.settings.batch_rows)
+        rows, guards = context.settings.batch_rows, context.world.guards
+        return DividedInputs(edge.reading(number), lanes, fields, rows, guards)
 
     def _partly_divided(self, part: Part) -> Inputs:
         """Return the inputs of a partition that reads some sources, and has others divided anew."""

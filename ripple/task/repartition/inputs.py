@@ -14,6 +14,7 @@ from ripple.model.batch import Batch
 from ripple.model.window import watermark
 from ripple.task.repartition.lane import in_batches
 from ripple.task.repartition.rows import OFFSET, WATERMARK
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.model.batch import Marker
     from ripple.task.repartition.lane import Section
     from ripple.task.repartition.reading import LaneReading
+    from ripple.world.ports import Guards
 
 
 class DividedInputs:
@@ -37,12 +39,14 @@ class DividedInputs:
         lanes: Mapping[str, int],
         fields: Sequence[str],
         batch_rows: int,
+        guards: Guards = all_guards,
     ) -> None:
         """Take what reads the lanes, and which lane is of which input; fields: of the source."""
         self._reading = reading
         self._lanes = dict(lanes)
         self._fields = list(fields)
         self._batch_rows = batch_rows
+        self._guards = guards
         self._rows = batch_rows
         self._rank = {name: rank for rank, name in enumerate(lanes)}
         self._waiting: dict[str, deque[Batch]] = {}
@@ -136,6 +140,9 @@ class DividedInputs:
             end, watermark_ns = stop, int(behind[count - 1]) if count else watermark.NONE
         rows = section.rows.select(self._fields).slice(first, count - first)
         offsets, behind = offsets[first:count], behind[first:count]
+        if not self._guards("lane_holes"):
+            end = int(offsets[-1]) + 1 if len(offsets) else offset
+        judges = self._guards("lane_watermarks")
         made = []
         for begin, until in in_batches(len(offsets), self._rows):
             is_last = until == len(offsets)
@@ -146,7 +153,7 @@ class DividedInputs:
                     (),
                     offsets[begin:until],
                     watermark_ns if is_last else int(behind[until - 1]),
-                    behind[begin:until],
+                    behind[begin:until] if judges else None,
                 )
             )
         return made
