@@ -30,7 +30,9 @@ class DifferingError(PlanError):
 
 
 _NO_TABLES = "Spark, but for a replay, a backfill and a validation,"
-_NO_MARKERS = "Spark, but for a replay or a validation with markers= (--markers DIR),"
+_NO_MARKERS = (
+    "Spark, but for a backfill, and a replay or a validation with markers= (--markers DIR),"
+)
 
 
 @dataclass(frozen=True, slots=True)

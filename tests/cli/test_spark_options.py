@@ -139,7 +139,8 @@ def test_several_sources_are_refused_before_any_is_opened(
     assert ended.code == 1
     assert ended.only_line == (
         f"ripple: pipeline 'market' has the sources trades, quotes, and {what} on Spark takes "
-        "pipelines of one: run it in one process, with ripple run or rp.run"
+        "pipelines of one: run it in one process, with ripple run or rp.run, or on a cluster; "
+        "ripple spark replay, backfill and validate read several"
     )
 
 

@@ -31,7 +31,7 @@ def backfilled(
     adopts: bool = True,
 ) -> Receipt:
     """Return the receipt; adopts: whether partitions are let begin from it."""
-    parcel = Parcel.of(file, lambda plan: b"", has_tables=True)
+    parcel = Parcel.of(file, lambda plan: b"", has_markers=True, has_tables=True)
     plan = parcel.plan()
     log, source = Live.at(live, plan, until_ns, partitions), history_at(history, plan, live)
     shelf = Shelf(str(store), plan.name, fingerprint(plan, source, log, identity))

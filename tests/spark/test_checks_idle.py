@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from ripple.spark.oracle_check import AgainstOracle
 from ripple.spark.output_check import AgainstLog
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
+from ripple.spark.starting_point import StartingPoint
 from tests.patience import comes
+from tests.spark.backfilled import backfilled
 from tests.spark.logs import topic_of
 
 PIPELINE = """
@@ -49,17 +52,28 @@ def found(job: Any) -> Any:
     return packet.about
 
 
-def test_a_run_with_an_idle_input_is_checked_by_its_markers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_backfilled", [False, True])
+def test_a_run_with_an_idle_input_is_checked_by_its_markers(
+    tmp_path: Path, is_backfilled: bool
+) -> None:
     file, state, out = tmp_path / "p.py", tmp_path / "state", f"log:{tmp_path}/out/sums"
     file.write_text(PIPELINE)
     plan = load_plan(f"{file}:pipeline")
     ticks = [{"symbol": "AB"[at % 2], "size": at, "t": at * SECOND} for at in range(40)]
     place = topic_of(tmp_path, plan, ticks, partitions=1)
 
+    if is_backfilled:
+        history = tmp_path / "history.jsonl"
+        history.write_text("".join(f"{json.dumps(one)}\n" for one in ticks[:25]))
+        receipt = backfilled(f"{file}:pipeline", str(history), place, state, 25 * SECOND)
+        assert receipt.partitions[0]["inputs"][0]["offset"] == 25
+
+    ended = 2 if is_backfilled else 6  # rows of windows that end without a marker
+
     async def act() -> dict[str, int]:
         async with rp.Task(plan, source=place, sink=out, checkpoint_dir=state, follow=True) as task:
             running = asyncio.create_task(task.run())
-            await comes(lambda: running.done() or task.report.rows_out > 6)
+            await comes(lambda: running.done() or task.report.rows_out > ended)
             task.stop()
             return dict((await running).cut or {})
 
@@ -71,10 +85,12 @@ def test_a_run_with_an_idle_input_is_checked_by_its_markers(tmp_path: Path) -> N
     assert markers_for(None, (out, against)) == str(state)
     sources = marked(bare, str(state), plan)
     (portion,) = sources.portions(plan)
-    store, _ = checkpoints_at(against, plan)
+    store, begun = checkpoints_at(against, plan)
+    beginning = StartingPoint.of(store, plan.name, begun)
+    assert len(beginning.history) == is_backfilled
     jobs: list[Any] = [
-        AgainstLog(parcel, sources.shares, "out", out, 0),
-        AgainstCheckpoints(parcel, sources.shares, store, "idle", 0),
+        AgainstLog(parcel, sources.shares, "out", out, 0, beginning=beginning),
+        AgainstCheckpoints(parcel, sources.shares, store, "idle", 0, beginning=beginning),
         Crashes(parcel, portion, 5, 1),
         AgainstOracle(parcel, portion, 1000),
     ]

@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
-    plan = load_for_spark(options.file, has_tables=True)
+    plan = load_for_spark(options.file, has_markers=True, has_tables=True)
     live = sources_by_name(plan, options.live, "--live")
     own = history_texts(plan, options.history, live)
     history = sources_by_name(plan, own, "--history")

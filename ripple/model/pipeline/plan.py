@@ -99,7 +99,8 @@ class Plan:
         if len(self.sources) > 1:
             raise PlanError(
                 f"pipeline {self.name!r} has the sources {self.source_names}, and {where} takes "
-                "pipelines of one: run it in one process, with ripple run or rp.run"
+                "pipelines of one: run it in one process, with ripple run or rp.run, or on a "
+                "cluster; ripple spark replay, backfill and validate read several"
             )
 
     @property

@@ -66,7 +66,7 @@ class Backfill:
         """
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled, has_tables=True)
+        self._parcel = Parcel.of(pipeline, pickled, has_markers=True, has_tables=True)
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
