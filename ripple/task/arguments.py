@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.clock import ClockInputs
 from ripple.connectors.contract import is_sink
 from ripple.connectors.locate import check_sources, text_of
 from ripple.connectors.registry import refused
@@ -43,6 +44,16 @@ def sinks_of(plan: Plan, sink: Any) -> Mapping[str, Any]:
     for name in sinks:
         plan.output(name)
     return sinks
+
+
+def check_ends(sources: Mapping[str, Any]) -> None:
+    """Raise InputError for a source that never ends, in a run without ``follow=True``."""
+    for name, one in sources.items():
+        if isinstance(one, ClockInputs) and one.follows:
+            raise InputError(
+                f"source {name!r}: the clock goes on, and a run without follow=True ends: say "
+                "rp.clock(..., follow=False), or run with follow=True and checkpoint_dir="
+            )
 
 
 def sources_of(plan: Plan, source: Any) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from ripple.connectors.identity import check_places
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
-from ripple.task.arguments import plan_of, sinks_of, sources_of
+from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, to_its_end
 from ripple.task.report import Report
@@ -111,6 +111,7 @@ def run(
     plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
     sources = sources_of(plan, source)
+    check_ends(sources)
     uris = _uris(sources)
     letters = os.fspath(dead_letters) if isinstance(dead_letters, (str, os.PathLike)) else None
     check_places(uris.values(), _uris(sinks), letters, continues=False)

@@ -11,13 +11,12 @@ import os
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from ripple.connectors.clock import ClockInputs
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.identity import check_places
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.locate import open_inputs
 from ripple.core.arguments import need_bool, need_function, shown
-from ripple.core.errors import InputError, PlanError
+from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
 from ripple.core.events import InputBack, InputIdle, Remark, Restored
 from ripple.model.pipeline.asking import need_no_ask
@@ -26,6 +25,7 @@ from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.arguments import (
+    check_ends,
     folds_of,
     interval_ns,
     keep_of,
@@ -127,12 +127,8 @@ class Task:
         self._place = store_of(checkpoint_dir)
         need_bool("follow", follow)
         self._follow = follow
-        for name, one in self._sources.items():
-            if isinstance(one, ClockInputs) and one.follows and not follow:
-                raise InputError(
-                    f"source {name!r}: the clock goes on, and a run without follow=True ends: say "
-                    "rp.clock(..., follow=False), or run with follow=True"
-                )
+        if not follow:
+            check_ends(self._sources)
         check_batch_rows(batch_rows)
         if on_error not in ("wait", "stop"):
             raise PlanError(f"on_error must be 'wait' or 'stop', not {shown(on_error)}")

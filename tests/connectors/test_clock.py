@@ -226,4 +226,10 @@ def test_a_clock_that_goes_on_is_refused_in_a_run_that_ends(tmp_path: Path) -> N
             sink=tmp_path / "out.csv",
             checkpoint_dir=tmp_path / "state",
         )
+    with pytest.raises(InputError, match=r"'ticks': the clock goes on, .* checkpoint_dir="):
+        rp.run(
+            heartbeats(),
+            source={"trades": [], "ticks": rp.clock(**RIGHT)},
+            sink=tmp_path / "out.csv",
+        )
     assert not (tmp_path / "state").exists()
