@@ -236,10 +236,11 @@ class ReplayedOutputs(Outputs):
             table = replayed.rows().select(table.column_names).cast(table.schema)
         names = [field.name for field in plan.fold(of).row_key]
         shown.settled(table.select(names))
-        if self.standings[output].is_shared:
+        # Rows of joins are in one partition, which the state of their table does not tell.
+        if self.standings[output].is_shared and not plan.row_tables:
             shown.only(_keys_held(plan, plan.fold(of), engine.snapshot().tables))
         left = shown.left()
-        if replayed is None and plan.frees(plan.fold(of)):
+        if replayed is None and plan.frees(plan.fold(of)) and "window_start_ns" in names:
             # Rows of windows that are over are in no state, and stay what they were.
             ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns(plan.fold(of))
             left = left.filter(pa.array(ends > engine.watermark_ns))

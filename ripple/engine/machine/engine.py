@@ -14,7 +14,7 @@ from ripple.core.errors import InputError, PlanError
 from ripple.engine.graph.node import Graph
 from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.machine.inputs import Input
-from ripple.engine.machine.partition import Partition, Position
+from ripple.engine.machine.partition import Leaf, Partition, Position
 from ripple.engine.operators.admission import Admission, with_declared
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.event_fold import EventFold
@@ -112,7 +112,7 @@ class Engine(Partition):
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
-    ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
+    ) -> tuple[Sequence[Leaf], Sequence[Fold], Mapping[str, StreamRows]]:
         """Make the folds of events; return them, the folds above them, and outputs of events."""
         need_chain(plan, "a stage, or Spark,")
         first, *above = self._folds_here(plan, staged=staged)

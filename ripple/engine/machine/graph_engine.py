@@ -58,12 +58,13 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.join_state import JoinState
+    from ripple.engine.operators.row_table_rows import RowTableRows
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Holder, Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.batch import Answers
-    from ripple.model.pipeline.nodes import Fold, Holding, TableSpec
+    from ripple.model.pipeline.nodes import Fold, Holding, RowTable, TableSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Part
 
@@ -185,16 +186,16 @@ class GraphEngine(Engine):
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
-    ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
+    ) -> tuple[Sequence[Leaf], Sequence[Fold], Mapping[str, StreamRows]]:
         folds = [self._first_fold(graph, fold) for fold in plan.event_folds]
         self._is_stepwise = any(fold.stepwise for fold in folds)
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         self._feeds: dict[str, list[Mark]] = {}
-        self._settling: list[tuple[EventFold | None, Waiting | None, list[Way]]] = []
+        self._settling: list[tuple[Leaf | None, Waiting | None, list[Way]]] = []
         self._holders: list[Holder] = []
         self._asked: dict[str, AskedRows] = {}
-        self._lay(plan, {fold.fold.name: fold for fold in folds})
+        tables = self._lay(plan, graph, {fold.fold.name: fold for fold in folds})
         ways = [*self._ports.values(), *(way for *_, after in self._settling for way in after)]
         sides = [side for one in self._holders for side in one.sides]
         for way in ways:
@@ -202,13 +203,17 @@ class GraphEngine(Engine):
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
-        above = [
-            fold for fold in self._folds_here(plan, staged=staged) if fold not in plan.event_folds
-        ]
-        return folds, above, streams
+        lowest = (*plan.event_folds, *plan.row_tables)
+        above = [fold for fold in self._folds_here(plan, staged=staged) if fold not in lowest]
+        return [*folds, *tables], above, streams
 
-    def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:
-        """Make the nodes that wait, and note in which order they and the folds are settled."""
+    def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[RowTableRows]:
+        """Make the nodes that wait, and note in which order they and the folds are settled.
+
+        Returns the row tables.
+        """
+        tables: list[RowTableRows] = []
+        of_joins = {table.input: table for table in plan.row_tables}
         marks: dict[str, Waiting] = {}
         self.waiting = marks
 
@@ -223,10 +228,14 @@ class GraphEngine(Engine):
         for node, _ in inputs_first(plan):
             waiting: Waiting | None = None
             if isinstance(node, Distinct | StreamJoin):
-                waiting = marks[node.name] = self._holder(
-                    node, [feeds(side.reads) for side in sides_of(node)]
-                )
-                self._settling.append((None, waiting, [Way(node.name)]))
+                sides = [feeds(side.reads) for side in sides_of(node)]
+                waiting = marks[node.name] = self._holder(node, sides)
+                if (table := of_joins.get(node.name)) is None:
+                    self._settling.append((None, waiting, [Way(node.name)]))
+                    continue
+                self._feeds[table.name] = [one for side in sides for one in side]
+                tables.append(self._row_table(graph, table, waiting))
+                self._settling.append((tables[-1], waiting, []))
             elif isinstance(node, Ask):
                 waiting = marks[node.name] = self._asker(node, plan.roots_of(node.reads))
                 self._settling.append((None, waiting, [Way(node.name)]))
@@ -237,6 +246,7 @@ class GraphEngine(Engine):
                     waiting = self._final_rows(plan, fold)
                     marks |= dict.fromkeys(names, waiting)
                 self._settling.append((fold, waiting, [Way(name) for name in names]))
+        return tables
 
     # Few plans have such nodes, and their modules take time to import.
 
@@ -246,6 +256,13 @@ class GraphEngine(Engine):
 
         assert isinstance(fold, WindowedFold), "final rows are those of windows"
         return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
+
+    def _row_table(self, graph: Graph, table: RowTable, join: Waiting) -> RowTableRows:
+        from ripple.engine.operators.asof_rows import AsofRows  # noqa: PLC0415
+        from ripple.engine.operators.row_table_rows import RowTableRows  # noqa: PLC0415
+
+        assert isinstance(join, AsofRows), "no other joins show their rows at once"
+        return RowTableRows(graph, table, join)
 
     def _holder(self, node: Holding, feeds: Sequence[Sequence[Mark]]) -> Waiting:
         holder: Holder
@@ -533,12 +550,13 @@ class GraphEngine(Engine):
             if not all(name in snapshot.tables for name in names):
                 raise SnapshotError(f"the state of {asked.node.name!r} is missing")
             asked.load([snapshot.tables[name] for name in names])
-        super()._load_state(snapshot)
+        # Then the rows of joins, of which row tables are made, and folds above those.
         for one in self._holders:
             names = [held_key(one.node, side) for side, _ in enumerate(one.sides)]
             if not all(name in snapshot.tables for name in names):
                 raise SnapshotError(f"the state of {one.node.name!r} is missing")
             one.load([snapshot.tables[name] for name in names])
+        super()._load_state(snapshot)
 
     def _counted(self) -> dict[str, int]:
         counts = super()._counted()

@@ -31,7 +31,7 @@ from ripple.engine.snapshots.snapshot import (
     SnapshotError,
     uncomputable_counter,
 )
-from ripple.model.pipeline.nodes import TableJoin, tables_below
+from ripple.model.pipeline.nodes import RowTable, TableJoin, tables_below
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | 
     return TableFold(graph, fold, below[0])
 
 
+def _in_order(leaf: Leaf) -> bool:
+    """Whether the rows of a leaf are touched in an order that no batch decides."""
+    return leaf.fold.timing is None and not isinstance(leaf.fold, RowTable)
+
+
 class Partition(Sending):
     """Leaves, the folds above them, their views, and the changes for the stages that follow.
 
@@ -157,7 +162,7 @@ class Partition(Sending):
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
             leaf.fold.name: (leaf.column, leaf.fields) for leaf in leaves
         }
-        ordered = {leaf.fold.name for leaf in leaves if in_order and leaf.fold.timing is None}
+        ordered = {leaf.fold.name for leaf in leaves if in_order and _in_order(leaf)}
         for fold in above:
             below = _table_of(graph, fold, [columns[name][0] for name in tables_below(fold)])
             self._table_folds.append(below)

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
+    from ripple.engine.machine.partition import Leaf
     from ripple.engine.machine.targets import Targets
     from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.row_table_rows import RowTableRows
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.waiting import Mark
     from ripple.model.pipeline.nodes import Fold
@@ -72,18 +74,20 @@ class SourceRouter(Divider, GraphEngine):
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
-    ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
+    ) -> tuple[Sequence[Leaf], Sequence[Fold], Mapping[str, StreamRows]]:
         folds, above, streams = super()._begin(plan, graph, staged=staged)
         self._settling, self._holders = [], []  # nothing is held here
         return folds, above, streams
 
-    def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:
+    def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[RowTableRows]:
         """Make the nodes, for what they refuse; all of them wait for the inputs that are here."""
         mine: list[Mark] = [*self._inputs.values()]
         self.waiting = {}
         self._feeds = dict.fromkeys(folds, mine)
         for node in plan.holding:
             self._holder(node, [mine for _ in sides_of(node)])
+        del graph
+        return []
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None

@@ -68,7 +68,7 @@ class AsofRows(StreamJoinRows):
         return self.node.strategy == "backward"
 
     @property
-    def _known_ns(self) -> int:
+    def known_ns(self) -> int:
         """Up to here the rows of the right side are looked at: backward not beyond the left side's.
 
         Of those below both marks the last one of each key is enough there.
@@ -80,7 +80,7 @@ class AsofRows(StreamJoinRows):
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
         left = self.left.held.take_below(self.watermark_ns)
-        right = self.right.held.take_below(self._known_ns)
+        right = self.right.held.take_below(self.known_ns)
         if left is None and right is None:
             return None
         before = len(self._passed)
@@ -168,7 +168,7 @@ class AsofRows(StreamJoinRows):
             needed = np.sort(self._last[self._last >= 0])
         else:
             needed = np.arange(len(self._passed))
-        return needed[self._passed.times[needed] >= self._oldest_ns]
+        return needed[self._passed.times[needed] >= self.oldest_ns]
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
@@ -186,10 +186,10 @@ class AsofRows(StreamJoinRows):
         self._needed_before = len(needed) + len(self.keys.index)
 
     @property
-    def _oldest_ns(self) -> int:
+    def oldest_ns(self) -> int:
         """A row of the right side below it matches none of the left side that still follows."""
         node = self.node
-        oldest_ns = self._known_ns if self._is_backward else self.watermark_ns
+        oldest_ns = self.known_ns if self._is_backward else self.watermark_ns
         if oldest_ns == watermark.NONE or node.strategy == "forward":
             return oldest_ns
         return _before(oldest_ns, node.tolerance_ns)

@@ -69,14 +69,17 @@ class HeldRows:
 
     def hold(self, rows: Rows, identities: Ints | None = None) -> None:
         """Hold rows of one batch."""
-        if not rows.count:
-            return
+        if rows.count:
+            self.add(self.batch_of(rows, identities))
+
+    def batch_of(self, rows: Rows, identities: Ints | None = None) -> pa.RecordBatch:
+        """Return rows as they are held."""
         assert rows.offsets is not None
         own = [np.asarray(rows.times_ns, np.int64), rows.offsets]
         if self._has_identities:
             own.append(np.zeros(rows.count, np.int64) if identities is None else identities)
         columns = [arrow_column(rows.columns[field.name], field.type) for field in self._fields]
-        self.add(pa.RecordBatch.from_arrays([*columns, *map(pa.array, own)], schema=self.schema))
+        return pa.RecordBatch.from_arrays([*columns, *map(pa.array, own)], schema=self.schema)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Hold rows with times and places, of which there are some."""

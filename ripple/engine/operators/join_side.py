@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.engine.operators.waiting import settled_ns
@@ -41,6 +42,8 @@ class JoinSide:
         has_own = number == 0 or node.how in ("right", "full")
         """Whether rows of the result have their identities from this side."""
         self.held = HeldRows(fields, identities=bool(node.finals) and has_own)
+        self.news: list[pa.RecordBatch] | None = None
+        """The rows since they were asked for; None where nothing asks."""
         self.keyless = 0
         """The rows left out since the partition was restored here."""
 
@@ -66,4 +69,14 @@ class JoinSide:
                     identities = None if identities is None else identities[valid]
                     self.keyless += rows.count - int(np.count_nonzero(valid))
                     rows.keep(valid)
-        self.held.hold(rows, identities)
+        if not rows.count:
+            return
+        batch = self.held.batch_of(rows, identities)
+        self.held.add(batch)
+        if self.news is not None:
+            self.news.append(batch)
+
+    def take_news(self) -> pa.RecordBatch | None:
+        """Return the rows since the last call, in the order of their reading; None without any."""
+        news, self.news = self.news, []
+        return pa.concat_batches(news) if news else None

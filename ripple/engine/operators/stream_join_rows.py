@@ -16,13 +16,14 @@ from ripple.model.keys.space import key_space
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import RejectedRow, Rows
     from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput, Mark, Origins
+    from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import StreamJoin
 
     Ints = npt.NDArray[np.int64]
@@ -96,36 +97,26 @@ class StreamJoinRows(ABC):
 
     def slots_of(self, batch: pa.RecordBatch, side: JoinSide) -> Ints:
         """Return the slot of each row's key, -1 where it is null."""
-        columns = [batch.column(name) for name in side.names]
-        nulls = np.zeros(batch.num_rows, np.bool_)
-        for column in columns:
-            if column.null_count:
-                nulls |= column.is_null().to_numpy(zero_copy_only=False)
-        if nulls.any():
-            columns = [column.filter(pa.array(~nulls)) for column in columns]
-        slots = self.keys.slots(columns)
-        self.keys.adopt(slots)
-        if not nulls.any():
-            return slots
-        found = np.full(batch.num_rows, -1, np.int64)
-        found[~nulls] = slots
-        return found
+        return key_slots(self.keys, batch, side.names)
 
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
         """Show some of the rows taken last, each by the input of its left side."""
         del name
         show_by_input(stream, rows, self._origins(rows))
 
-    def _origins(self, rows: Rows) -> Iterator[tuple[str, Ints, Ints, Ints]]:
+    def _origins(self, rows: Rows) -> Origins:
         assert rows.offsets is not None
-        rest = np.ones(rows.count, np.bool_)
-        for found in self._by_input(rows.offsets):
+        return self.origins_of(rows.offsets, self.identities(rows))
+
+    def origins_of(self, places: Ints, identities: Ints | None) -> Origins:
+        """Yield where rows of the left side are from; identities: where places do not tell."""
+        rest = np.ones(len(places), np.bool_)
+        for found in self._by_input(places):
             rest[found[1]] = False
             yield found
-        identities = self.identities(rows)
         if identities is not None and rest.any():
             at = np.flatnonzero(rest)
-            yield self.node.finals, at, identities[at], rows.offsets[at] % FLAT_ROWS_MAX
+            yield self.node.finals, at, identities[at], places[at] % FLAT_ROWS_MAX
 
     def identities(self, rows: Rows) -> Ints | None:
         """Return the identities of some of the rows taken last, where places do not tell them."""
@@ -167,3 +158,21 @@ class StreamJoinRows(ABC):
             if table.num_rows:
                 (batch,) = table.combine_chunks().to_batches()
                 side.held.add(batch)
+
+
+def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
+    """Return the slot of each row's key among ``keys``, a new one for a new key, -1 for a null."""
+    columns = [batch.column(name) for name in names]
+    nulls = np.zeros(batch.num_rows, np.bool_)
+    for column in columns:
+        if column.null_count:
+            nulls |= column.is_null().to_numpy(zero_copy_only=False)
+    if nulls.any():
+        columns = [column.filter(pa.array(~nulls)) for column in columns]
+    slots = keys.slots(columns)
+    keys.adopt(slots)
+    if not nulls.any():
+        return slots
+    found = np.full(batch.num_rows, -1, np.int64)
+    found[~nulls] = slots
+    return found

@@ -10,10 +10,11 @@ import pyarrow as pa
 from ripple.engine.graph.column import Column, DerivedColumn
 from ripple.engine.kernels.beside import lay_beside
 from ripple.engine.operators.join_state import JoinState, SideState
-from ripple.engine.operators.result_rows import SHOWN, ResultRows
+from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown
+from ripple.engine.snapshots.stateless import Stateless
 from ripple.model.expression.bound import Values
 from ripple.model.keys.slots import SlotSet
 from ripple.model.keys.space import key_space
@@ -52,7 +53,7 @@ class TableJoinRows(DerivedColumn):
         super().__init__(graph, parents, key_space(join.key), fields, join.name)
         self.uncomputable = UncomputableRows(self.keys)
         # Its rows follow from those of both sides: a table without rows says that it was there.
-        self.ledger = Ledger(key_space(join.key), self)
+        self.ledger = Ledger(key_space(join.key), Stateless(join.key))
         self._left, self._right = left, right
         names = iter([one.name for one in join.fields_in[len(join.key) :]])
         matched = {name for _, name in join.pairs}
@@ -248,23 +249,6 @@ class TableJoinRows(DerivedColumn):
         return super().nbytes + sum(array.nbytes for array in arrays)
 
     # --- snapshots: of the sides alone ---
-
-    def dump_rows(self, rows: Ints) -> dict[str, pa.Array]:
-        """Return no rows, as Arrow columns."""
-        del rows
-        space = key_space(self.fold.key)
-        keys = zip(space.fields, space.arrays(_NONE), strict=True)
-        return {**{field.name: array for field, array in keys}, SHOWN: pa.array([], pa.bool_())}
-
-    def dump_marks(self, rows: Ints) -> dict[str, pa.Array]:
-        """Return further columns of rows: none."""
-        del rows
-        return {}
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of dumped columns."""
-        return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table) -> None:
         """Load dumped state: there is none."""

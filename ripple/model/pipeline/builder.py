@@ -34,6 +34,7 @@ from ripple.model.pipeline.checks import (
 from ripple.model.pipeline.draft import (
     TRANSITIONS,
     Draft,
+    Stage,
     check_count,
     check_ended,
     check_read,
@@ -554,7 +555,7 @@ class Pipeline:
         allow_exact_matches: bool = True,
         how: Literal["left", "inner"] = "left",
         lateness: str | int | None = None,
-        emit: Literal["final"] | None = None,
+        emit: Literal["eager", "final"] | None = None,
         suffix: str = "_right",
     ) -> Pipeline:
         """Join each row with the row of ``right`` with its keys that counted at its event time.
@@ -567,10 +568,11 @@ class Pipeline:
         which "backward" alone takes. allow_exact_matches: whether a row of the very same time
         counts. how: "left" gives each row, with nulls where nothing matches; "inner" those that
         match. lateness: how far below its watermark a row of either side still counts, "60s" by
-        default; sides of rows that come by the watermark take none. emit: "final", and nothing else
-        yet: a row is given once, in the order of event time, when no row on time can change its
-        match. suffix: for fields of the right side with a name that the left side has; its keys are
-        left out.
+        default; sides of rows that come by the watermark take none. emit: "final" gives a row once,
+        in the order of event time, when no row on time can change its match. "eager" gives a table:
+        a row is there once it is read, with its match so far, and is final when "final" would give
+        it; ``row_input``, ``row_offset`` and ``row_index`` are its key. suffix: for fields of the
+        right side with a name that the left side has; its keys are left out.
         """
         # Few pipelines have joins.
         from ripple.model.pipeline import joining  # noqa: PLC0415
@@ -590,7 +592,23 @@ class Pipeline:
                 emit=emit,
                 suffix=suffix,
             )
-            return _joined(sides.both, "join_asof", node)
+            if not node.is_eager:
+                return _joined(sides.both, "join_asof", node)
+            fold = joining.row_table_of(node)
+            whole = sides.both.begun(fold.name)
+            raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}
+            return pipeline_of(
+                replace(
+                    whole,
+                    **raw,
+                    steps=(*whole.steps, node),
+                    folds=(*whole.folds, fold),
+                    fields=fold.row,
+                    row=None,
+                    path=(*draft.path, name, fold.name),
+                    at=fold.name,
+                )
+            )
 
     def join_interval(
         self,

@@ -20,6 +20,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     IntervalJoin,
     Map,
+    RowTable,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -200,6 +201,11 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
         yield from _details(
             ("left", fold.reads), ("right", fold.reads_right), ("how", join_text(fold))
         )
+        yield from _results_lines(plan, fold)
+        return
+    if isinstance(fold, RowTable):
+        yield f"rows {fold.name}: {fields_text(fold.row)}"
+        yield from _details(("of", fold.input), ("rows enter", "once read, final as the join says"))
         yield from _results_lines(plan, fold)
         return
     yield f"fold {fold.name}: {fields_text(fold.row)}"

@@ -111,6 +111,8 @@ def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
 
 def _apart_why(plan: Plan) -> str | None:
     """Return which join looks for rows in all partitions, None where none does."""
+    for table in plan.row_tables:
+        return f"{table.input} has emit='eager'"
     for node in plan.stream_joins:
         if not node.key:
             return (
@@ -154,6 +156,7 @@ def need_one_division(
     keyed_by: as for ``undivided_why``. is_one: whether one partition has all records.
     """
     need_no_ask(plan, where)
+    need_no_rows(plan, where)
     _need_idle_undivided(plan, where, keyed_by or {})
     why = undivided_why(plan, keyed_by)
     if why is not None and is_one:
@@ -233,6 +236,15 @@ def need_no_table(plan: Plan, where: str) -> None:
                 "pipelines over events alone: run it in one process, with ripple run or rp.run, "
                 "or on a cluster"
             )
+
+
+def need_no_rows(plan: Plan, where: str) -> None:
+    """Raise PlanError for the rows of joins from their reading on, which one process computes."""
+    for table in plan.row_tables:
+        raise PlanError(
+            f"join {table.input!r} has emit='eager', which {where} does not compute yet: run it in "
+            "one process, with ripple run or rp.run, or say emit='final'"
+        )
 
 
 def need_no_idle(plan: Plan, where: str) -> None:

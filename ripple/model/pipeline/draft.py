@@ -17,6 +17,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     Migration,
     Output,
+    RowTable,
     SourceSpec,
 )
 from ripple.model.pipeline.plan import Plan
@@ -96,6 +97,8 @@ _NOT_OVER_TABLES = {
         "the rows of a table have no event time: take its changes, with .versions(...)",
     ),
 }
+# Steps for events, and one in which a row without the others of its table would not be noticed.
+_NOT_OVER_ROWS = {"finals", "join", "join_asof", "join_interval", "distinct", "flat_map", "window"}
 _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
     "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
@@ -251,6 +254,11 @@ class Draft:
 
 def refusal(draft: Draft, verb: str) -> str | None:
     """Return why a step may not be written here, and the alternative; None if it may."""
+    if isinstance(draft.fold, RowTable) and verb in _NOT_OVER_ROWS:
+        return (
+            f"the rows of {draft.fold.input!r} are a table, each may be corrected until it is "
+            "final and leaves: say emit='final' there, or fold them first"
+        )
     if verb in _NOT_OVER_TABLES and draft.is_table:
         return _NOT_OVER_TABLES[verb]
     return None if (draft.stage, verb) in TRANSITIONS else REFUSALS[draft.stage, verb]

@@ -12,11 +12,20 @@ from ripple.model.pipeline.checks import (
     blaming_field,
     check_distinct,
     check_new_field,
+    check_result_field,
     field_name,
     type_text,
 )
 from ripple.model.pipeline.draft import Stage, need_time, united
-from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin, type_of, types_of
+from ripple.model.pipeline.nodes import (
+    ROW_KEY,
+    WINDOW_FIELD_NAMES,
+    AsofJoin,
+    IntervalJoin,
+    RowTable,
+    type_of,
+    types_of,
+)
 from ripple.model.pipeline.table_join import HOWS
 from ripple.model.pipeline.union import finals_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
@@ -81,7 +90,13 @@ def asof_of(
     """Return the node of a ``.join_asof(...)``. Raises PlanError."""
     if not isinstance(how, str) or how not in ("left", "inner"):
         raise PlanError(f"how is {shown(how)}: it must be 'left' or 'inner'")
-    _check_final(emit)
+    if emit is None:
+        raise PlanError(
+            "emit is missing: say 'eager', a row at once, with corrections until it is final, or "
+            "'final', each row once"
+        )
+    if not isinstance(emit, str) or emit not in ("eager", "final"):
+        raise PlanError(f"emit is {shown(emit)}: it must be 'eager' or 'final'")
     need_bool("allow_exact_matches", allow_exact_matches)
     if not isinstance(strategy, str) or strategy not in _STRATEGIES:
         raise PlanError(
@@ -96,6 +111,25 @@ def asof_of(
         strategy=strategy,
         tolerance_ns=None if tolerance is None else duration_ns(tolerance, "tolerance"),
         is_strict=not allow_exact_matches,
+        is_eager=emit == "eager",
+    )
+
+
+def row_table_of(node: AsofJoin) -> RowTable:
+    """Return the table of a join's rows from their reading on. Raises PlanError."""
+    taken = [field.name for field in ROW_KEY]
+    for field in node.fields_out:
+        if field.name in (*taken, *WINDOW_FIELD_NAMES):
+            mine = "of the key of its rows" if field.name in taken else "of windows"
+            raise PlanError(
+                f"{field.name!r} is the name of a field {mine}, which emit='eager' cannot show: "
+                "rename it with .map(..., into=...), or say emit='final'"
+            )
+        check_result_field(field.name)
+    name, row = f"{node.name}.rows", (*ROW_KEY, *node.fields_out)
+    path = f"{node.node_key}/{name}"
+    return RowTable(
+        name, node.name, "", ROW_KEY, None, (), (), row, node.fields_out, path, node.name
     )
 
 
@@ -181,6 +215,11 @@ def _check_right(draft: Draft, verb: str) -> None:
             "with .versions(name) and time="
         )
     if draft.stage is Stage.RESULTS:
+        if isinstance(draft.fold, RowTable):
+            raise PlanError(
+                f"the rows of {draft.fold.input!r} are a table, since they may be corrected: say "
+                "emit='final' there"
+            )
         raise PlanError(
             f"{draft.at!r} is a table: which row it has when a row of the left side is read "
             "depends on how the inputs interleave. Join by event time: the final rows of its "

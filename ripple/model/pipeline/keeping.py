@@ -13,6 +13,7 @@ from ripple.model.pipeline.nodes import (
     Finals,
     Fold,
     IntervalJoin,
+    RowTable,
     StreamJoin,
     TableJoin,
     sides_of,
@@ -64,25 +65,14 @@ class Keeping:
 def keeping(plan: Plan) -> Iterator[Keeping]:
     """Yield the state of each fold, and of each node that waits, after that of its inputs."""
     for node, _ in inputs_first(plan):
-        if isinstance(node, Distinct):
-            late = f"{span_text(node.lateness_ns)} " if node.lateness_ns else ""
-            keeps = (
-                f"a row until the watermark is {late}past it, and the time of a key's last one "
-                f"for {span_text(node.within_ns)} more"
-            )
-            lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
-            yield Keeping("distinct", node.name, lateness_ns, None, keeps)
-        elif isinstance(node, Ask):
-            keeps = "a row until it, and each before it in its input, has its answer or a failure"
-            yield Keeping("ask", node.name, None, None, keeps)
-        elif isinstance(node, StreamJoin):
-            spans_ns = [_lateness_ns(plan, one.reads, one.lateness_ns) for one in sides_of(node)]
-            lateness_ns = max((span for span in spans_ns if span is not None), default=None)
-            keeps = _of_interval(node) if isinstance(node, IntervalJoin) else _of_asof(node)
-            yield Keeping("join", node.name, lateness_ns, None, keeps)
+        if isinstance(node, Distinct | Ask | StreamJoin):
+            yield _waiting(plan, node)
         elif isinstance(node, Finals):
             keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
             yield Keeping("finals", node.name, None, None, keeps)
+        elif isinstance(node, RowTable):
+            keeps = f"a row of {node.input!r} until that lets it go, and it is final"
+            yield Keeping("rows", node.name, None, None, keeps)
         elif isinstance(node, TableJoin):
             yield Keeping("join", node.name, None, None, _of_table_join(node))
         elif isinstance(node, Fold):
@@ -94,10 +84,31 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
             yield Keeping("fold", node.name, lateness_ns, ttl_ns, _of_fold(plan, node))
 
 
+def _waiting(plan: Plan, node: Distinct | Ask | StreamJoin) -> Keeping:
+    if isinstance(node, Distinct):
+        lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
+        return Keeping("distinct", node.name, lateness_ns, None, _of_distinct(node))
+    if isinstance(node, Ask):
+        keeps = "a row until it, and each before it in its input, has its answer or a failure"
+        return Keeping("ask", node.name, None, None, keeps)
+    spans_ns = [_lateness_ns(plan, one.reads, one.lateness_ns) for one in sides_of(node)]
+    lateness_ns = max((span for span in spans_ns if span is not None), default=None)
+    keeps = _of_interval(node) if isinstance(node, IntervalJoin) else _of_asof(node)
+    return Keeping("join", node.name, lateness_ns, None, keeps)
+
+
 def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
     """Return how late rows of a stream may be: those that come by the watermark never are."""
     waiting = {node.name for node in plan.waiting if not isinstance(node, Ask)}
     return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
+
+
+def _of_distinct(node: Distinct) -> str:
+    late = f"{span_text(node.lateness_ns)} " if node.lateness_ns else ""
+    return (
+        f"a row until the watermark is {late}past it, and the time of a key's last one "
+        f"for {span_text(node.within_ns)} more"
+    )
 
 
 def _of_table_join(join: TableJoin) -> str:
@@ -165,6 +176,8 @@ def _of_fold(plan: Plan, fold: Fold) -> str:
         return f"{key} for ever"
     if plan.frees(fold):
         return f"{key} until its window in {fold.input!r} is over"
+    if isinstance(plan.fold(fold.input), RowTable):
+        return f"{key} for ever: final rows stay in it"
     if plan.frees(plan.fold(fold.input)):
         return f"{key} for ever: rows of windows that are over stay in it"
     return f"{key} as long as {fold.input!r} has rows of it"

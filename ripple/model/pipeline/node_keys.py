@@ -31,6 +31,7 @@ from ripple.model.pipeline.nodes import (
     IntervalJoin,
     Map,
     Output,
+    RowTable,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -158,6 +159,8 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             return [*kind, _shape(node.fields_in), _shape(node.fields_out)]
         case TableJoin():
             return _join_meaning(node)
+        case RowTable():
+            return ["rows"]
         case Fold():
             with blaming("fold", node.name):
                 window = None if node.window is None else replace(node.window, name="")
@@ -210,7 +213,8 @@ def _parameters(node: Union | Finals | Distinct | StreamJoin | Ask) -> list[Sexp
     assert isinstance(node, AsofJoin), "no other joins"
     tolerance = "" if node.tolerance_ns is None else str(node.tolerance_ns)
     matches = [node.strategy, "strict" if node.is_strict else "", tolerance]
-    return [node.how, *matches, late, keys, *sides, deleted]
+    eager: list[Sexp] = ["eager"] if node.is_eager else []
+    return [node.how, *matches, late, keys, *sides, deleted, *eager]
 
 
 def _source_meaning(source: SourceSpec) -> Sexp:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import Checks
-from ripple.model.schema.types import Bool, Field, FieldType, Option, Schema
+from ripple.model.schema.types import Bool, Field, FieldType, Int64, Option, Schema, String
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
@@ -312,12 +312,14 @@ class AsofJoin(StreamJoin):
     strategy: "backward": the last one at its time or before; "forward": the first one then or
     after; "nearest": the backward one, unless the forward one is nearer. tolerance_ns: how far
     apart they may be, None for any span, backward. is_strict: whether a row of the very same time
-    does not count. A row follows once no row on time can change its match.
+    does not count. A row follows once no row on time can change its match; is_eager: it is in a
+    :class:`RowTable` from its reading on, and there is no stream.
     """
 
     strategy: str
     tolerance_ns: int | None
     is_strict: bool
+    is_eager: bool = False
 
 
 @frozen
@@ -511,6 +513,16 @@ class TableJoin(Fold):
     def is_many(self) -> bool:
         """Whether a row of either side may have several of the other."""
         return {right for _, right in self.pairs} != {field.name for field in self.right_key}
+
+
+# Invariants: no window, aggregates or expiry; ``input`` and ``reads`` are the join, ``key`` is
+# ROW_KEY, and ``fields_in`` are the fields of the join.
+@frozen
+class RowTable(Fold):
+    """The rows of a join from their reading on, by their origins; each is final when it follows."""
+
+
+ROW_KEY = (Field("row_input", String()), Field("row_offset", Int64()), Field("row_index", Int64()))
 
 
 @frozen

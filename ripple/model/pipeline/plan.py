@@ -35,6 +35,7 @@ from ripple.model.pipeline.nodes import (
     Migration,
     Node,
     Output,
+    RowTable,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -130,7 +131,12 @@ class Plan:
         return tuple(fold for fold in self.folds if self._is_over_events(fold))
 
     def _is_over_events(self, fold: Fold) -> bool:
-        return all(below.name != fold.input for below in self.folds)
+        return not isinstance(fold, RowTable) and all(one.name != fold.input for one in self.folds)
+
+    @property
+    def row_tables(self) -> tuple[RowTable, ...]:
+        """The rows of joins from their reading on, which stand among the folds."""
+        return tuple(fold for fold in self.folds if isinstance(fold, RowTable))
 
     def sources_of(self, name: str) -> tuple[SourceSpec, ...]:
         """Return the sources of a node's records, in the order of their declarations."""
@@ -209,9 +215,9 @@ class Plan:
 
     @property
     def frees_rows(self) -> bool:
-        """Whether a stabilization frees rows: of closed windows, of events, or answered ones."""
+        """Whether a stabilization frees rows: of closed windows, joins, events or answers."""
         shows_rows = any(output.is_stream for output in self.outputs)
-        return self.has_windows or shows_rows or bool(self.asks)
+        return self.has_windows or shows_rows or bool(self.row_tables or self.asks)
 
     def _is_chain(self) -> bool:
         if len(self.sources) > 1:
@@ -231,7 +237,12 @@ class Plan:
         )
 
     def frees(self, fold: Fold) -> bool:
-        """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""
+        """Tell whether rows of ``fold`` become final, and are freed.
+
+        That is when their window is over, or when a join gives them.
+        """
+        if isinstance(fold, RowTable):
+            return True
         if fold.window is not None or self._is_over_events(fold):
             return fold.window is not None
         return fold.ends_with_window and self.frees(self.fold(fold.input))

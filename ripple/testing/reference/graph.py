@@ -20,6 +20,7 @@ from ripple.model.pipeline.nodes import (
     Finals,
     Fold,
     IntervalJoin,
+    RowTable,
     TableJoin,
     sides_of,
 )
@@ -37,7 +38,7 @@ from ripple.testing.reference.interpreter import (
     latest,
     typed,
 )
-from ripple.testing.reference.joins import joined_view
+from ripple.testing.reference.joins import joined_view, shown_row
 from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
@@ -235,19 +236,39 @@ class GraphReference(Reference):
             if row.is_decided or None in marks_ns or not _is_certain(node, row.time_ns, marks_ns):
                 continue
             row.is_decided = True
-            matches = [
-                other
-                for other in self._in_order(node.name, 1)
-                if other.key == row.key and None not in row.key and _counts(node, row, other)
-            ]
-            best = _best(node, row, matches)
-            if best is not None and node.deleted is not None and best.row[node.deleted.name]:
-                best = None
-            if best is not None or node.how == "left":
-                match = best.row if best is not None else {}
-                pairs = zip(node.added, node.right_fields, strict=True)
-                joined = row.row | {one.name: match.get(of.name) for one, of in pairs}
+            joined = None if node.is_eager else self._matched(node, row)
+            if joined is not None:
                 self._give(node, replace(row, row=joined), arrived)
+
+    def _matched(self, node: AsofJoin, row: Held) -> Row | None:
+        """Return a row of the left side with its match so far; None if it is not there without."""
+        matches = [
+            other
+            for other in self._in_order(node.name, 1)
+            if other.key == row.key and None not in row.key and _counts(node, row, other)
+        ]
+        best = _best(node, row, matches)
+        if best is not None and node.deleted is not None and best.row[node.deleted.name]:
+            best = None
+        if best is None and node.how == "inner":
+            return None
+        match = best.row if best is not None else {}
+        pairs = zip(node.added, node.right_fields, strict=True)
+        return row.row | {one.name: match.get(of.name) for one, of in pairs}
+
+    def _row_table(self, fold: RowTable) -> View:
+        """Return each row that ever came to the left side of a join, with its match so far."""
+        (node,) = (one for one in self.plan.stream_joins if one.name == fold.input)
+        assert isinstance(node, AsofJoin), "no other joins"
+        view = View()
+        for row in self._held[node.name, 0]:
+            joined = self._matched(node, row)
+            if joined is not None:
+                key = (row.name, row.place[1], row.place[3])
+                names = (field.name for field in fold.key)
+                whole = dict(zip(names, key, strict=True)) | joined
+                view.put(key, shown_row(fold, whole))
+        return view
 
     def _pair(self, node: IntervalJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side to which no partner can come any more, with them all.
@@ -542,7 +563,9 @@ class GraphReference(Reference):
         views = {fold.fold.name: fold.view for fold in self._event_folds}
         unfolded: dict[str, dict[Any, RefusedRow]] = {}
         for fold in self.plan.folds:
-            if isinstance(fold, TableJoin):
+            if isinstance(fold, RowTable):
+                views[fold.name] = self._row_table(fold)
+            elif isinstance(fold, TableJoin):
                 views[fold.name] = joined_view(fold, views[fold.input], views[fold.right])
             elif fold.name not in views:
                 below = views[fold.input]

@@ -8,7 +8,7 @@ from ripple.testing.reference.interpreter import View
 from ripple.testing.reference.steps import FunctionFailed, RefusedRow, Row, run_steps
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import TableJoin
+    from ripple.model.pipeline.nodes import Fold, TableJoin
     from ripple.testing.reference.windows import Key
 
 
@@ -28,16 +28,19 @@ def joined_view(join: TableJoin, left: View, right: View) -> View:
     for mine, theirs in found:
         row = _beside(join, mine, theirs)
         key = tuple(row[field.name] for field in join.key)
-        try:
-            stepped = run_steps(join.steps, row)
-        except RefusedRow as refused:
-            view.put(key, refused)
-        except FunctionFailed as failed:
-            view.put(key, RefusedRow(failed.step, failed.reason))
-        else:
-            shown = stepped and {field.name: stepped[field.name] for field in join.row}
-            view.put(key, shown)
+        view.put(key, shown_row(join, row))
     return view
+
+
+def shown_row(fold: Fold, row: Row) -> Row | RefusedRow | None:
+    """Return a row after the steps; None if a filter drops it, or why it cannot be computed."""
+    try:
+        stepped = run_steps(fold.steps, row)
+    except RefusedRow as refused:
+        return refused
+    except FunctionFailed as failed:
+        return RefusedRow(failed.step, failed.reason)
+    return stepped and {field.name: stepped[field.name] for field in fold.row}
 
 
 def _match(join: TableJoin, mine: Row, theirs: Row) -> bool:

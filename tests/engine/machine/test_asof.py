@@ -350,12 +350,11 @@ def test_bad_uses_are_told_what_to_write() -> None:
             lambda: trades.join_asof("j", right, **{"on": "symbol", "emit": "final"} | options)
         )
 
-    for emit in (None, "eager"):
-        assert join(emit=emit) == (
-            f"join_asof 'j': emit is {emit!r}, and rows that may be corrected reach no sink and no "
-            "fold yet: say emit='final', which gives each row once"
-        )
-    assert "emit is 'now': it must be 'final'" in join(emit="now")
+    assert join(emit=None) == (
+        "join_asof 'j': emit is missing: say 'eager', a row at once, with corrections until it is "
+        "final, or 'final', each row once"
+    )
+    assert "emit is 'now': it must be 'eager' or 'final'" in join(emit="now")
     assert "how is 'outer': it must be 'left' or 'inner'" in join(how="outer")
     for strategy in ("forward", "nearest"):
         assert "a row could wait for ever for a later one: say how long with tolerance=" in join(
