@@ -58,7 +58,7 @@ def test_cut_lane_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("which", [SENDER, RECEIVER])
-@pytest.mark.parametrize("happens", [dies, moves])
+@pytest.mark.parametrize("happens", [dies, pytest.param(moves, marks=pytest.mark.services)])
 def test_result_is_that_of_one_process(happens: Callable[[int], Story], which: int) -> None:
     trial = trials.both_moved if happens is dies else trials.quotes_moved
     run_story(happens(which), trial, seed=1, partitions=2, alongside=True)
