@@ -202,6 +202,15 @@ def check_shown_field(name: str) -> None:
     check_result_field(name)
 
 
+def check_suffix(suffix: object) -> str:
+    """Return what ends the names of fields of a join's right side, where the left has them."""
+    if not isinstance(suffix, str) or not suffix or not f"a{suffix}".isidentifier():
+        raise PlanError(
+            f"suffix is {shown(suffix)}: it must be letters, digits and '_', such as '_right'"
+        )
+    return suffix
+
+
 def check_result_field(name: str) -> None:
     """Raise PlanError unless a key or another field of a result row may be called so."""
     if name == OP:

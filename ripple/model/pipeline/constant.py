@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.core.arguments import need_text, shown
+from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.sexp import dumps
 from ripple.model.canonical import DIGEST_BYTES
@@ -26,6 +26,8 @@ from ripple.model.pipeline.checks import (
     blaming,
     check_distinct,
     check_name,
+    check_new_field,
+    check_suffix,
     field_name,
     type_text,
 )
@@ -111,6 +113,8 @@ def constant(name: str, table: Any, /, *, key: Keys) -> Constant:
     with blaming("constant", name):
         check_name(name)
         members, rows = given_rows(name, table)
+        for member in members:
+            check_new_field(member.name, ())
         return Constant(name, _key(key, members), members, rows)
 
 
@@ -131,7 +135,7 @@ def constant_join_of(
             f"how is {shown(how)}: it must be 'inner' or 'left', since a row of the constant "
             f"{constant.name!r} without a partner is no row here"
         )
-    need_text("suffix", suffix)
+    check_suffix(suffix)
     right = Draft(left.name, fields=tuple(constant.fields.values()), at=constant.name)
     mine, theirs = named_pairs(left, right, on, left_on, right_on)
     if set(theirs) != set(constant.key):

@@ -13,6 +13,7 @@ from ripple.model.pipeline.checks import (
     check_distinct,
     check_new_field,
     check_result_field,
+    check_suffix,
     field_name,
     type_text,
 )
@@ -340,16 +341,13 @@ def _added_fields(sides: Sides, how: str, suffix: Any) -> tuple[Fields, Fields]:
 
     Versions of a table show no mark of deletions: a deleted one matches as no row.
     """
-    if not isinstance(suffix, str) or not suffix or not f"a{suffix}".isidentifier():
-        raise PlanError(
-            f"suffix is {shown(suffix)}: it must be letters, digits and '_', such as '_right'"
-        )
+    ending = check_suffix(suffix)
     left_out = {other.name for _, other in sides.pairs} | {sides.right.deleted}
     fields = tuple(field for field in sides.right.fields if field.name not in left_out)
     taken = {field.name for field in sides.left.fields}
     added: list[Field] = []
     for field in fields:
-        name = field.name + suffix if field.name in taken else field.name
+        name = field.name + ending if field.name in taken else field.name
         if name in taken or any(name == one.name for one in added):
             raise PlanError(
                 f"two fields would be called {name!r}: choose another suffix=, or rename one with "

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ripple.core.arguments import need_text, shown
+from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import (
     check_distinct,
     check_new_field,
     check_result_field,
+    check_suffix,
     field_name,
     type_text,
 )
@@ -47,7 +48,7 @@ def table_join_of(
         raise PlanError(f"on the right, {why_not}")
     if not isinstance(how, str) or how not in HOWS:
         raise PlanError(f"how is {shown(how)}: it must be one of {', '.join(HOWS)}")
-    need_text("suffix", suffix)
+    check_suffix(suffix)
     mine, theirs = left.fold, right.fold
     assert mine is not None, "there are results"
     assert theirs is not None, "there are results"

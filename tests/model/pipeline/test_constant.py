@@ -133,6 +133,7 @@ def test_fields_compared_the_other_way_round_change_the_keys() -> None:
         ([{"a": 1}], None, "a row is found by its key: name a field with key=, not None"),
         ([{"a": 1}], ["a", "a"], "the key names 'a' twice"),
         (pa.table({"a": np.arange(CONSTANT_BYTES_MAX // 8 + 1)}), "a", "(CONSTANT_BYTES_MAX)"),
+        ([{"a": 1, "a b": 2}], "a", "the field 'a b' is no Python name"),
         (pa.table({"a": [1], "b": [[1]]}), "a", "'b' is list, and a constant holds numbers"),
     ],
 )
@@ -149,7 +150,7 @@ def test_rows_that_are_no_constant_are_refused(rows: Any, key: Any, said: str) -
         ({"on": "lot"}, "the key of the constant 'instruments' is symbol, and the join names lot"),
         ({"left_on": "at", "right_on": "symbol"}, "'at' is int64 in 'trades' and 'symbol' is"),
         ({"left_on": "price", "right_on": "symbol"}, "'price' is a float"),
-        ({"on": "symbol", "suffix": "-2"}, "the field 'lot-2' is no Python name"),
+        ({"on": "symbol", "suffix": ""}, "suffix is '': it must be letters, digits"),
     ],
 )
 def test_joins_that_do_not_fit_are_refused(join: dict[str, Any], said: str) -> None:

@@ -181,7 +181,7 @@ REFUSED: list[tuple[Pipeline, Any, dict[str, Any], str]] = [
     ),
     (NEWEST, CUSTOMERS, {"left_on": "row_price"} | TO_CUSTOMER, "and NaN with NaN: use text or"),
     (NEWEST, CUSTOMERS, {"left_on": "order"} | TO_CUSTOMER, "'order' is string in 'newest' and"),
-    (COUNTS, COUNTS, {"on": "order", "suffix": "."}, "suffix= ends the names of fields"),
+    (COUNTS, COUNTS, {"on": "order", "suffix": "."}, "suffix is '.': it must be letters, digits"),
     (bars("a"), COUNTS, {"on": "order"}, "of 'a' leave when their windows are over, those of"),
     (
         bars("a"),
