@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.core.errors import PlanError
 from ripple.model.pipeline.copartition import kind_of, other_keys_why
 from ripple.model.pipeline.division import need_one_division, undivided_why
 from ripple.model.pipeline.stages import PARTITIONS_DEFAULT, key_of, shared_fields
@@ -73,6 +74,12 @@ def need_division(
     repartitioned = {} if is_one else repartitioned_sources(plan, keyed_by)
     if not repartitioned:
         need_one_division(plan, where, keyed_by, is_one=is_one)
+    for name in repartitioned:
+        if (other := f"{name}.cuts") in repartitioned:
+            raise PlanError(
+                f"pipeline {plan.name!r}: the cuts of {name!r} and the records of {other!r} would "
+                "be in one topic: give one of these sources another name"
+            )
     return repartitioned
 
 

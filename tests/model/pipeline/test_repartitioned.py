@@ -88,6 +88,16 @@ def test_what_cannot_be_divided_anew_is_refused_with_a_way_out(plan: Any) -> Non
     assert "\n" not in str(refused.value)
 
 
+def test_sources_that_would_share_a_topic_are_refused() -> None:
+    market = rp.Pipeline("market")
+    trades = market.source("a", Trade, time="t")
+    orders = market.source("a.cuts", Order, time="t")
+    plan = trades.join_asof("near", orders, on="symbol", emit="final").sink("near-out").plan()
+    known: Keys = {"a": ("venue",), "a.cuts": ("account",)}
+    with pytest.raises(PlanError, match=r"'a' and the records of 'a\.cuts' would be in one topic"):
+        need_division(plan, "a cluster", known, is_one=False)
+
+
 def test_another_number_of_partitions_than_the_pipeline_says_is_refused() -> None:
     plan, by = plan_of(), {"trades": ("symbol",), "orders": ("symbol",)}
     for asked in (None, 8):
