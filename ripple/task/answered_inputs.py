@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ripple.connectors.inputs import Signal
 from ripple.connectors.passed_inputs import PassedInputs
+from ripple.core.errors import NodeError
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.batch import Answers
+from ripple.model.pipeline.asking import CONCURRENCY_MAX
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
 from ripple.task.calls import Call, Calls
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
+GIVEN_UP_MAX = CONCURRENCY_MAX
+"""How many calls of an ask, given up, may still be ending."""
 _NS = 1_000_000_000
 
 
@@ -39,7 +45,8 @@ class AnsweredInputs(PassedInputs):
     """A wrapper around inputs that calls for the rows that wait in the engine; see Inputs.
 
     Invariants: nothing is read while rows at the limits are held, and each call ends, so that
-    reading goes on. ``_doing`` has a task for each call in progress. ``_waited_ns`` is how long
+    reading goes on. ``_doing`` has a task for each call in progress, and ``_given_up`` those that
+    were cancelled and have not ended, with the names of their asks. ``_waited_ns`` is how long
     this has waited: by it calls are too late and pauses over, since a call makes no progress while
     the engine works.
     """
@@ -56,6 +63,7 @@ class AnsweredInputs(PassedInputs):
             for ask in plan.asks
         }
         self._doing: dict[asyncio.Task[Any], tuple[str, Call]] = {}
+        self._given_up: dict[asyncio.Task[Any], str] = {}
         self._outcomes: dict[str, list[Outcome]] = {ask.name: [] for ask in plan.asks}
         self._waited_ns = 0
         self._woken = asyncio.Event()
@@ -134,9 +142,8 @@ class AnsweredInputs(PassedInputs):
 
     async def close(self) -> None:
         """Give up all calls, and release the inputs."""
-        doing, self._doing = self._doing, {}
-        for task in doing:
-            task.cancel()
+        for task in list(self._doing):
+            self._give_up(task)
         await self._inputs.close()
 
     def _call(self) -> None:
@@ -144,11 +151,11 @@ class AnsweredInputs(PassedInputs):
         for task in [one for one in self._doing if one.done()]:
             name, call = self._doing.pop(task)
             self._end(name, call, task)
+        self._check_given_up()
         now_ns = self._waited_ns
         late = {call for calls in self._calls.values() for call in calls.overdue(now_ns)}
         for task in [one for one, (_, call) in self._doing.items() if call in late]:
-            name, call = self._doing.pop(task)
-            task.cancel()
+            name, call = self._give_up(task)
             timeout_s = self._asks[name].timeout_ns / _NS
             self._fail(name, call, f"TimeoutError: a call took longer than {timeout_s:g} s")
         for name, rows in self.unanswered().items():
@@ -157,6 +164,29 @@ class AnsweredInputs(PassedInputs):
             for call in calls.due(now_ns):
                 task = asyncio.ensure_future(_called(self._asks[name], call))
                 self._doing[task] = name, call
+
+    def _give_up(self, task: asyncio.Task[Any]) -> tuple[str, Call]:
+        name, call = self._doing.pop(task)
+        self._given_up[task] = name
+        task.cancel()
+        task.add_done_callback(self._forget)
+        return name, call
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        del self._given_up[task]
+        if not task.cancelled():
+            task.exception()  # else asyncio tells that nobody took it
+
+    def _check_given_up(self) -> None:
+        """Raise NodeError where a function goes on and on after its calls were cancelled."""
+        if len(self._given_up) <= GIVEN_UP_MAX:
+            return
+        name, count = Counter(self._given_up.values()).most_common(1)[0]
+        if count > GIVEN_UP_MAX:
+            raise NodeError(
+                f"ask {name!r}: {count} calls took too long, were cancelled, and go on: let the "
+                "function pass CancelledError on, which 'except BaseException' catches too"
+            )
 
     def _end(self, name: str, call: Call, task: asyncio.Task[Any]) -> None:
         if task.cancelled():
@@ -182,7 +212,7 @@ class AnsweredInputs(PassedInputs):
 
 
 async def _called(ask: Ask, call: Call) -> Any:
-    return await ask.function(call.given)
+    return await ask.function(call.given())
 
 
 def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
@@ -192,4 +222,5 @@ def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
     names = [field.name for field in ask.fields_in]
     values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
     for identity, row in zip(zip(*of, strict=True), values, strict=True):
-        yield Call(Identity(*identity), make(**dict(zip(names, row, strict=True))))
+        # Made anew for each call: a function may change what it is given.
+        yield Call(Identity(*identity), partial(make, **dict(zip(names, row, strict=True))))

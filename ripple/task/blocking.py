@@ -13,16 +13,48 @@ if TYPE_CHECKING:
     from ripple.task.report import Report
 
 T = TypeVar("T")
+GRACE_S = 5.0
+"""How long, in seconds, tasks that are cancelled at the end of a loop may go on."""
 
 
 def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
-    """Run a coroutine to its end. Raises RuntimeError, about ``what``, where a loop is running."""
+    """Run a coroutine to its end, as ``asyncio.run`` does; a task that never ends is left behind.
+
+    Raises RuntimeError, about ``what``, where a loop is running.
+    """
     if _is_in_a_loop():
         raise RuntimeError(
             f"{what} needs an event loop of its own, and one is running here: call rp.run in a "
             "thread, as in 'await asyncio.to_thread(rp.run, ...)'"
         )
-    return asyncio.run(life())
+    runner = asyncio.Runner()
+    try:
+        return runner.run(life())
+    finally:
+        _end(runner)
+
+
+def _end(runner: asyncio.Runner) -> None:
+    """Close a loop, for which ``Runner.close`` would wait as long as any task goes on."""
+    loop, are_left = runner.get_loop(), True
+    try:
+        are_left = runner.run(_go_on_though_cancelled())
+    finally:
+        if are_left:
+            # Else it tells of each task that it was destroyed.
+            loop.set_exception_handler(lambda *_: None)
+            loop.close()
+            asyncio.set_event_loop(None)
+        else:
+            runner.close()
+
+
+async def _go_on_though_cancelled() -> bool:
+    """Cancel all other tasks; return whether some still go on after a while."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    return bool(tasks) and bool((await asyncio.wait(tasks, timeout=GRACE_S))[1])
 
 
 def run_durably(pipeline: Any, **arguments: Any) -> Report:

@@ -18,10 +18,13 @@ _NS = 1_000_000_000
 
 @dataclass(eq=False)
 class Call:
-    """The calls for one row: which row, how many were made, until when the present one lasts."""
+    """The calls for one row: which row, how many were made, until when the present one lasts.
+
+    given: makes what the function is given.
+    """
 
     row: Identity
-    given: Any
+    given: Callable[[], Any]
     made: int = 0
     ends_ns: int = 0
 

@@ -323,7 +323,11 @@ class Rows(Held):
 
 def reason_of(error: BaseException) -> str:
     """Return why a user's function made no row."""
-    return f"{type(error).__name__}: {error}"
+    try:
+        said = str(error)
+    except Exception as other:  # any error of a user's exception
+        said = f"its text raised {type(other).__name__}"
+    return f"{type(error).__name__}: {said}"
 
 
 def _made_by(step: Map | FlatMap | Ask) -> list[Field]:

@@ -1,0 +1,88 @@
+"""Calls of functions that do not end, that change what they are given, or that fail oddly."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.connectors.memory import MemorySink
+from ripple.core.errors import LostRecordsWarning, NodeError
+from ripple.task import answered_inputs, blocking
+
+
+@rp.record(version=1)
+class Size:
+    """A record."""
+
+    size: int
+
+
+@rp.record(version=1)
+class Grade:
+    """The answer to it."""
+
+    grade: int
+
+
+def run(function: Any, count: int = 3, *, timeout: str = "10s", retries: int = 0) -> MemorySink:
+    rows = rp.Pipeline("test").source("sizes", Size).derive("with-more", more=rp.col("size") + 1)
+    asked = rows.ask("grade", function, into=Grade, timeout=timeout, retries=retries)
+    sink = MemorySink()
+    rp.run(asked.sink("out"), source=[{"size": at} for at in range(count)], sink=sink)
+    return sink
+
+
+async def for_ever(_row: object) -> None:
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            continue
+
+
+def test_a_run_ends_though_a_call_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "GRACE_S", 0)
+    with pytest.warns(LostRecordsWarning, match="3 rows of 'grade' .* longer than 0.001 s"):
+        run(for_ever, timeout="1ms")
+
+
+def test_calls_that_go_on_are_not_left_behind_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "GRACE_S", 0)
+    monkeypatch.setattr(answered_inputs, "GIVEN_UP_MAX", 20)
+    with pytest.raises(NodeError, match=r"32 calls took too long.* CancelledError on"):
+        run(for_ever, 100, timeout="1ms")
+
+
+def test_a_call_that_is_made_again_is_given_the_row_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ripple.task.calls.PAUSE_S", 0)
+    again = set()
+
+    async def change(row: SimpleNamespace) -> dict[str, int]:
+        row.size += 1
+        if row.more not in again:
+            again.add(row.more)
+            raise OSError
+        return {"grade": row.size}
+
+    assert [row["grade"] for row in run(change, retries=1).rows()] == [1, 2, 3]
+
+
+class Unsaid(Exception):  # noqa: N818 - what is tested
+    """An exception without a text."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def test_an_error_whose_text_raises_has_a_reason() -> None:
+    async def fail(_row: object) -> None:
+        raise Unsaid
+
+    with pytest.warns(LostRecordsWarning, match="Unsaid: its text raised ValueError"):
+        run(fail)
