@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.events import InputsEmpty
-from ripple.model.pipeline.input_names import is_answers, is_markers, source_of
+from ripple.model.pipeline.input_names import of_sources, source_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ class EmptyInputs:
         tasks read, and divide for this one.
         """
         of: dict[str, list[str]] = {}  # a task that divides one source has no input of the others
-        for name in names:
-            if not is_markers(name) and not is_answers(name):
-                of.setdefault(source_of(plan, name).name, []).append(name)
+        for name in of_sources(names):
+            of.setdefault(source_of(plan, name).name, []).append(name)
         nodes = [fold.name for fold in plan.folds if fold.timing is not None]
         nodes += [node.name for node in plan.waiting]
         by_source = {source.name: source for source in plan.sources}

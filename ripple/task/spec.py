@@ -11,7 +11,7 @@ from ripple.core.events import EventListener, no_listener
 from ripple.core.frozen import frozen
 from ripple.engine.machine import Engine
 from ripple.engine.machine.divider import Divider
-from ripple.model.pipeline.input_names import source_of
+from ripple.model.pipeline.input_names import of_sources, source_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.task.report import Report
 from ripple.task.settings import Settings
@@ -72,7 +72,7 @@ class TaskSpec:
 
         Raises InputError where rows would depend on the order in which inputs were read.
         """
-        read = Counter(source_of(self.plan, name).name for name in self.inputs.names)
+        read = Counter(source_of(self.plan, name).name for name in of_sources(self.inputs.names))
         partial = [
             fold
             for fold in self.plan.event_folds

@@ -22,6 +22,13 @@ class Size:
 
 
 @rp.record(version=1)
+class Timed(Size):
+    """A record with an event time."""
+
+    at: rp.Timestamp
+
+
+@rp.record(version=1)
 class Grade:
     """The answer to it."""
 
@@ -86,3 +93,30 @@ def test_an_error_whose_text_raises_has_a_reason() -> None:
 
     with pytest.warns(LostRecordsWarning, match="Unsaid: its text raised ValueError"):
         run(fail)
+
+
+async def grade(row: Any) -> dict[str, int]:
+    return {"grade": row.size}
+
+
+@pytest.mark.parametrize("emit", ["final", "eager"])
+def test_one_of_several_sources_is_asked(emit: Any) -> None:
+    pipeline = rp.Pipeline("test")
+    asked = pipeline.source("sizes", Timed).ask("grade", grade, into=Grade)
+    other = pipeline.source("others", Timed)
+    joined = asked.join_asof("joined", other, on="size", emit=emit)
+    rows = [{"size": size, "at": size} for size in (1, 2)]
+    rp.run(joined.sink("out"), source={"sizes": rows, "others": rows}, sink=(sink := MemorySink()))
+
+    assert [row["grade"] for row in sink.rows()][-2:] == [1, 2]
+
+
+def test_answers_are_no_second_input_of_a_branch_beside() -> None:
+    begun = rp.Pipeline("test").source("sizes", Timed)
+    by = begun.partition("by-size", key="size")
+    counts = by.window("seconds", rp.Tumbling("1s"), trigger=rp.OnCount(1)).fold("n", n=rp.count())
+    both = begun.ask("grade", grade, into=Grade).sink("out").also(counts.sink("counts"))
+    sinks = {name: MemorySink() for name in ("out", "counts")}
+    rp.run(both, source=[{"size": 1, "at": 1}], sink=sinks)
+
+    assert [row["n"] for row in sinks["counts"].rows()] == [1]

@@ -25,7 +25,7 @@ from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.division import need_chain
-from ripple.model.pipeline.input_names import is_answers, is_markers
+from ripple.model.pipeline.input_names import is_answers, is_markers, of_sources
 from ripple.model.pipeline.nodes import Fold
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.topology import stage_folds
@@ -546,7 +546,7 @@ def names_of(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int])
     unknown = [name for name in start if name not in names]
     if unknown:
         raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
-    return tuple(name for name in names if not is_markers(name) and not is_answers(name))
+    return of_sources(names)
 
 
 def _log_in(

@@ -69,3 +69,8 @@ def answers_of(partition: int) -> str:
 def is_answers(name: str) -> bool:
     """Return whether an input is a log of answers."""
     return name.startswith(_ANSWERS)
+
+
+def of_sources(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the inputs of sources: all but the logs of markers and of answers."""
+    return tuple(name for name in names if not is_markers(name) and not is_answers(name))
