@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ripple.connectors.inputs import Signal
 from ripple.connectors.passed_inputs import PassedInputs
@@ -39,6 +39,12 @@ HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
 GIVEN_UP_MAX = CONCURRENCY_MAX
 """How many calls of an ask, given up, may still be ending."""
 _NS = 1_000_000_000
+
+
+class _Exit(NamedTuple):
+    """An error that is to end the process."""
+
+    error: BaseException
 
 
 class AnsweredInputs(PassedInputs):
@@ -193,6 +199,8 @@ class AnsweredInputs(PassedInputs):
             self._fail(name, call, "CancelledError: the function ended its own call")
             return
         error = task.exception()
+        if error is None and isinstance(task.result(), _Exit):
+            raise task.result().error
         if error is None:
             self._calls[name].answered(call)
             self._outcomes[name].append(Outcome(call.row, task.result()))
@@ -212,7 +220,14 @@ class AnsweredInputs(PassedInputs):
 
 
 async def _called(ask: Ask, call: Call) -> Any:
-    return await ask.function(call.given())
+    """Return what the function returns, or the exit that it raises.
+
+    A task that raises an exit ends its loop at once, with nothing given up in good order.
+    """
+    try:
+        return await ask.function(call.given())
+    except (KeyboardInterrupt, SystemExit) as error:
+        return _Exit(error)
 
 
 def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:

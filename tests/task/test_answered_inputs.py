@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
@@ -120,3 +121,15 @@ def test_answers_are_no_second_input_of_a_branch_beside() -> None:
     rp.run(both, source=[{"size": 1, "at": 1}], sink=sinks)
 
     assert [row["n"] for row in sinks["counts"].rows()] == [1]
+
+
+def test_a_function_that_ends_the_process_ends_the_run_in_good_order() -> None:
+    async def end(_row: object) -> None:
+        raise SystemExit(7)
+
+    (sink := MemorySink()).batches.append(pa.record_batch({"size": [1]}))
+    asked = rp.Pipeline("test").source("sizes", Size).ask("grade", end, into=Grade)
+    with pytest.raises(SystemExit, match="7"):
+        rp.run(asked.sink("out"), source=[{"size": 1}, {"size": 2}], sink=sink)
+
+    assert sink.batches == [], "the sink was closed"
