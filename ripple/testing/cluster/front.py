@@ -17,7 +17,7 @@ from ripple.engine.machine.waiting_rows import OFFSET, WATERMARK
 from ripple.engine.operators.division import Division
 from ripple.model.batch import Batch
 from ripple.model.pipeline.division import divided_into, divided_why, undivided_why
-from ripple.model.pipeline.input_names import inputs_by_source, source_of
+from ripple.model.pipeline.input_names import inputs_by_source, is_markers, source_of
 from ripple.model.pipeline.repartitioned import repartitioned_into, repartitioned_sources
 from ripple.model.pipeline.topology import is_spread
 from worker.engine.hosting import judged
@@ -94,7 +94,9 @@ class Front:
 
     def is_divided(self, stage: int, name: str) -> bool:
         """Return whether a partition of a stage has an input's records through lanes."""
-        return stage == FIRST and source_of(self.plan, name).name in self.sources
+        if stage != FIRST or is_markers(name):
+            return False
+        return source_of(self.plan, name).name in self.sources
 
     def sender(self, stage: int, number: int, names: tuple[str, ...], first: int) -> Divider:
         """Return an empty partition of a stage in front."""
