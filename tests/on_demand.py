@@ -1,4 +1,4 @@
-"""What a module makes when it is first asked for, since each process that tests imports it."""
+"""Objects of a module, made at their first use: each process of a test run imports it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def on_demand(module: dict[str, Any], **makers: Callable[[], Any]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module, which then keeps what it has made.
+    """Return the ``__getattr__`` of a module, by which each object is made once.
 
     module: its globals.
     """

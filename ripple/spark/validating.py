@@ -71,10 +71,10 @@ def validate(
     crashes: over all shares. oracle_rows: first records of each share to compare with the oracle; 0
     for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs) or
     ``checkpoints:`` and a folder or ``s3://bucket/prefix``, written by live runs from this input.
-    seed: of the crashes. markers: the folder of checkpoints of the
-    run, or the store of the cluster, whose markers are read; by default, with ``idle=``, that of
-    ``against``. engine: the one under test. show: called with the progress. Raises
-    PlanError, InputError, OutputError, StoreError and SparkJobError.
+    seed: of the crashes. markers: the folder of the run's checkpoints, or the store of the cluster,
+    for its markers; by default, with ``idle=``, the one in ``against``. engine: the one under test.
+    show: called with the progress. Raises PlanError, InputError, OutputError, StoreError and
+    SparkJobError.
     """
     register(spark)
     has_markers = markers_for(markers, against) is not None

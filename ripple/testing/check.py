@@ -41,7 +41,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer to a row, which an ask waits for, or the reason why there is none.
+    """An answer to a waiting row of an ask, or the reason for its absence.
 
     ask: its name. source, offset, index: the row's input, its record there, its index among the
     rows of that record. answer: the fields of ``into``, None with a ``reason``.
@@ -297,7 +297,7 @@ class Lane:
         return self._drive.engine
 
     def take(self, source: str, happening: Mapping[str, Any] | Marker | Answered) -> None:
-        """Queue an event, after feeding those of another input; pass on a marker or an answer."""
+        """Queue an event, after feeding other inputs' events; pass on a marker or an answer."""
         self.taken += 1
         self.since += 1
         if source != self._source or not isinstance(happening, Mapping):

@@ -44,7 +44,7 @@ async def append(broker: Broker, topic: str, source: str, step: int, key: str = 
 
 
 def places_of(broker: Broker, topic: str, *moved: str) -> list[str]:
-    """Return the sources' topics. moved: sources whose topic does not tell a key."""
+    """Return the sources' topics. moved: sources without a key in their topic."""
     return [
         flag
         for source in COUNTS
@@ -67,9 +67,9 @@ def compare(
     folder: Path,
     more: Callable[[str], None],
 ) -> str:
-    """Run a cluster of which a worker is killed, while more comes, and compare its outputs.
+    """Run a cluster, kill a worker while more comes, and compare its outputs; return its log.
 
-    Return what it has said. more: appends the rest of a source.
+    more: appends the rest of a source.
     """
     said = folder / "said"
 

@@ -118,5 +118,5 @@ def test_a_live_input_that_cannot_continue_is_refused(tmp_path: Path) -> None:
         Live.at(place.live["trades"], distinct, UNTIL)
     event = {"symbol": "A", "price": 1.0, "size": 1, "t": BEGIN + SECOND}
     rotated = topic_of(tmp_path / "r", place.plan, [event], partitions=2, source="others")
-    with pytest.raises(InputError, match="its records are divided by nothing"):
+    with pytest.raises(InputError, match="its records have no key, so records of history"):
         Live.at({**place.live, "others": rotated}, place.plan, UNTIL)

@@ -1,4 +1,4 @@
-"""Calls of functions that do not end, that change what they are given, or that fail oddly."""
+"""Calls of functions without an end, with changes of their row, or with odd failures."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_call_that_is_made_again_is_given_the_row_as_it_was(
     assert [row["grade"] for row in run(change, retries=1).rows()] == [1, 2, 3]
 
 
-class Unsaid(Exception):  # noqa: N818 - what is tested
+class Unsaid(Exception):  # noqa: N818 - under test
     """An exception without a text."""
 
     def __str__(self) -> str:

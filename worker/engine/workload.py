@@ -113,8 +113,8 @@ class InputWork(_Work):
     plan: to compute. inputs: to read. outputs: to write, for the owner of an epoch. engine:
     factory; staged: the first stage alone. reached: reads the cut that the outputs have committed;
     None if a standby cannot catch up before the owner has gone. lanes: through which the next stage
-    reads the results, given the commit group; None without. divisions: partitioners of the sources,
-    of those that are known. received: the sources that other tasks divide anew for this one.
+    reads the results, given the commit group; None without. divisions: the known partitioners of
+    the sources. received: the sources that other tasks divide anew for this one.
     """
 
     plan: Plan

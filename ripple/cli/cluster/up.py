@@ -284,7 +284,7 @@ async def _check_store(
     for source in endless:
         opened = open_inputs(sources[source.name], plan, 1, follow=True, source=source)
         try:
-            for one in newest:  # of those that do not read it, none has it in its cut
+            for one in newest:  # the cut of a partition without this source lacks it
                 read = {name: one.cut.get(name, 0) for name in opened.names}
                 said = {name: one.notes.get(f"log/{name}", "") for name in opened.names}
                 await opened.check(read, said)

@@ -86,7 +86,7 @@ def configure_markers(parser: argparse.ArgumentParser) -> None:
         "--markers",
         type=a_place,
         metavar="DIR",
-        help="checkpoints of the run, or store of the cluster, whose markers are read",
+        help="read the markers there: checkpoints of the run, or store of the cluster",
     )
 
 

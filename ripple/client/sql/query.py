@@ -88,9 +88,9 @@ def query(
 
 
 def _explained(error: duckdb.Error) -> str:
-    """Return DuckDB's message in a line, with the way out where it is ours."""
+    """Return DuckDB's message in a line, with the remedy where we know one."""
     text = " ".join(str(error).split())
-    if absent := _ABSENT.search(text):  # DuckDB would suggest names of its own
+    if absent := _ABSENT.search(text):  # DuckDB would suggest its own names
         return (
             f"no output {absent[1]}: ripple query --list shows the outputs. Those of events have "
             "no table: ripple query --events NAME=log:DIR/TOPIC makes one"

@@ -1,6 +1,6 @@
 """Backfill of history as the state with which live workers begin: see docs/spark.md.
 
-given        the history that is given for the sources
+given        the given history, by source
 live         the log that continues where history ends
 history      reading of records on both sides, with their partitions
 identity     hashes that identify records

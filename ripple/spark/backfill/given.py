@@ -1,7 +1,7 @@
-"""The history that is given for a pipeline's sources.
+"""The given history of a pipeline's sources.
 
-A table needs none. Its topic holds the newest record of each key, told by offsets that files do
-not have, so the run after the backfill reads it from its first record, as any run does: with the
+A table needs none. Its topic holds the newest record of each key by offset, and files have no
+offsets, so the run after the backfill reads it from its first record, as any run does: with the
 history of the events in its state it is, at each cut, where it would be without a backfill.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def history_at(history: Any, plan: Plan, live: Any, *, header: bool = False) -> Sources:
     """Return the shares of the history of all sources of events.
 
-    history, live: the URI of the one source, or those of each by its name. Raises InputError, also
-    for a table with another history than its topic.
+    history, live: the URI of the one source, or URIs by source. Raises InputError, also for a
+    table with another history than its topic.
     """
     found = sources_at(_whole(plan, history, live), plan, header=header)
     tables = _tables(plan)
@@ -35,13 +35,13 @@ def history_at(history: Any, plan: Plan, live: Any, *, header: bool = False) -> 
 
 
 def history_texts(plan: Plan, given: Sequence[str], live: Mapping[str, str]) -> list[str]:
-    """Return ``[SOURCE=]URI`` texts with those of tables, whose history is their topic."""
+    """Add the topics of tables, as their history, to ``[SOURCE=]URI`` texts."""
     named = {name_and_uri(text)[0] for text in given}
     return [*given, *(f"{name}={live[name]}" for name in _tables(plan) if name not in named)]
 
 
 def noted(plan: Plan, given: Any, live: Any) -> str | dict[str, str]:
-    """Return the URI of the one source as text, or those of all by name. Raises InputError."""
+    """Return the URI of the one source, or URIs by source. Raises InputError."""
     places = dict(sources_of(plan, _whole(plan, given, live)))
     (only,) = places.values() if len(places) == 1 else (places,)
     return only

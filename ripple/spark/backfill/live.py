@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class LiveSource:
     """The live partitions of one source, by its name.
 
-    key: the fields by whose murmur2 records are partitioned, () for a single partition, None where
-    they are unknown, of a table.
+    key: the fields hashed by murmur2 into a partition; () for a single partition, None for a table
+    with an unknown key.
     """
 
     name: str
@@ -62,7 +62,7 @@ class LiveSource:
         why = divided_why(plan, key) if len(names) > 1 else None
         if source.table is None:  # nothing of a table is placed
             if len(names) > 1 and key == () and why is None:
-                why = "its records are divided by nothing, so those of history have no partition"
+                why = "its records have no key, so records of history have no partition"
             if key is None:
                 why = "the key of its partitions is unknown: add it, as in ?key=symbol"
         if why is not None:
@@ -79,8 +79,8 @@ class LiveSource:
 class Live:
     """The live partitions of all sources, each from its first record at or after ``until_ns``.
 
-    partitions: those of the pipeline; input i of a source is read by partition i mod that. A table
-    is live from its first record: its topic holds it, and offsets tell the newest of a key.
+    partitions: their number in the pipeline; partition i modulo it reads input i of a source. A
+    table is live from its first record: its topic holds it, and offsets tell the newest of a key.
     """
 
     until_ns: int

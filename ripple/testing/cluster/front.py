@@ -32,9 +32,9 @@ FIRST = 0
 
 
 def repartitioned_in_trials(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return the sources that a trial repartitions, by fields: its topics tell no key.
+    """Return the repartitioned sources of a trial, with their fields: its topics tell no key.
 
-    A source whose key the pipeline does not say is spread by that of the first fold.
+    A source without ``key=`` is spread by the key of the first fold.
     """
     return {} if undivided_why(plan) is None else repartitioned_sources(plan, {})
 
@@ -43,8 +43,8 @@ def repartitioned_in_trials(plan: Plan) -> dict[str, tuple[str, ...]]:
 class Front:
     """The repartitioned sources of a plan. They have the stages before 0, in their order.
 
-    keys: of each of several sources, by which fields; empty for a chain, which its first fold's key
-    divides. is_chain: whether that is so.
+    keys: the fields, for each of several sources; empty for a chain. is_chain: whether the one
+    source of a chain is repartitioned, by the key of its first fold.
     """
 
     plan: Plan
@@ -54,18 +54,18 @@ class Front:
 
     @classmethod
     def of(cls, plan: Plan, source: CrashSource, *, is_one: bool) -> Front:
-        """Return those of a plan. is_one: one partition has all records, and none are moved."""
+        """Return the front of a plan. is_one: one partition has all records, and none are moved."""
         keys = {} if is_one else repartitioned_in_trials(plan)
         return cls(plan, source, keys, divided_why(plan) is not None)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources that are repartitioned."""
+        """The repartitioned sources."""
         return (self.plan.source.name,) if self.is_chain else tuple(self.keys)
 
     @property
     def reading(self) -> range:
-        """The stages whose partitions judge all records of their inputs."""
+        """The stages that judge all records of their inputs."""
         return self._stages if self.sources else range(1)
 
     @property
@@ -85,7 +85,7 @@ class Front:
         return (repartitioned_into(self.plan, self.keys) if self.keys else 0) or first
 
     def inputs_of(self, stage: int, number: int, first: int) -> tuple[str, ...]:
-        """Return the inputs of a partition: all those of a source that comes to it divided."""
+        """Return the inputs of a partition: of a repartitioned source all."""
         part = Part(number, self.counts(first)[stage])
         if stage == FIRST:
             return self.source.of_part(part, whole=self.sources)

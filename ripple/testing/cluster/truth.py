@@ -43,10 +43,9 @@ class Truth:
     ) -> None:
         """Compute the end: ``tables`` and ``digests`` by output, ``dead_letters`` by offset.
 
-        is_one: whether one partition has all records.
-
-        events: those of each output that shows some, by input, in order; where nodes wait for the
-        watermark ``rows`` has them, of all inputs. schemas: of the topic of each output.
+        is_one: whether one partition has all records. events: of each output of events, by input,
+        in order; where nodes wait for the watermark ``rows`` has them, of all inputs. schemas: of
+        the topic of each output.
         """
         self.plan = plan
         self.source = source
@@ -118,7 +117,7 @@ class Truth:
         return found
 
     def share_of(self, output: str, number: int, first: int) -> dict[str, list[Row]]:
-        """Return an output's events of a partition, by input: a part of those that come divided."""
+        """Return an output's events of a partition, by input: its part of repartitioned inputs."""
         found = self._shares.get((output, number, first))
         if found is None:
             names = self.front.inputs_of(FIRST, number, first)

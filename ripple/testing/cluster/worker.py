@@ -124,16 +124,16 @@ class Ends:
         return self._truth.source.counts
 
     def divisions(self) -> tuple[Division, ...]:
-        """Return none, as the topics tell no key; beside repartitioned sources what plans say."""
+        """Return the divisions of the plan beside repartitioned sources, as topics tell no key."""
         return self._truth.front.divisions
 
     @property
     def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
-        """The sources whose records are divided anew, each by which fields."""
+        """The repartitioned sources, with their fields."""
         return self._truth.front.keys
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
-        """Return a partition's inputs; divided: those of sources that are divided anew."""
+        """Return a partition's inputs. divided: of repartitioned sources."""
         for name, count in self.counts():
             if name not in divided:
                 check_divided(name, count, part.of)

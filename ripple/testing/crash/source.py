@@ -105,7 +105,7 @@ class CrashSource:
     ) -> Inputs:
         """Return the inputs of a task. part: of a cluster, whose inputs these are; None: all.
 
-        divided: those of sources whose records come to it divided anew.
+        divided: of repartitioned sources.
         """
         opened = self.opened_by_source(disk, batch_rows, follow=follow, part=part, but=divided)
         return inputs_of(self._plan, {**opened, **divided})
@@ -119,7 +119,7 @@ class CrashSource:
         part: Part | None = None,
         but: Container[str] = (),
     ) -> dict[str, Inputs]:
-        """Return the inputs of a task of each source but some."""
+        """Return the inputs of a task by source, without the sources ``but``."""
         opened: dict[str, Inputs] = {}
         own = self.inputs if part is None else self.of_part(part)
         for source in self._plan.sources:
