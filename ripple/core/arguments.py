@@ -24,6 +24,11 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
 
 
+def plain(text: str) -> str:
+    """Return a text with unprintable characters escaped, so that it cannot control the terminal."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def need_whole(
     what: str, given: Any, least: int, error: type[RippleError] = PlanError, most: int = INT64_MAX
 ) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ripple.core import cut as cuts
+from ripple.core.arguments import plain
 from ripple.core.events import (
     Applying,
     AssignmentUnread,
@@ -51,7 +52,12 @@ INPUTS_SHOWN = 5
 
 
 def line_of(event: Event) -> str | None:
-    """Return the text of an event, None if it is only counted."""
+    """Return the text of an event in one line, None if it is only counted."""
+    text = _text_of(event)
+    return None if text is None else plain(text)
+
+
+def _text_of(event: Event) -> str | None:
     match event:
         case Stabilized() | Silences():  # first, since one comes with each batch
             return None
@@ -89,7 +95,7 @@ def _of_exceptions(event: Event) -> str | None:
     """Return the text of an event about records or rows that are missing in a result."""
     match event:
         case Uncomputable(fold, rows, final, key, step, reason):
-            absent = f"rows of fold {fold!r} that cannot be computed, and are absent: {rows}"
+            absent = f"rows of {fold!r} that cannot be computed, and are absent: {rows}"
             finally_ = f", {final} of them permanently" if final else ""
             first = f"; the first: key {key!r}, step {step!r}: {reason}" if step else ""
             return f"{absent}{finally_}{first}"

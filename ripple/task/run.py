@@ -13,6 +13,7 @@ from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
+from ripple.core.arguments import plain
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
@@ -234,4 +235,5 @@ def _lost(report: Report, plan: Plan, *, are_kept: bool) -> str:
         if found is not None:
             first = f"{found.rows[0].step}: {found.rows[0].reason}"
             parts.append(f"{found.count} rows of {ask.name!r} without a result (first: {first})")
-    return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
+    lost = plain(", ".join(parts))
+    return f"of {report.consumed} records, some do not count: {lost}" if lost else ""

@@ -404,7 +404,7 @@ class Lane:
             first = dict(sorted(rows, key=lambda row: nulls_first(row[0]))[:ROWS_NAMED_MAX])
             if self._restarted:
                 first = {key: step for key, step in rows if key in named}
-            self._expect(f"the rows of fold {name!r} that cannot be computed", named, first)
+            self._expect(f"the rows of {name!r} that cannot be computed", named, first)
 
     def _compare_memory(self, output: str, reference: Table) -> None:
         """Compare the rows that the engine still holds; final ones it may have freed."""

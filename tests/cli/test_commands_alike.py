@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from ripple.cli.complete import tree
-from ripple.cli.lib.output_forms import as_sexp, plain, write, write_line
+from ripple.cli.lib.output_forms import as_sexp, write, write_line
 from ripple.cli.main import SUBCOMMANDS, parser_of
 from ripple.core import sexp
+from ripple.core.arguments import plain
 from tests.cli.processes import RIPPLE, ROOT, ripple
 
 # Those whose result is not told but made, or has a form of its own. All others take --format.

@@ -190,7 +190,7 @@ def test_row_that_cannot_be_computed_in_the_end_is_told_with_its_key_and_reason(
     path = written(tmp_path, f"pipeline = {DIVIDING}\n")
     ended = ripple("run", path, "--source", "-", given="A,1.5,1,1,X\nA,1.5,5,2,X\n")
     assert (ended.code, ended.out) == (0, "")
-    told = "1 in fold 'f'; the first: key ('A',), step 'r': integer division by zero in col("
+    told = "1 in 'f'; the first: key ('A',), step 'r': integer division by zero in col("
     assert f"Not computed:      {told}" in ended.err
 
 

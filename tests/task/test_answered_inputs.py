@@ -88,11 +88,18 @@ class Unsaid(Exception):  # noqa: N818 - under test
         raise ValueError
 
 
-def test_an_error_whose_text_raises_has_a_reason() -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Unsaid(), "Unsaid: its text raised ValueError"),
+        (ValueError("\x1b[2Jno\n"), r"ValueError: \\x1b\[2Jno\\n"),
+    ],
+)
+def test_any_error_has_a_reason_without_control_characters(error: Exception, said: str) -> None:
     async def fail(_row: object) -> None:
-        raise Unsaid
+        raise error
 
-    with pytest.warns(LostRecordsWarning, match="Unsaid: its text raised ValueError"):
+    with pytest.warns(LostRecordsWarning, match=said):
         run(fail)
 
 

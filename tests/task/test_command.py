@@ -339,7 +339,7 @@ def test_result_that_cannot_be_computed_stops_no_start_and_comes_back(tmp_path: 
     for sizes in ((1, 5), (), (), (), ()):  # no start is one too many
         code, told, written = run_after(*sizes)
         assert code == 0, told
-        assert "1 in fold 'f'; the first: key ('A',), step 'r': integer division by zero" in told
+        assert "1 in 'f'; the first: key ('A',), step 'r': integer division by zero" in told
         assert [line.partition(",")[0] for line in written] == ['{"op":"set"', '{"op":"remove"']
     code, told, written = run_after(7)
     assert (code, "Not computed" in told) == (0, False)

@@ -60,14 +60,14 @@ def test_rows_that_cannot_be_computed_are_told_and_measured_while_it_goes_on() -
     take("ABC")
     assert reader.lines == []
     take("AB")
-    said = "rows of fold 'f' that cannot be computed, and are absent: 2; the first: key ('A',), "
+    said = "rows of 'f' that cannot be computed, and are absent: 2; the first: key ('A',), "
     (line,) = reader.lines
     assert line.startswith(f"{said}step 'd': integer division by zero")
     take("C")  # a third one is no news, twice as many are
     assert reader.lines == []
     take("DD")
     assert [line.partition("; ")[0] for line in reader.lines] == [
-        "rows of fold 'f' that cannot be computed, and are absent: 4"
+        "rows of 'f' that cannot be computed, and are absent: 4"
     ]
     take("A")
     assert (engine.uncomputable_counts, engine.keys_held) == ({"f": 3}, 4)

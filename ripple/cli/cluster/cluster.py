@@ -14,9 +14,10 @@ from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.status_page import print_status
 from ripple.cli.lib import client_options
 from ripple.cli.lib.number_options import count, positive
-from ripple.cli.lib.output_forms import add_format, plain, write
+from ripple.cli.lib.output_forms import add_format, write
 from ripple.control.assignment import worker_of
 from ripple.control.assignment.version import PARTITIONS_MAX
+from ripple.core.arguments import plain
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ripple.cli.lib import client_options
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.number_options import positive
-from ripple.cli.lib.output_forms import FORMS, add_format, plain, write, write_line, write_table
+from ripple.cli.lib.output_forms import FORMS, add_format, write, write_line, write_table
 from ripple.control.assignment import worker_of
 from ripple.core import sexp
+from ripple.core.arguments import plain
 from ripple.core.errors import InputError
 from ripple.core.row_ops import OP, OP_FINAL, OP_REMOVE
 from ripple.engine.changes.text import value_to_sexp

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.cli.lib.output_forms import coloured, plain, write_table
+from ripple.cli.lib.output_forms import coloured, write_table
 from ripple.control.assignment import Level
+from ripple.core.arguments import plain
 
 if TYPE_CHECKING:
     from coordinator.decisions.status import Status

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.cli.cluster.status_page import queues_of
 from ripple.cli.lib import client_options
-from ripple.cli.lib.output_forms import add_format, coloured, plain, write_line, write_table
+from ripple.cli.lib.output_forms import add_format, coloured, write_line, write_table
+from ripple.core.arguments import plain
 
 if TYPE_CHECKING:
     import argparse

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.files.json.text import dumps
 from ripple.core import sexp
+from ripple.core.arguments import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -125,11 +126,6 @@ def shown(value: Any) -> str:
     if value is None:
         return "-"
     return repr(value) if isinstance(value, float) else plain(str(value))
-
-
-def plain(text: str) -> str:
-    """Return a text with unprintable characters escaped, so that it cannot control the terminal."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _plain(value: object) -> object:

@@ -11,6 +11,7 @@ from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import many
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.target import open_target
+from ripple.core.arguments import plain
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ReportedLetters(DeadLetters):
             self._before_report()
         for record in fresh:
             say(
-                f"{self._program}: {self._file or source}, {record.place}: {record.cause}: "
+                f"{self._program}: {self._file or source}, {record.place}: {plain(record.cause)}: "
                 f"{shown(record.raw)}{self._hint(record)}"
             )
         super().write(source, rejected)
@@ -106,7 +107,7 @@ def say_counts(counts: Counter[str], kept_in: str | None) -> None:
     kept = f" (kept in {kept_in})" if kept_in else ""
     say(f"Rejected records: {counts.total()}{kept}")
     for reason, count in counts.most_common():
-        say(f"{count:>10}  {reason}")
+        say(f"{count:>10}  {plain(reason)}")
 
 
 def all_rejected(place: str, total: int, kept_in: str | None) -> InputError:

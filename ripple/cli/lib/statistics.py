@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.exits import say
+from ripple.core.arguments import plain
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ def watermark_text(watermark_ns: int) -> str:
 
 
 def uncomputable(engine: Partition) -> list[tuple[str, str]]:
-    """Return by fold the number of rows that could not be computed, and the reason of one."""
+    """Return by node the number of rows that could not be computed, and the reason of one."""
     lines = []
-    for fold, found in engine.uncomputable.items():
-        text = f"{found.count} in fold {fold!r}"
+    for name, found in engine.uncomputable.items():
+        text = f"{found.count} in {name!r}"
         if found.final:
             text += f", {found.final} of them final"
         for first in found.rows[:1]:
-            text += f"; the first: key {first.key!r}, step {first.step!r}: {first.reason}"
+            text += f"; the first: key {first.key!r}, step {first.step!r}: {plain(first.reason)}"
         lines.append(("Not computed", text))
     return lines
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.number_options import count
-from ripple.cli.lib.output_forms import add_format, many, plain, write_line
+from ripple.cli.lib.output_forms import add_format, many, write_line
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.rejects import shown
 from ripple.connectors.dead_letter import text_of
@@ -28,6 +28,7 @@ from ripple.connectors.retries import (
     read_journal,
     retries_path,
 )
+from ripple.core.arguments import plain
 from ripple.core.causes import Causes
 from ripple.core.errors import InputError
 from ripple.core.named_uris import name_and_uri

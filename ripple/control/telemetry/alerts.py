@@ -260,7 +260,7 @@ def _of_state(samples: Samples, keys_max: int) -> Iterator[tuple[str, str]]:
         if name == "ripple_fold_uncomputable_rows" and rows > 0
     }
     if absent:
-        folds = ", ".join(f"{rows} of fold {fold!r}" for fold, rows in sorted(absent.items()))
+        folds = ", ".join(f"{rows} of {fold!r}" for fold, rows in sorted(absent.items()))
         yield "ResultsNotComputed", f"result rows that cannot be computed, and are absent: {folds}"
     held = [
         (int(keys), labels[-1])

@@ -184,7 +184,7 @@ def test_rows_missing_in_a_result_fire_with_their_fold(worker: Worker) -> None:
     worker.samples.add("ripple_window_future_events_total", 1, "w0")
     worker.pass_time(1)
     assert {one.name: one.cause for one in worker.alerts.firing} == {
-        "ResultsNotComputed": "result rows that cannot be computed, and are absent: 2 of fold 'f'",
+        "ResultsNotComputed": "result rows that cannot be computed, and are absent: 2 of 'f'",
         "EventsFromFuture": "1 events far ahead of their watermark",
         "KeysOverBudget": ("partition 1 holds 2001 keys, more than max_keys_per_partition (2000)"),
     }
