@@ -26,24 +26,7 @@ from tests.patience import comes
 from tests.spark.backfilled import backfilled
 from tests.spark.logs import topic_of
 
-PIPELINE = """
-import ripple as rp
-
-@rp.record(version=1)
-class Tick:
-    symbol: str
-    size: int
-    t: rp.Timestamp
-
-pipeline = (
-    rp.Pipeline("idle")
-    .source("trades", Tick, time="t", idle="20ms")
-    .partition("by", key="symbol")
-    .window("w", rp.Tumbling("10s"), lateness="0s")
-    .fold("sums", n=rp.count(), size=rp.sum("size"))
-    .sink("out")
-)
-"""
+PIPELINE = f"{Path(__file__).parents[1]}/services/pipeline_idle.py:pipeline"
 SECOND = 1_000_000_000
 
 
@@ -56,19 +39,18 @@ def found(job: Any) -> Any:
 def test_a_run_with_an_idle_input_is_checked_by_its_markers(
     tmp_path: Path, is_backfilled: bool
 ) -> None:
-    file, state, out = tmp_path / "p.py", tmp_path / "state", f"log:{tmp_path}/out/sums"
-    file.write_text(PIPELINE)
-    plan = load_plan(f"{file}:pipeline")
-    ticks = [{"symbol": "AB"[at % 2], "size": at, "t": at * SECOND} for at in range(40)]
+    state, out = tmp_path / "state", f"log:{tmp_path}/out/sizes"
+    plan = load_plan(PIPELINE)
+    ticks = [{"symbol": "AB"[at % 2], "size": at, "timestamp_ns": at * SECOND} for at in range(40)]
     place = topic_of(tmp_path, plan, ticks, partitions=1)
 
     if is_backfilled:
         history = tmp_path / "history.jsonl"
         history.write_text("".join(f"{json.dumps(one)}\n" for one in ticks[:25]))
-        receipt = backfilled(f"{file}:pipeline", str(history), place, state, 25 * SECOND)
+        receipt = backfilled(PIPELINE, str(history), place, state, 25 * SECOND)
         assert receipt.partitions[0]["inputs"][0]["offset"] == 25
 
-    ended = 2 if is_backfilled else 6  # rows of windows that end without a marker
+    ended = 15 if is_backfilled else 39  # rows of windows that end without a marker
 
     async def act() -> dict[str, int]:
         async with rp.Task(plan, source=place, sink=out, checkpoint_dir=state, follow=True) as task:
@@ -79,7 +61,7 @@ def test_a_run_with_an_idle_input_is_checked_by_its_markers(
 
     count = asyncio.run(act())[markers_of(0)]
     assert count > 0
-    parcel = Parcel.of(f"{file}:pipeline", lambda _: b"", has_markers=True)
+    parcel = Parcel.of(PIPELINE, lambda _: b"", has_markers=True)
     bare = sources_at(place, plan)
     against = f"checkpoints:{state}"
     assert markers_for(None, (out, against)) == str(state)
@@ -89,7 +71,7 @@ def test_a_run_with_an_idle_input_is_checked_by_its_markers(
     beginning = StartingPoint.of(store, plan.name, begun)
     assert len(beginning.history) == is_backfilled
     jobs: list[Any] = [
-        AgainstLog(parcel, sources.shares, "out", out, 0, beginning=beginning),
+        AgainstLog(parcel, sources.shares, "sizes-out", out, 0, beginning=beginning),
         AgainstCheckpoints(parcel, sources.shares, store, "idle", 0, beginning=beginning),
         Crashes(parcel, portion, 5, 1),
         AgainstOracle(parcel, portion, 1000),
