@@ -7,7 +7,7 @@ the log's first record; the last only on request, since it may take long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -165,7 +165,7 @@ class _Judge:
         self.plan = plan
         self.snapshot = snapshot
         self.rebuild = rebuild
-        self.asked = _asked(plan, rebuild)
+        self.asked = _with_above(plan, rebuild)
         self.now = lineage_of(plan)
         # Without a list of nodes, the folds are known, and nothing can be said of the rest.
         self.before = written or Lineage(tuple(Node("fold", key) for key in snapshot.tables), ())
@@ -212,9 +212,27 @@ class _Judge:
                 judged.append(self._sink(node, folds))
             else:
                 judged.append(self._step(node))
+        judged = self._named_once(judged)
         found = set(self.old.values())
         dropped = (n for n in (*self.before.chain, *self.before.sinks) if n not in found)
         return (*judged, *(Judged(Verdict.DROP, n.kind, n.key, n.key) for n in dropped))
+
+    def _named_once(self, judged: Sequence[Judged]) -> list[Judged]:
+        """Return verdicts without the refusals above a refused step: its rebuild includes them.
+
+        A step has no other remedy. A fold may be migrated, and its refusal leaves others there.
+        """
+        steps = {Node("step", one.key).name for one in judged if one.kind == "step" and one.refused}
+        rebuilt = _with_above(self.plan, steps)
+        above = {
+            node.name for node, inputs in inputs_first(self.plan) if not rebuilt.isdisjoint(inputs)
+        }
+        return [
+            replace(one, refused="")
+            if one.kind != "sink" and Node(one.kind, one.key).name in above
+            else one
+            for one in judged
+        ]
 
     def _folds(self) -> dict[str, Judged]:
         folds: dict[str, Judged] = {}
@@ -418,14 +436,14 @@ class _Judge:
         return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
 
 
-def _asked(plan: Plan, rebuild: frozenset[str]) -> Collection[str]:
-    """Return the names of the nodes to compute again: those asked for, and all above them."""
-    asked: set[str] = set()
+def _with_above(plan: Plan, named: Set[str]) -> set[str]:
+    """Return the names of some folds and steps, given by name or key, and of all above them."""
+    found: set[str] = set()
     for node, inputs in inputs_first(plan):
-        is_named = isinstance(node, Fold | Holding) and rebuild & {node.name, node.node_key}
-        if is_named or not asked.isdisjoint(inputs):
-            asked.add(node.name)
-    return asked
+        is_named = isinstance(node, Fold | Holding) and named & {node.name, node.node_key}
+        if is_named or not found.isdisjoint(inputs):
+            found.add(node.name)
+    return found
 
 
 def _again(node: Node) -> str:
