@@ -84,11 +84,14 @@ def stages_of(code: Code, partitions: int, inputs: Mapping[str, int]) -> tuple[S
 
     inputs: the number of partitions of each source; the stage that divides it gets a divisor.
     """
-    by = dict(code.ends)
-    return tuple(
-        replace(one, by=by.get(stage_names.records_of(stage_names.divided_in(one.name) or ""), ""))
-        for one in stage_names.counted(code.stages, partitions, inputs)
-    )
+    ends = dict(code.ends)
+
+    def fields(stage: Stage) -> str:
+        source = stage_names.divided_in(stage.name)
+        return "" if source is None else ends.get(stage_names.records_of(source), "")
+
+    counted = stage_names.counted(code.stages, partitions, inputs)
+    return tuple(replace(stage, by=fields(stage)) for stage in counted)
 
 
 def stage_differences(

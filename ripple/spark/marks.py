@@ -52,12 +52,12 @@ def with_marks(
 
 
 def counted(shares: Iterable[Share], cut: Mapping[str, int]) -> list[Share]:
-    """Return shares with the marks that have counted at a cut, which names their log.
+    """Return shares with the marks counted at a cut, by the entry of their log in it.
 
-    Raises InputError where they are not there.
+    Raises InputError where marks are missing.
     """
     given = list(shares)
-    (read, *_) = [count for name, count in cut.items() if is_markers(name)] or [0]
+    read = next((count for name, count in cut.items() if is_markers(name)), 0)
     known = max((mark.number for share in given for mark in share.marks), default=0)
     if read > known:
         have = f"hold {known} of them" if known else "were not given"

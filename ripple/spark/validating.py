@@ -77,12 +77,12 @@ def validate(
     SparkJobError.
     """
     register(spark)
-    has_markers = markers_for(markers, against) is not None
-    parcel = Parcel.of(pipeline, pickled, has_markers=has_markers, has_tables=True)
+    place = markers_for(markers, against)
+    parcel = Parcel.of(pipeline, pickled, has_markers=place is not None, has_tables=True)
     plan = parcel.plan()
     given = sources_at(source, plan, start=start, stop=stop, header=header)
-    if plan.is_idle or markers is not None:
-        given = marked(given, markers_for(markers, against) or "", plan)
+    if place is not None and (plan.is_idle or markers is not None):
+        given = marked(given, place, plan)
     jobs: list[Check] = [*_crashes(parcel, given.portions(plan), crashes, seed, engine)]
     if oracle_rows:
         jobs += [AgainstOracle(parcel, one, oracle_rows, engine) for one in given.portions(plan)]

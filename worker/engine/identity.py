@@ -95,12 +95,10 @@ async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
     starts. A manifest that cannot be read keeps no worker out: only its partition fails.
     """
     async for one in newest_of_each(store, plan.name):
-        elsewhere = other_division(plan, one.stage, divides=divides)
-        reasons = refusals(plan, bare(one), staged=divides or is_spread(plan))
-        if elsewhere:
-            raise ChangedPlanError(elsewhere)
-        if reasons:
-            raise ChangedPlanError("; ".join(reasons))
+        why = other_division(plan, one.stage, divides=divides)
+        why = why or "; ".join(refusals(plan, bare(one), staged=divides or is_spread(plan)))
+        if why:
+            raise ChangedPlanError(why)
         return
 
 

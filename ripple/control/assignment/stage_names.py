@@ -22,7 +22,7 @@ def dividing(source: str) -> str:
 
 
 def records_of(source: str) -> str:
-    """Return what a code calls the fields by which it divides the records of a source anew."""
+    """Return the name, in a code, of the fields that divide a source's records anew."""
     return f"records {source}"
 
 
