@@ -6,10 +6,9 @@ import asyncio
 from collections import Counter
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.inputs import Signal
-from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core.errors import NodeError
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
@@ -19,7 +18,7 @@ from ripple.model.pipeline.asking import CONCURRENCY_MAX
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
 from ripple.task.calls import Call, Calls
-from ripple.task.several_sources import WatermarkedInputs
+from ripple.task.logged_inputs import LoggedInputs
 from ripple.world.pauses import jittered
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.world.ports import Clock, Random
 
-T = TypeVar("T")
 HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
 GIVEN_UP_MAX = CONCURRENCY_MAX
 """How many calls of an ask, given up, may still be ending."""
@@ -47,7 +45,7 @@ class _Exit(NamedTuple):
     error: BaseException
 
 
-class AnsweredInputs(PassedInputs):
+class AnsweredInputs(LoggedInputs):
     """A wrapper around inputs that calls for the rows that wait in the engine; see Inputs.
 
     Invariants: nothing is read while rows at the limits are held, and each call ends, so that
@@ -58,8 +56,7 @@ class AnsweredInputs(PassedInputs):
     """
 
     def __init__(self, inputs: Inputs, plan: Plan, clock: Clock, random: Random) -> None:
-        super().__init__(inputs)
-        self._name = answers_of(0)
+        super().__init__(inputs, answers_of(0))
         self._clock = clock
         self._asks = {ask.name: ask for ask in plan.asks}
         self._calls = {
@@ -77,23 +74,6 @@ class AnsweredInputs(PassedInputs):
         """Returns the engine's new rows without an answer; a task sets it."""
         self.held: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """Returns how many rows the engine holds for answers, and their bytes; a task sets it."""
-        self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The inputs, and the log of answers after them."""
-        return (*self._inputs.names, self._name)
-
-    @property
-    def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
-        """Returns the engine's watermarks by input, at the cut of ``next``; a task sets it."""
-        return self._watermarks_ns
-
-    @watermarks_ns.setter
-    def watermarks_ns(self, asked: Callable[[], Mapping[str, int]]) -> None:
-        self._watermarks_ns = asked
-        if isinstance(self._inputs, WatermarkedInputs):
-            self._inputs.watermarks_ns = asked
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end; see Inputs."""
@@ -213,10 +193,6 @@ class AnsweredInputs(PassedInputs):
         if self._calls[name].failed(call, self._waited_ns):
             made = f"in {call.made} calls" if call.made > 1 else "in a call"
             self._outcomes[name].append(Outcome(call.row, None, f"no answer {made}: {reason}"))
-
-    def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
-        """Return the entries of the inputs alone."""
-        return {name: one for name, one in by_input.items() if name != self._name}
 
 
 async def _called(ask: Ask, call: Call) -> Any:

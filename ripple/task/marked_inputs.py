@@ -11,15 +11,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from ripple.connectors.inputs import Signal
-from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.events import EventListener, InputIdle, Remark, Silences
 from ripple.model.window import watermark
 from ripple.task.idleness import Idleness
-from ripple.task.several_sources import WatermarkedInputs
+from ripple.task.logged_inputs import LoggedInputs
 from ripple.world.errors import StoreError
 from ripple.world.pauses import doubling
 
@@ -33,13 +32,12 @@ if TYPE_CHECKING:
     from ripple.task.marker_log import MarkerLog
     from ripple.world.ports import Clock, Guards
 
-T = TypeVar("T")
 PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
 FAR = 1 << 62  # behind every record
 _NS = 1_000_000_000
 
 
-class MarkedInputs(PassedInputs):
+class MarkedInputs(LoggedInputs):
     """A wrapper around inputs with a log of markers; see Inputs.
 
     Invariants: while ``_job`` is set, it alone calls the inputs, and no record is handed out, so
@@ -63,9 +61,9 @@ class MarkedInputs(PassedInputs):
 
         replay: the safeguard that markers of others count.
         """
-        super().__init__(inputs)
+        super().__init__(inputs, name)
         self._replay = replay
-        self._name, self._log = name, log
+        self._log = log
         self._clock, self._emit, self._guards = clock, emit, guards
         self._idleness = Idleness(plan, inputs.names)
         self._silent: set[str] = set()
@@ -75,28 +73,11 @@ class MarkedInputs(PassedInputs):
         self._is_passed = self._is_live = self._is_waiting = False
         self._job: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
-        self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
         self.waiting_count: Callable[[], int] = int
         """Returns how many windows, keys that end and rows wait for a watermark in the engine, at
         the cut of ``next``; a task sets it."""
         self.is_awaited = False
         """Whether something may wait in later stages, too; a task sets it."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The inputs, and the log of markers after them."""
-        return (*self._inputs.names, self._name)
-
-    @property
-    def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
-        """Returns the engine's watermarks by input, at the cut of ``next``; a task sets it."""
-        return self._watermarks_ns
-
-    @watermarks_ns.setter
-    def watermarks_ns(self, asked: Callable[[], Mapping[str, int]]) -> None:
-        self._watermarks_ns = asked
-        if isinstance(self._inputs, WatermarkedInputs):
-            self._inputs.watermarks_ns = asked
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end; see Inputs."""
@@ -266,7 +247,3 @@ class MarkedInputs(PassedInputs):
                 why = f"markers of idle inputs wait for the store, and records for them: {error}"
             self._emit(Remark(why))
             await self._clock.sleep(pause_s)
-
-    def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
-        """Return the entries of the inputs alone."""
-        return {name: one for name, one in by_input.items() if name != self._name}
