@@ -20,7 +20,7 @@ from ripple.engine.snapshots.internal import internal
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.model.aggregate.parts import Tally
 from ripple.model.keys.slots import SlotSet
-from ripple.model.keys.space import PairKeys, key_space
+from ripple.model.keys.space import PairKeys, key_columns, key_space
 from ripple.model.schema.types import Field, Int64
 
 if TYPE_CHECKING:
@@ -179,9 +179,8 @@ class RemoteGroups:
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
         """Return the senders' parts of groups: key fields, sender, members, accumulators."""
-        keys = zip(self._pairs.fields, self._pairs.arrays(slots), strict=True)
         return {
-            **{field.name: array for field, array in keys},
+            **key_columns(self._pairs, slots),
             MEMBERS: pa.array(self._members.result(slots)),
             **self._copies.dump(slots),
         }

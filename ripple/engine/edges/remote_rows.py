@@ -20,7 +20,7 @@ from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.expression.typed import kind_of
-from ripple.model.keys.space import key_space
+from ripple.model.keys.space import key_columns, key_space
 from ripple.model.pipeline.nodes import type_of
 
 if TYPE_CHECKING:
@@ -158,11 +158,10 @@ class RemoteRows:
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
         """Return rows as Arrow columns: key fields, sender, the fields that are read."""
-        keys = zip(self.keys.fields, self.keys.arrays(slots), strict=True)
         sender = pa.array(grown(self._owners, self.keys.capacity, _NOBODY)[slots])
         values = row_arrays(self.column.rows(slots), None)
         return {
-            **{field.name: array for field, array in keys},
+            **key_columns(self.keys, slots),
             SENDER.name: sender,
             **{field.name: array for field, array in zip(self._arrow, values, strict=True)},
         }

@@ -14,7 +14,7 @@ from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.model.keys.slots import SlotSet
-from ripple.model.keys.space import KeySpace, key_space
+from ripple.model.keys.space import KeySpace, key_columns, key_space
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -124,8 +124,7 @@ class EventFold:
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
         """Return the state of slots as Arrow columns: key fields, then accumulators."""
-        keys = zip(self.space.fields, self.space.arrays(slots), strict=True)
-        return {**{field.name: array for field, array in keys}, **self.states.dump(slots)}
+        return {**key_columns(self.space, slots), **self.states.dump(slots)}
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
         """Return further columns of slots: none."""

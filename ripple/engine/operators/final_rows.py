@@ -13,6 +13,7 @@ from ripple.engine.operators.result_rows import row_arrays
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow
 from ripple.engine.operators.waiting import settled_ns
+from ripple.model.keys.space import key_columns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, WINDOW_FIELD_NAMES
 
 if TYPE_CHECKING:
@@ -103,7 +104,6 @@ class FinalRows:
 
     def _columns(self, slots: Ints) -> dict[str, pa.Array]:
         column, results = self._leaf.column, self._leaf.result_rows
-        keys = zip(column.keys.fields, column.keys.arrays(slots), strict=True)
         arrays = row_arrays(column.rows(slots), None)
-        shown = zip(results.fields, arrays, strict=True)
-        return {field.name: array for field, array in (*keys, *shown)}
+        shown = {field.name: array for field, array in zip(results.fields, arrays, strict=True)}
+        return {**key_columns(column.keys, slots), **shown}

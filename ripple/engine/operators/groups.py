@@ -17,7 +17,7 @@ from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.aggregate.parts import Tally
 from ripple.model.keys.slots import SlotSet
-from ripple.model.keys.space import key_space
+from ripple.model.keys.space import key_columns, key_space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,8 +153,7 @@ class Groups(DerivedColumn):
 
     def dump_keys(self, groups: Ints) -> dict[str, pa.Array]:
         """Return the key fields of groups as Arrow columns."""
-        keys = zip(self.keys.fields, self.keys.arrays(groups), strict=True)
-        return {field.name: array for field, array in keys}
+        return key_columns(self.keys, groups)
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
         """Return the state of groups as Arrow columns: key fields, members, accumulators."""

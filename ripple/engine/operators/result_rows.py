@@ -18,6 +18,7 @@ from ripple.engine.snapshots.internal import internal
 from ripple.model.aggregate import AggregateError
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
+from ripple.model.keys.space import key_columns
 from ripple.model.pipeline.nodes import Fold, Map, type_of
 
 if TYPE_CHECKING:
@@ -125,8 +126,7 @@ class ResultRows:
         failed = {slot: Failure.of(self.fold.name, why) for slot, why in unreadable.items()}
         named: dict[str, Any] = {**(bounds(slots) if bounds else {}), **results}
         if self.fold.steps:
-            keys = zip(column.keys.fields, column.keys.arrays(slots), strict=True)
-            named = {**{field.name: array for field, array in keys}, **named}
+            named = {**key_columns(column.keys, slots), **named}
             pieces = self._stepped(named, slots, failed)
         else:
             pieces = [self._typed(named, slots)]

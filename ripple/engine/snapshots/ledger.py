@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 from ripple.core.row_ops import OP_REMOVE
 from ripple.engine.snapshots.saving import STATE_OP, Saving
 from ripple.engine.snapshots.slot_arrays import grown
-from ripple.model.keys.space import KeySpace
+from ripple.model.keys.space import KeySpace, key_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -87,7 +86,7 @@ class Ledger:
             known = known[self._known[known]]
             if len(known):
                 self._known[known] = False
-                keys = self._keys(known)
+                keys = key_columns(self._space, known)
                 op = pa.array(np.full(len(known), OP_REMOVE, np.int8))
                 self._freed.append((self._number, pa.table({**keys, STATE_OP: op})))
 
@@ -103,7 +102,9 @@ class Ledger:
             self._changed = grown(self._changed, self._space.capacity, -1)
             chosen = slots[self._changed[slots] >= since]
             self._freed = [one for one in self._freed if one[0] >= since]
-            none = pa.table({**self._keys(slots[:0]), STATE_OP: pa.array([], pa.int8())})
+            none = pa.table(
+                {**key_columns(self._space, slots[:0]), STATE_OP: pa.array([], pa.int8())}
+            )
             freed = pa.concat_tables([none, *(table for _, table in self._freed)])
             known = np.zeros(self._space.capacity, np.bool_)
             known[: len(self._known)] = self._known
@@ -114,10 +115,6 @@ class Ledger:
         marks = state.dump_marks(chosen)
         self._saving = Saving(chosen, state.dump_rows, marks, state.columns, freed)
         return self._saving
-
-    def _keys(self, slots: Ints) -> Mapping[str, pa.Array]:
-        arrays = self._space.arrays(slots)
-        return {f.name: array for f, array in zip(self._space.fields, arrays, strict=True)}
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.snapshots.internal import internal
-from ripple.model.keys.space import key_space
+from ripple.model.keys.space import key_columns, key_space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +32,7 @@ class Stateless:
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
         """Return no rows, as Arrow columns."""
         del slots
-        keys = zip(self._space.fields, self._space.arrays(_NONE), strict=True)
-        found: dict[str, pa.Array] = {field.name: array for field, array in keys}
-        return {**found, internal("shown"): pa.array([], pa.bool_())}
+        return {**key_columns(self._space, _NONE), internal("shown"): pa.array([], pa.bool_())}
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
         """Return further columns: none."""

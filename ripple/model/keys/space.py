@@ -296,6 +296,12 @@ def key_space(fields: Sequence[Field]) -> KeySpace:
     return space
 
 
+def key_columns(keys: KeySpace, slots: Slots) -> dict[str, pa.Array]:
+    """Return the keys of ``slots``, one Arrow array per field, by its name."""
+    arrays = zip(keys.fields, keys.arrays(slots), strict=True)
+    return {field.name: array for field, array in arrays}
+
+
 def _release_uses(space: KeySpace, slots: Slots) -> None:
     """Count one use less of each slot; free those that have none left, with their parts."""
     gone = space.index.drop_uses(slots)
