@@ -357,7 +357,8 @@ class Pipeline:
                 raise PlanError(f"it takes a function, not {shown(function)}")
             if draft.is_held:
                 raise PlanError(
-                    "rows of one event are told apart before: put it before .distinct and joins"
+                    "rows of one event are told apart before: put it before .distinct, .ask and "
+                    "joins"
                 )
             cls, schema = record_of(into, "into")
             at, key, fields = draft.at, draft.below(name), schema.fields
@@ -428,10 +429,10 @@ class Pipeline:
             if isinstance(spec.trigger, OnCount | OnInterval) and (
                 len(draft.read) > 1 or draft.waits
             ):
+                read = f"rows of {draft.root!r} come" if draft.waits else "the sources are read"
                 raise PlanError(
                     f"which partial results {spec.trigger!r} shows would depend on the order in "
-                    f"which {'final rows' if draft.waits else 'the sources'} are read: use "
-                    "OnWatermark or OnEveryElement"
+                    f"which {read}: use OnWatermark or OnEveryElement"
                 )
             return _grown(draft, "window", window=spec, path=(*draft.path, name))
 
@@ -527,19 +528,8 @@ class Pipeline:
                 retries=retries,
                 concurrency=concurrency,
             )
-            return _grown(
-                draft,
-                "ask",
-                steps=(*draft.steps, node),
-                waits=True,
-                is_held=True,
-                root=name,
-                fields=node.fields_out,
-                row=None,
-                deleted="",
-                path=(*draft.path, name),
-                at=name,
-            )
+            made: dict[str, Any] = {"fields": node.fields_out, "row": None, "deleted": ""}
+            return _begun(draft, "ask", node, is_settled=False, is_held=True, **made)
 
     def join_asof(
         self,
@@ -868,14 +858,16 @@ _RAW: dict[str, Any] = {
 }
 
 
-def _begun(draft: Draft, verb: str, node: Waiting, **changes: Any) -> Pipeline:
+def _begun(
+    draft: Draft, verb: str, node: Waiting, *, is_settled: bool = True, **changes: Any
+) -> Pipeline:
     """Return the pipeline with a stream that begins anew, of a node that waits."""
     return _grown(
         draft,
         verb,
         steps=(*draft.steps, node),
         waits=True,
-        is_settled=True,
+        is_settled=is_settled,
         root=node.name,
         path=(*draft.path, node.name),
         at=node.name,

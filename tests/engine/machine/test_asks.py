@@ -65,6 +65,11 @@ def asked(rows: Pipeline) -> Pipeline:
     return rows.ask("rated", rate, into=Rating)
 
 
+def partly(rows: Pipeline) -> Pipeline:
+    windows = rows.partition("p", key="grade")
+    return windows.window("w", rp.Tumbling(50), trigger=rp.OnCount(3))
+
+
 def mapped(rows: Pipeline) -> Pipeline:
     names = [field.name for field in rp.schema_of(Tick).fields]
 
@@ -265,6 +270,8 @@ def test_new_rows_are_asked_for_once_and_all_after_a_restart() -> None:
         (lambda p: asked(p.distinct("d", "symbol", within=1)), "'d' gives rows later: ask before"),
         (lambda p: asked(p.partition("k", key="symbol")), "put it before"),
         (lambda p: asked(counted(p)), "ask before .partition"),
+        (lambda p: asked(p).flat_map("f", list, into=Tick), "before .distinct, .ask and joins"),
+        (lambda p: partly(asked(p)), "the order in which rows of 'rated' come: use OnWatermark"),
         (lambda p: rp.union("u", p.ask("a", rate, into=Rating), asked(p)), "rows of the same"),
     ],
 )

@@ -210,7 +210,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert refused(lambda: again.window("v", rp.Tumbling(100), lateness="1s")) == (
         "window 'v': the rows of 'final' are never late: leave lateness= out"
     )
-    assert "which final rows are read: use OnWatermark" in refused(
+    assert "which rows of 'final' come: use OnWatermark" in refused(
         lambda: again.window("v", rp.Tumbling(100), trigger=rp.OnCount(3))
     )
     unread = final.source("more", Tick).sink("more-out")

@@ -11,6 +11,7 @@ import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
+from ripple.engine.migration.evolution import compare
 from ripple.engine.operators import row_table_rows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
@@ -191,6 +192,18 @@ def test_names_that_its_rows_cannot_have_are_refused(name: str) -> None:
     quotes = pipeline.source("quotes", Quote)
     with pytest.raises(PlanError, match=f"join_asof 'j': '{name}' is the name of a field"):
         trades.join_asof("j", quotes, on="symbol", emit="eager")
+
+
+def test_other_matches_are_computed_again_for_no_state_of_rows_can_be_migrated() -> None:
+    snapshot = after(Engine(prices(emit="eager").sink("out").plan()))
+    other = prices(emit="eager", tolerance="1s").sink("out").plan()
+
+    told = [one for one in compare(other, snapshot).problems if "at-quote.rows" in one]
+
+    assert len(told) == 1
+    assert told[0].startswith("the rows of 'at-quote.rows' are not those of the checkpoint")
+    assert "--rebuild at-quote.rows" in told[0]
+    assert ".migrate(" not in told[0]
 
 
 def test_far_times_are_as_far_as_they_are() -> None:
