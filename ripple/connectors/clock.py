@@ -113,9 +113,9 @@ class ClockInputs:
         return (self._name,)
 
     @property
-    def follows(self) -> bool:
-        """Whether it waits for the next tick, and never ends."""
-        return self._follow
+    def ended_by(self) -> str:
+        """The code with which ticks end; see EndlessInputs."""
+        return "rp.clock(..., follow=False)" if self._follow else ""
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return offset 0, and the offset of the next tick; see Inputs."""

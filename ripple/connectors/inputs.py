@@ -153,6 +153,16 @@ class TimedInputs(Protocol):
         ...
 
 
+@runtime_checkable
+class EndlessInputs(Protocol):
+    """Inputs that may wait for ever for their next record, also where nobody follows them."""
+
+    @property
+    def ended_by(self) -> str:
+        """The code with which they end, for users; "" if they end already."""
+        ...
+
+
 def is_inputs(value: object) -> TypeGuard[Inputs]:
     """Tell whether an object has the methods of inputs."""
     return has(value, "names", "bounds", "open", "next", "more", "wake", "close")

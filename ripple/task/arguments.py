@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.contract import is_sink
+from ripple.connectors.inputs import EndlessInputs
 from ripple.connectors.locate import check_sources, text_of
 from ripple.connectors.registry import refused
 from ripple.core.arguments import need_whole, shown
@@ -48,12 +48,11 @@ def sinks_of(plan: Plan, sink: Any) -> Mapping[str, Any]:
 
 def check_ends(sources: Mapping[str, Any]) -> None:
     """Raise InputError for a source that never ends, in a run without ``follow=True``."""
-    clock = sys.modules.get("ripple.connectors.clock")  # slow to import; without it there is none
     for name, one in sources.items():
-        if clock is not None and isinstance(one, clock.ClockInputs) and one.follows:
+        if isinstance(one, EndlessInputs) and one.ended_by:
             raise InputError(
-                f"source {name!r}: the clock goes on, and a run without follow=True ends: say "
-                "rp.clock(..., follow=False), or run with follow=True and checkpoint_dir="
+                f"source {name!r}: it goes on for ever, and a run without follow=True ends: say "
+                f"{one.ended_by}, or run with follow=True and checkpoint_dir="
             )
 
 

@@ -219,14 +219,14 @@ def test_windows_end_by_ticks_and_a_restart_reads_on(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_on_is_refused_in_a_run_that_ends(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'ticks': the clock goes on, .* follow=False"):
+    with pytest.raises(InputError, match=r"'ticks': it goes on for ever, .* follow=False"):
         rp.run(
             heartbeats(),
             source={"trades": f"log:{tmp_path}/trades", "ticks": rp.clock(**RIGHT)},
             sink=tmp_path / "out.csv",
             checkpoint_dir=tmp_path / "state",
         )
-    with pytest.raises(InputError, match=r"'ticks': the clock goes on, .* checkpoint_dir="):
+    with pytest.raises(InputError, match=r"'ticks': it goes on for ever, .* checkpoint_dir="):
         rp.run(
             heartbeats(),
             source={"trades": [], "ticks": rp.clock(**RIGHT)},
