@@ -113,7 +113,7 @@ class RecordIntake:
             spec.inputs.is_awaited = spec.is_awaited
         if isinstance(spec.inputs, AskingInputs):
             spec.inputs.unanswered = drive.engine.unanswered
-            spec.inputs.held = lambda: drive.engine.asked
+            spec.inputs.held = lambda: drive.engine.asked_size
         self._letters = letters
         self._notes = notes
         self._flush = flush

@@ -355,7 +355,7 @@ class Engine(Partition):
         return {}
 
     @property
-    def asked(self) -> tuple[int, int]:
+    def asked_size(self) -> tuple[int, int]:
         """How many rows are held for answers, and their bytes."""
         return 0, 0
 

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
+_NONE = np.empty(0, np.int64)
+
 
 class GraphEngine(Engine):
     """One partition of a pipeline with branches, or of several sources; see Engine.
@@ -157,7 +159,7 @@ class GraphEngine(Engine):
         return {name: rows for name, rows in found.items() if rows is not None}
 
     @property
-    def asked(self) -> tuple[int, int]:
+    def asked_size(self) -> tuple[int, int]:
         """How many rows are held for answers, and their bytes."""
         each = self._asked.values()
         return sum(one.count for one in each), sum(one.nbytes for one in each)
@@ -414,9 +416,9 @@ class GraphEngine(Engine):
         return dead
 
     def _befores(self, given: Input, port: Port, rows: Rows, count: int, before_ns: int) -> Ints:
-        """Return per record of a batch the watermark before it, where rows are asked for."""
+        """Return per record of a batch the watermark before it; of none where nothing is asked."""
         if not port.asks:
-            return rows.origins
+            return _NONE
         from ripple.engine.operators.asked_rows import watermarks_before  # noqa: PLC0415
 
         return watermarks_before(rows, count, before_ns, given.out_of_order_ns)

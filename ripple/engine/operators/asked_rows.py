@@ -15,7 +15,7 @@ from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
-from ripple.engine.operators.waiting import show_by_input
+from ripple.engine.operators.waiting import PlacedRows
 from ripple.engine.snapshots.internal import internal
 from ripple.model.keys.space import key_space
 from ripple.model.window import watermark
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.pipeline.nodes import Ask
 
@@ -87,7 +86,7 @@ class _Part:
         return pa.concat_batches(self.answers).take(pa.array(self.found[rows]))
 
 
-class AskedRows:
+class AskedRows(PlacedRows):
     """Holds rows until they, and those before them in their input, have an answer or a failure.
 
     Then it is as if their input had been read just so far: they are judged by its watermark before
@@ -234,15 +233,6 @@ class AskedRows:
         # Further apart than int64 reaches.
         behind = self._befores_ns.view(np.uint64) - times.view(np.uint64)
         return {one: is_late & (behind > np.uint64(one)) for one in latenesses_ns}
-
-    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
-        """Show some of the rows taken last, each by its input."""
-        del name
-        assert rows.offsets is not None
-        show_by_input(stream, rows, self._by_input(rows.offsets))
-
-    def identities(self, rows: Rows) -> None:
-        """Return None: places tell them."""
 
     def lose(self, refused: Iterable[RejectedRow]) -> None:
         """Count some of the rows taken last, which a step cannot take, and name the first."""

@@ -12,7 +12,7 @@ from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.operators.held_rows import PLACE, TIME, HeldRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
-from ripple.engine.operators.waiting import settled_ns, show_by_input
+from ripple.engine.operators.waiting import PlacedRows, settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import key_space
 from ripple.model.window import watermark
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.pipeline.nodes import Distinct, Fields
 
     Ints = npt.NDArray[np.int64]
 
 
-class DistinctRows:
+class DistinctRows(PlacedRows):
     """Holds rows until none on time can precede them; gives those that none precedes too closely.
 
     Invariants: every row held is at or above the last mark; ``_last`` has per key the greatest time
@@ -101,15 +100,6 @@ class DistinctRows:
         self._taken = kept
         self.given += 0 if kept is None else kept.count
         return kept
-
-    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
-        """Show some of the rows taken last, each by its input."""
-        del name
-        assert rows.offsets is not None
-        show_by_input(stream, rows, self._by_input(rows.offsets))
-
-    def identities(self, rows: Rows) -> None:
-        """Return None: places tell them."""
 
     def lose(self, refused: Iterable[RejectedRow]) -> None:
         """Count some of the rows taken last, which a step cannot take, and name the first."""

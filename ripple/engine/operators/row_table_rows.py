@@ -128,31 +128,24 @@ class RowTableRows:
         A match stands next to its row: so these are the rows up to the neighbours on that side.
         """
         node, slots, times = self._node, self._others.slots[at], self._others.times[at]
+        begin, end = self._waiting.first_at, self._waiting.end_at
+        if node.is_strict:
+            begin, end = end, begin
         ranges = []
         if node.strategy != "forward":
-            begin, end = self._waiting.first_at, self._waiting.end_at
-            if node.is_strict:
-                begin, end = end, begin
             has_next, theirs = self._neighbours(at, 1)
-            ends = np.where(
-                has_next,
-                (self._waiting.end_at if node.is_strict else self._waiting.first_at)(slots, theirs),
-                self._waiting.end_at(slots, np.full(len(at), LAST_NS)),
-            )
+            last = self._waiting.end_at(slots, np.full(len(at), LAST_NS))
+            ends = np.where(has_next, begin(slots, theirs), last)
             if node.tolerance_ns is not None:
                 near = self._waiting.end_at(slots, later(times, node.tolerance_ns))
                 ends = np.minimum(ends, near)
             ranges.append((begin(slots, times), ends))
         if node.strategy != "backward":
             has_last, theirs = self._neighbours(at, -1)
-            begins = np.where(
-                has_last,
-                (self._waiting.first_at if node.is_strict else self._waiting.end_at)(slots, theirs),
-                self._waiting.first_at(slots, np.full(len(at), FIRST_NS)),
-            )
+            first = self._waiting.first_at(slots, np.full(len(at), FIRST_NS))
+            begins = np.where(has_last, end(slots, theirs), first)
             assert node.tolerance_ns is not None, "looking ahead is bounded"
             near = self._waiting.first_at(slots, earlier(times, node.tolerance_ns))
-            end = self._waiting.first_at if node.is_strict else self._waiting.end_at
             ranges.append((np.maximum(begins, near), end(slots, times)))
         return np.concatenate([self._waiting.numbers[_within(*each)] for each in ranges])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import SimpleNamespace
@@ -197,27 +197,27 @@ class Rows(Held):
     def _map_rows(self, step: Map) -> None:
         make = step.row or SimpleNamespace
         names = [field.name for field in step.fields_in]
-        wanted = [field.name for field in _made_by(step)]
-        made: list[tuple[Any, ...]] = []
-        failed: dict[int, str] = {}
-        for at, values in enumerate(self._each(step.fields_in)):
-            try:
-                result = step.function(make(**dict(zip(names, values, strict=True))))
-                made.append(_attributes(result, wanted))
-            except Exception as error:  # any error of a user's function
-                failed[at] = reason_of(error)
-        self.reject(failed, step.name)
-        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
+
+        def result_of(values: Sequence[Any]) -> Any:
+            return step.function(make(**dict(zip(names, values, strict=True))))
+
+        self._take_results(step, self._each(step.fields_in), result_of)
 
     def take_returned(self, step: Ask, returned: Sequence[Any]) -> None:
-        """Replace each row by what a user's function has returned for it."""
+        """Replace each row by the result of a user's function for it."""
+        self._take_results(step, returned, lambda result: result)
+
+    def _take_results(
+        self, step: Map | Ask, given: Iterable[Any], result_of: Callable[[Any], Any]
+    ) -> None:
+        """Replace each row by the result for what is given of it; reject those without one."""
         wanted = [field.name for field in _made_by(step)]
         made: list[tuple[Any, ...]] = []
         failed: dict[int, str] = {}
-        for at, result in enumerate(returned):
+        for at, one in enumerate(given):
             try:
-                made.append(_attributes(result, wanted))
-            except Exception as error:  # any error of a user's attribute
+                made.append(_attributes(result_of(one), wanted))
+            except Exception as error:  # any error of a user's function, or of an attribute
                 failed[at] = reason_of(error)
         self.reject(failed, step.name)
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})

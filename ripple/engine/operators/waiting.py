@@ -114,6 +114,21 @@ class Holder(Waiting, Protocol):
         """Load dumped state."""
 
 
+class PlacedRows:
+    """The showing of rows of records, whose places tell where they are from."""
+
+    _by_input: ByInput
+
+    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
+        """Show some of the rows taken last, each by its input."""
+        del name
+        assert rows.offsets is not None
+        show_by_input(stream, rows, self._by_input(rows.offsets))
+
+    def identities(self, rows: Rows) -> None:
+        """Return None: places tell them."""
+
+
 def settled_ns(watermark_ns: int, lateness_ns: int) -> int:
     """Return up to where nothing changes any more, by a watermark."""
     if watermark_ns in (watermark.NONE, watermark.END):

@@ -720,8 +720,8 @@ class Pipeline:
         """
         with self._step("finals", name) as draft:
             node = finals_of(name, draft)
-            changes = {"fold": None, "finals": name, "origins": (name,), "row": None}
-            return _begun(draft, "finals", node, is_held=False, deleted="", **changes)
+            made: dict[str, Any] = {"finals": name, "origins": (name,), "row": None, "deleted": ""}
+            return _begun(draft, "finals", node, is_held=False, fold=None, **made)
 
     def sink(
         self,
