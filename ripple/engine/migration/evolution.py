@@ -291,7 +291,8 @@ class _Judge:
             if one.verdict is not Verdict.KEEP and not one.same_rows:
                 return f"fold {Node('fold', one.key).name!r} below it does not keep its state"
         if self.plan.frees(fold):
-            gone = "and rows of windows that are over are not there any more"
+            rows = "final rows" if isinstance(fold, RowTable) else "rows of windows that are over"
+            gone = f"and {rows} are not there any more"
             if not self._has_same_steps(node):
                 return f"the steps on its results have changed, {gone} to be shown again"
             if self._is_shown(fold) and old.name not in self.snapshot.digests:
