@@ -278,7 +278,7 @@ def as_trade(quote: Any) -> dict[str, Any]:
 
 
 def repartitioned(trades_by: str, quotes_by: str, *, joins: bool) -> Any:
-    """Fold two sources by symbol, of which one or both have another key.
+    """Fold two sources by symbol; one or both have another key.
 
     A record may be too late for one fold, and not for another. joins: whether they are joined; else
     events are shown.

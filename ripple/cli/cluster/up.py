@@ -259,11 +259,11 @@ def check_begun(store: str, partitions: int) -> None:
 async def _check_store(
     plan: Plan, sources: Mapping[str, str], place: str, *, divides: bool
 ) -> None:
-    """Raise an error where the state that is there does not go on as it is asked for here.
+    """Raise an error unless the state in the store can go on with this plan and its sources.
 
-    divides: whether records of several sources are divided anew. ChangedPlanError if that was
-    otherwise, or one process has computed all stages of a pipeline, InputError for a source without
-    an end of which other records were read: a topic is asked by workers, which wait for it.
+    divides: whether records of several sources are divided anew. ChangedPlanError for state of
+    another division, or of one process with all stages; InputError for other records of a source
+    without an end. Workers ask topics, and wait for them.
     """
     endless = [
         one
@@ -276,10 +276,10 @@ async def _check_store(
     if not (is_s3(place) or os.path.isdir(place)):
         return
     async with store_to_read(place) as store:
-        if is_several:
-            await check_division(store, plan, divides=divides)
         if is_spread(plan):
             await check_home(store, plan, staged=True)
+        elif is_several:
+            await check_division(store, plan, divides=divides)
         newest = [one async for one in newest_of_each(store, plan.name)] if endless else []
     for source in endless:
         opened = open_inputs(sources[source.name], plan, 1, follow=True, source=source)

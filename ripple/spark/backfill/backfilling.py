@@ -59,7 +59,7 @@ class Backfill:
         partitioning. until_ns: the event time at which history ends. live: the live input,
         ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. Both are mappings of source names to those
         when the pipeline has several sources; a table needs no history. store: the folder or
-        ``s3://bucket/prefix`` of the checkpoints. partitions: those of the pipeline, 1 with
+        ``s3://bucket/prefix`` of the checkpoints. partitions: of the pipeline, 1 with
         ``ripple run``; by default the live input's. identity: fields that together identify a
         record; without, all fields are compared. header: whether files of CSV name their
         columns. Raises PlanError and InputError.

@@ -79,7 +79,7 @@ class Front:
         return found | {FIRST: self.receivers(first)}
 
     def receivers(self, first: int) -> int:
-        """Return how many partitions the first stage has."""
+        """Return the number of partitions of the first stage."""
         if self.is_chain:
             return divided_into(self.plan)
         return (repartitioned_into(self.plan, self.keys) if self.keys else 0) or first
@@ -93,7 +93,7 @@ class Front:
         return tuple(n for n in self.source.of_part(part) if source_of(self.plan, n).name == own)
 
     def is_divided(self, stage: int, name: str) -> bool:
-        """Return whether a partition of a stage has an input's records through lanes."""
+        """Return whether lanes bring the records of an input to a stage."""
         if stage != FIRST or is_markers(name):
             return False
         return source_of(self.plan, name).name in self.sources
@@ -114,7 +114,7 @@ class Front:
         return made(plan, number, names, staged=staged)
 
     def sent(self, sender: Divider, number: int) -> Batch:
-        """Return what the sender of one input has for a partition of the first stage."""
+        """Return the batch of a sender, of one input, for a partition of the first stage."""
         (name,) = sender.cut
         sender.stabilize()
         given = sender.outgoing_to([number])[number]

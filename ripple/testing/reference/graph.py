@@ -69,7 +69,7 @@ class Held:
 
 @dataclass
 class Asked:
-    """A row that waits for its answer, with the watermark of its input before its record."""
+    """A row before its answer, with the watermark of its input before its record."""
 
     held: Held
     before_ns: int | None
@@ -101,7 +101,7 @@ class GraphReference(Reference):
             for name in self._inputs
             if self._root_of(name) in self._roots[ask.reads]
         }
-        """Per ask and input its rows that wait, in the order of the input."""
+        """Per ask and input its waiting rows, in the order of the input."""
         self._answer_offset = 0
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
@@ -137,7 +137,7 @@ class GraphReference(Reference):
     def answer(
         self, ask: str, at: tuple[str, int, int], answer: Row | None, reason: str = ""
     ) -> None:
-        """Consume an answer, or the reason why there is none, to a row: (input, offset, index)."""
+        """Consume an answer to a row, (input, offset, index), or the reason for its absence."""
         self._answer_offset += 1
         before_ns = self._marks()
         name, offset, index = at
@@ -149,12 +149,12 @@ class GraphReference(Reference):
 
     @property
     def cut(self) -> dict[str, int]:
-        """Per input, the next offset to read, and that of the log of answers where there is one."""
+        """Per input, and log of answers, the next offset to read."""
         answers = {answers_of(0): self._answer_offset} if self.plan.asks else {}
         return super().cut | answers
 
     def _follow(self, node: Ask, arrived: dict[str, list[Event]]) -> None:
-        """Pass on the rows of an ask that all before them in their input have left."""
+        """Pass on the answered rows of an ask, in the order of each input."""
         for (name, _), waiting in self._asked.items():
             while name == node.name and waiting and (waiting[0].answer or waiting[0].reason):
                 one = waiting.pop(0)
@@ -241,7 +241,7 @@ class GraphReference(Reference):
                 self._give(node, replace(row, row=joined), arrived)
 
     def _matched(self, node: AsofJoin, row: Held) -> Row | None:
-        """Return a row of the left side with its match so far; None if it is not there without."""
+        """Return a row of the left side with its match so far; None without one, if inner."""
         matches = [
             other
             for other in self._in_order(node.name, 1)
