@@ -212,3 +212,5 @@ def test_a_plan_and_a_topic_are_told_in_each_form(tmp_path: Path) -> None:
 
 def test_nothing_in_data_acts_on_the_terminal() -> None:
     assert plain("a\x1b[2Jb\x9bc\n") == "a\\x1b[2Jb\\x9bc\\n"
+    absent = ripple("log", "info", "no\x1b[2J")
+    assert r" no\x1b[2J: there is no topic" in absent.only_line

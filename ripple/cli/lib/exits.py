@@ -155,7 +155,7 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
         _say_last(f"{program}: ended by {signal.Signals(ending.number).name}")
         return 128 + ending.number
     except tuple(kind for kind, _ in _CODES) as error:
-        _say_last(f"{program}: {' '.join(_text(error).split())}")
+        _say_last(f"{program}: {_line(error)}")
         _drop_output()
         return _code_of(error)
 
@@ -171,6 +171,12 @@ def finished() -> None:
     """Ignore signals from here on: the work is done, and is not undone."""
     for number in (signal.SIGINT, *_ENDING_SIGNALS):
         signal.signal(number, signal.SIG_IGN)
+
+
+def _line(error: Exception) -> str:
+    from ripple.core.arguments import plain  # noqa: PLC0415 - only on errors
+
+    return plain(" ".join(_text(error).split()))
 
 
 def _text(error: Exception) -> str:
