@@ -184,10 +184,9 @@ class Grouping:
     """The parameters of outputs that are committed together.
 
     part: the partition of these changes; None if there is one. stage: of that partition; None for
-    the task that repartitions the records of a chain, and its name for that of one of several
-    sources. source: the pipeline's, whose offsets may be
-    committed with them. carried: lanes that are. waits: whether to wait during outages; else they
-    end the run.
+    the task that repartitions the source of a chain, the name of the source for one of several.
+    source: of the pipeline, with offsets that may be committed with them. carried: lanes that are.
+    waits: whether to wait during outages; else they end the run.
     """
 
     plan: Plan

@@ -107,7 +107,7 @@ def find(text: str, use: UseName) -> Uri:
 
 
 def innermost(text: str) -> str:
-    """Return the URI of the system that is read in the end; raises as ``connector_of``."""
+    """Return the URI of the system behind all transforms; raises as ``connector_of``."""
     while (found := connector_of(text)) is not None and found.within is not None:
         text = found.within(text.partition(":")[2])
     return text

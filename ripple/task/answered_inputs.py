@@ -40,7 +40,7 @@ _NS = 1_000_000_000
 
 
 class _Exit(NamedTuple):
-    """An error that is to end the process."""
+    """An exit of the process, by a user's function."""
 
     error: BaseException
 
@@ -49,8 +49,8 @@ class AnsweredInputs(LoggedInputs):
     """A wrapper around inputs that calls for the rows that wait in the engine; see Inputs.
 
     Invariants: nothing is read while rows at the limits are held, and each call ends, so that
-    reading goes on. ``_doing`` has a task for each call in progress, and ``_given_up`` those that
-    were cancelled and have not ended, with the names of their asks. ``_waited_ns`` is how long
+    reading goes on. ``_doing`` has a task for each call in progress, and ``_given_up`` the
+    cancelled ones until they end, with the names of their asks. ``_waited_ns`` is how long
     this has waited: by it calls are too late and pauses over, since a call makes no progress while
     the engine works.
     """
@@ -133,7 +133,7 @@ class AnsweredInputs(LoggedInputs):
         await self._inputs.close()
 
     def _call(self) -> None:
-        """Take the calls that have ended, and make those that are due."""
+        """Take the results of ended calls, and make the due ones."""
         for task in [one for one in self._doing if one.done()]:
             name, call = self._doing.pop(task)
             self._end(name, call, task)
@@ -196,7 +196,7 @@ class AnsweredInputs(LoggedInputs):
 
 
 async def _called(ask: Ask, call: Call) -> Any:
-    """Return what the function returns, or the exit that it raises.
+    """Return the function's result, or the exit that it raises.
 
     A task that raises an exit ends its loop at once, with nothing given up in good order.
     """

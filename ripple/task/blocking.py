@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GRACE_S = 5.0
-"""How long, in seconds, tasks that are cancelled at the end of a loop may go on."""
+"""How long, in seconds, cancelled tasks may go on at the end of a loop."""
 
 
 def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:

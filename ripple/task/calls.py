@@ -20,7 +20,7 @@ _NS = 1_000_000_000
 class Call:
     """The calls for one row: which row, how many were made, until when the present one lasts.
 
-    given: makes what the function is given.
+    given: makes the function's argument.
     """
 
     row: Identity

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EmptyInputs:
-    """Reports once, per source, the inputs for whose first record rows wait.
+    """Reports once, per source, the empty inputs that rows wait for.
 
     A source with ``idle=`` is reported where reading ends, since only a longer run adds markers.
     The task that reads an input reports it: receivers of a source divided anew have all of its

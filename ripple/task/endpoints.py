@@ -76,9 +76,9 @@ class Endpoints(Protocol):
     ) -> ReadableGroup:
         """Return the outputs of a stage's partition, for its owner of an epoch.
 
-        stage: None for tasks that repartition the source of a chain, its name for those of one of
-        several. carried: repartition topics that are
-        committed together with the outputs. reads: whether offsets of its cut may be noted as read.
+        stage: None for tasks that repartition the source of a chain, the name of one of several.
+        carried: repartition topics, committed together with the outputs. reads: whether offsets of
+        its cut may be noted as read.
         """
         ...
 

@@ -43,7 +43,7 @@ async def check_home(store: ObjectStore, plan: Plan, *, staged: bool) -> None:
     """Raise ChangedPlanError where a pipeline cannot resume here; nothing is touched.
 
     staged: whether each stage has partitions of its own here. The first partition with a checkpoint
-    is asked for all; what is damaged is reported when it is restored. Raises StoreError.
+    is asked for all; a damaged one is reported when it is restored. Raises StoreError.
     """
     async for one in newest_of_each(store, plan.name):
         why = of_other_home(plan.name, one.stage, staged=staged)

@@ -1,4 +1,4 @@
-"""A wrapper around inputs with a log of the pipeline's own, which is one input more."""
+"""A wrapper around inputs, with a log of the pipeline's own as one input more."""
 
 from __future__ import annotations
 

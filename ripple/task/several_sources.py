@@ -49,8 +49,7 @@ class WatermarkedInputs(Protocol):
 class AskingInputs(Protocol):
     """Inputs that call for the rows that wait for answers in the engine.
 
-    unanswered: returns per ask those that are new; held: how many are held, and their bytes. A task
-    sets both.
+    unanswered: returns the new ones per ask; held: their number and their bytes. A task sets both.
     """
 
     unanswered: Callable[[], Mapping[str, pa.RecordBatch]]

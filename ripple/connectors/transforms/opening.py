@@ -50,7 +50,7 @@ def within(path: str) -> str:
 
 
 def identity(path: str) -> str:
-    """Return a text that is equal for the same transforms of the same source; raises as opening."""
+    """Return one text for equal transforms of the same source; raises as opening."""
     from ripple.connectors.identity import identity_of  # noqa: PLC0415 - which knows this module
 
     file, place = _divided(path)

@@ -8,7 +8,7 @@ from ripple.engine.edges.edge import Edge
 from ripple.engine.edges.partial_table import PartialTable, partial_schema
 from ripple.engine.edges.remote_groups import RemoteGroups
 from ripple.engine.edges.remote_rows import RemoteRows
-from ripple.engine.edges.row_table import RowTable, row_schema
+from ripple.engine.edges.sent_rows import SentRows, row_schema
 from ripple.model.pipeline.stages import EdgeKind
 from ripple.model.pipeline.topology import stages_after, stages_of
 
@@ -51,10 +51,10 @@ class RowEdge(Edge):
         """The schema of its rows."""
         return row_schema(self.above, self.fold)
 
-    def sender(self, graph: Graph, column: Column) -> RowTable:
+    def sender(self, graph: Graph, column: Column) -> SentRows:
         """Return which receiver has which row."""
         del graph
-        return RowTable(column, self.above, self.fold, self.targets)
+        return SentRows(column, self.above, self.fold, self.targets)
 
     def receiver(self, graph: Graph, senders: Sequence[str]) -> RemoteRows:
         """Return the copy of the rows."""

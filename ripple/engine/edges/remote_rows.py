@@ -11,7 +11,7 @@ from ripple.core.errors import InputError
 from ripple.core.row_ops import OP_FINAL, OP_REMOVE
 from ripple.engine.edges.edge_changes import ops_of, those_of
 from ripple.engine.edges.remote_groups import SENDER
-from ripple.engine.edges.row_table import row_values
+from ripple.engine.edges.sent_rows import row_values
 from ripple.engine.edges.window_ends import WindowEnds
 from ripple.engine.graph.column import InputColumn
 from ripple.engine.operators.arrow_types import arrow_fields

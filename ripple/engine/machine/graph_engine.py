@@ -527,7 +527,7 @@ class GraphEngine(Engine):
 
     @property
     def _kept(self) -> Sequence[Holder | AskedRows]:
-        """The nodes with state of their own: those that hold rows, and those that ask."""
+        """The nodes with state of their own: holders of rows, and asks."""
         return [*self._holders, *self._asked.values()]
 
     @property

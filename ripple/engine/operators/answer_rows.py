@@ -35,7 +35,7 @@ class Identity(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The end of the calls for a row: what the function returned, or why it did not, else ""."""
+    """The end of the calls for a row: the function's result, or the reason why there is none."""
 
     row: Identity
     returned: Any
@@ -49,7 +49,7 @@ def answer_schema(ask: Ask) -> pa.Schema:
 
 
 def answer_rows(ask: Ask, outcomes: Sequence[Outcome]) -> pa.RecordBatch:
-    """Return outcomes as answers; what is no row of ``ask.schema``, or too large, is a failure."""
+    """Return outcomes as answers; a result unlike ``ask.schema``, or too large, is a failure."""
     reasons = {at: one.failure for at, one in enumerate(outcomes) if one.failure}
     returned = [one.returned for one in outcomes]
     rows = Rows(Columns({}), len(outcomes), None)

@@ -56,7 +56,7 @@ class _Part:
         return int(self.rows.nbytes) + int(self.found.nbytes) + answers
 
     def answer(self, places: Ints, answers: pa.RecordBatch) -> None:
-        """Take the first answer to each of the rows at rising places, of those that are here."""
+        """Take the first answer to each of the rows here; places: rising, also of other rows."""
         at = np.searchsorted(self.places, places)
         at[at == len(self.places)] = 0
         is_new = (self.places[at] == places) & (self.found[at] < 0)
@@ -105,7 +105,7 @@ class AskedRows(PlacedRows):
         self._told: dict[str, int] = dict.fromkeys(inputs, -1)
         """Per input the place of the last row that ``unanswered`` has returned."""
         self.lost = UncomputableRows(key_space(()))
-        """Rows without an answer, and those that nothing behind this node can take."""
+        """Rows without an answer, and rows refused or too late behind this node."""
         self.given = 0
         self._taken: Rows | None = None
         self._befores_ns: Ints = np.empty(0, np.int64)
@@ -243,7 +243,7 @@ class AskedRows(PlacedRows):
         self._count_lost(places, [Failure.of(one.step, one.reason) for one in bad])
 
     def lose_late(self, rows: Ints) -> None:
-        """Count those of the rows taken last that are too late for all behind."""
+        """Count some of the rows taken last as too late for all behind."""
         assert self._taken is not None
         assert self._taken.offsets is not None
         if len(rows):
@@ -303,7 +303,7 @@ class AskedRows(PlacedRows):
 def watermarks_before(rows: Rows, count: int, before_ns: int, out_of_order_ns: int) -> Ints:
     """Return per record of a batch the watermark of its input before it: int64[count].
 
-    rows: those that move it, of which some records of the batch are none.
+    rows: of the records that move it; other records of the batch have none.
     """
     marks = np.full(count + 1, watermark.NONE, np.int64)
     marks[0] = before_ns

@@ -37,7 +37,7 @@ _NONE = np.empty(0, np.int64)
 
 
 class RowTableRows:
-    """A row for each one of the left side that is not final, with its match so far.
+    """The rows of the left side until they are final, each with its match so far.
 
     Its state follows from the rows that the join holds, so a snapshot has none. Invariants between
     stabilizations: ``_left`` and ``_right`` have the rows of both sides from the marks of the join
@@ -171,7 +171,7 @@ class RowTableRows:
         self.uncomputable.note(slots, failed)
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
-        """Return (slots of rows, their fields by name, those that cannot be read: none)."""
+        """Return (slots of rows, their fields by name, unreadable ones: none)."""
         numbers = self._number_of[slots]
         matches = self._matches(self._left.slots[numbers], self._left.times[numbers])
         if self._node.how == "inner":
@@ -253,7 +253,7 @@ class RowTableRows:
             self._drop()
 
     def _drop(self) -> None:
-        """Drop the rows that are not needed any more, and the keys that no row has."""
+        """Drop the rows no longer needed, and the keys without a row."""
         live = np.flatnonzero(self._slot_of.values >= 0)
         slots = self._slot_of.values[live]
         self._waiting = self._waiting.renumbered(_renumbering(live, len(self._left)))
@@ -302,7 +302,7 @@ class RowTableRows:
 
 
 def _span(times: Ints, later_times: Ints) -> npt.NDArray[np.uint64]:
-    """Return how far times are before later ones, which is further than int64 reaches."""
+    """Return the spans from times to later ones, beyond the reach of int64."""
     return later_times.view(np.uint64) - times.view(np.uint64)
 
 
@@ -314,7 +314,7 @@ def _within(begins: Ints, ends: Ints) -> Ints:
 
 
 def _renumbering(kept: Sequence[int] | Ints, count: int) -> Ints:
-    """Return the new number of each row, -1 of those that are not kept."""
+    """Return the new number of each row, -1 for a dropped one."""
     found = np.full(count, -1)
     found[kept] = np.arange(len(kept))
     return found

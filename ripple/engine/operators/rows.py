@@ -210,7 +210,7 @@ class Rows(Held):
     def _take_results(
         self, step: Map | Ask, given: Iterable[Any], result_of: Callable[[Any], Any]
     ) -> None:
-        """Replace each row by the result for what is given of it; reject those without one."""
+        """Replace each row by its result, made of ``given``; reject the rows without one."""
         wanted = [field.name for field in _made_by(step)]
         made: list[tuple[Any, ...]] = []
         failed: dict[int, str] = {}

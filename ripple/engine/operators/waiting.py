@@ -115,7 +115,7 @@ class Holder(Waiting, Protocol):
 
 
 class PlacedRows:
-    """The showing of rows of records, whose places tell where they are from."""
+    """Rows of records, with their inputs and offsets in their places."""
 
     _by_input: ByInput
 

@@ -33,7 +33,7 @@ def ask_of(
 ) -> Ask:
     """Return the node of an ``.ask(...)`` over the draft's rows.
 
-    Raises PlanError for rows that are not those of records, and for arguments at fault.
+    Raises PlanError for rows behind a node that waits, and for arguments at fault.
     """
     if draft.waits:
         raise PlanError(
@@ -78,7 +78,7 @@ def need_no_ask(plan: Plan, where: str) -> None:
 
 
 def _is_async(function: object) -> bool:
-    """Return whether a call of ``function`` gives what is awaited."""
+    """Return whether a call of ``function`` gives an awaitable."""
     call = getattr(function, "__call__", None)  # noqa: B004 - of an object, which may be async
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 

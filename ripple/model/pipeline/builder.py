@@ -510,8 +510,8 @@ class Pipeline:
         function: called per row as that of ``map``, several at a time; returns an instance of
         ``into``, or anything else with its fields as attributes, or a dict of them. timeout: of a
         call. retries: how often a call that fails or takes longer is made again, after pauses that
-        grow from 1 s to 30 s. concurrency: how many calls run at a time, at most 1,024. The rows,
-        their order in each input, and which are late are those of a ``map``, whatever the order of
+        grow from 1 s to 30 s. concurrency: how many calls run at a time, at most 1,024. Rows,
+        their order in each input and their lateness are as with ``map``, whatever the order of
         answers. A row without an answer is left out and counted with the rows that cannot be
         computed, with its reason.
         """

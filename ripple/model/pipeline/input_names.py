@@ -62,7 +62,7 @@ def is_markers(name: str) -> bool:
 
 
 def answers_of(partition: int) -> str:
-    """Return the name of the input that is a partition's log of answers."""
+    """Return the name of a partition's log of answers, as an input."""
     return f"{_ANSWERS}{partition}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ripple.core.errors import OutputError
-from ripple.engine.edges.row_table import row_values
+from ripple.engine.edges.sent_rows import row_values
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.log import LogSettings, Topic
 from ripple.storage.log.body import columns_of

@@ -30,7 +30,7 @@ _NONE = np.empty(0, np.int64)
 _NOBODY = -1
 
 
-class RowTable:
+class SentRows:
     """The rows of the last fold of this stage, with the fields that the next one reads.
 
     Invariant: ``_sent[s]`` is the target that has the row at slot s as of the last take, -1 if none
