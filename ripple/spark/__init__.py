@@ -3,6 +3,7 @@
 session, jvm    the Spark session and its JVM; driver, sealed: messages between tasks and driver
 log_table, checkpoint_table, options, sources   data sources
 shares, kafka_shares    inputs, divided; portions: those of a task, read in order of event time
+merge           inputs by event time; markers, marks: of idle inputs, read, and at their places
 parcel, packets         a pipeline for executors; their results
 fold, gather    engines in tasks: of a portion, of a later stage
 task_results, packet_output, draft   the output of engines in tasks

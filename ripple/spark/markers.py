@@ -1,4 +1,4 @@
-"""The markers that a durable run or a cluster recorded, for a replay of its records."""
+"""The markers that a durable run or a cluster recorded, for a replay or a validation."""
 
 from __future__ import annotations
 

@@ -17,6 +17,9 @@ outputs, replayed_outputs, published_rows   the changes that each output lacks
 grouping, endpoints   outputs with a common commit; inputs and outputs by their URIs
 checkpointing, settings   checkpoints made concurrently; intervals and sizes
 retrying_inputs inputs that wait for their server
+several_sources, next_source   inputs of several sources as one; which of them is next
+marked_inputs, marker_input, marker_log, idleness   inputs with markers of the silent ones
+answered_inputs, calls   inputs with answers to rows; when the calls of an ask are made
 empty_inputs    empty inputs, where they hold rows back
 edges, lanes, tracing   contracts with neighbouring stages; traces across them
 notices, report, retried   reports of exceptional records, of a run, of retried dead letters

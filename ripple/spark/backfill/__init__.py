@@ -1,7 +1,7 @@
 """Backfill of history as the state with which live workers begin: see docs/spark.md.
 
 given        the given history, by source
-live         the log that continues where history ends
+live         the log that continues where history ends; live_input: one partition of it
 history      reading of records on both sides, with their partitions
 identity     hashes that identify records
 seam         the proof that there is neither gap nor overlap between the two sides
