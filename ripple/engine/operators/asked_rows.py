@@ -76,9 +76,11 @@ class _Part:
         return int(open_[0]) if len(open_) else len(self.found)
 
     def rest(self, at: int) -> _Part:
-        """Return the part without the rows before ``at``."""
+        """Return the part without the rows before ``at``, and without the answers to them."""
         left = _Part(self.rows.slice(at))
-        left.found, left.answers, left._count = self.found[at:], self.answers, self._count
+        answered = np.flatnonzero(self.found[at:] >= 0)
+        if len(answered):
+            left.answer(left.places[answered], self.answers_to(at + answered))
         return left
 
     def answers_to(self, rows: Ints) -> pa.RecordBatch:

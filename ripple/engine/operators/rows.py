@@ -195,11 +195,11 @@ class Rows(Held):
         return returned
 
     def _map_rows(self, step: Map) -> None:
-        make = step.row or SimpleNamespace
+        function, make = step.function, step.row or SimpleNamespace
         names = [field.name for field in step.fields_in]
 
         def result_of(values: Sequence[Any]) -> Any:
-            return step.function(make(**dict(zip(names, values, strict=True))))
+            return function(make(**dict(zip(names, values, strict=True))))
 
         self._take_results(step, self._each(step.fields_in), result_of)
 
