@@ -65,7 +65,7 @@ def _dashboard(found: Found) -> bool:
 
 
 def _retry_source(found: Found) -> str:
-    """Reject now what a retry would fail with, perhaps weeks later."""
+    """Reject now values that a retry would fail with, perhaps weeks later."""
     given = found["retry_source"]
     place = str(given.value)
     try:

@@ -1,4 +1,4 @@
-"""Ripple keeps keyed views of event streams up to date by recomputing only what changed.
+"""Ripple keeps keyed views of event streams up to date by recomputing only changed parts.
 
 A pipeline is written once (``Pipeline``, record classes, column expressions, aggregates) and run
 by ``run`` in this process, once or so that a restart resumes; ``Task`` is such a durable run in a

@@ -171,7 +171,7 @@ class Intake:
         return gate
 
     def leave(self, gate: Gate) -> None:
-        """Remove a partition's gate and what it counts."""
+        """Remove a partition's gate and its counts."""
         self._held.pop(gate, None)
 
     @property

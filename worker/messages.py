@@ -133,7 +133,7 @@ def report(
 def together(
     reports: Mapping[int, Report], starts: tuple[int, ...], alerts: tuple[Alert, ...] = ()
 ) -> Report:
-    """Merge the reports of all processes, by slot, into the worker's. alerts: those that fire."""
+    """Merge the reports of all processes, by slot, into the worker's. alerts: firing ones."""
     inputs: dict[str, int] = {}
     for one in reports.values():
         for name, count in one.inputs:

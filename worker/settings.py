@@ -1,4 +1,4 @@
-"""The settings of ``ripple-worker``: its limits, and what its processes need.
+"""The settings of ``ripple-worker``: its limits, and the values that its processes need.
 
 The names of Ripple/OCaml (variables and file, which coordinators read as well) are read too.
 """

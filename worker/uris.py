@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check_places(
     found: Mapping[str, InForce], sources: Sequence[str], sinks: Sequence[str]
 ) -> None:
-    """Reject URIs that no worker can use, whatever the pipeline is. Raises SettingsError."""
+    """Reject URIs that no worker can use, with any pipeline. Raises SettingsError."""
     checks: tuple[tuple[str, Callable[[str], object]], ...] = (
         ("source", lambda _: _check_sources(sources)),
         ("sink", lambda _: _check_sinks(sinks)),

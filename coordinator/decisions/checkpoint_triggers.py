@@ -29,7 +29,7 @@ class CheckpointTriggers:
         }
 
     def stored(self, who: Who, now_ns: int) -> None:
-        """Note that a member has stored its checkpoints, whichever replica told it to."""
+        """Note that a member has stored its checkpoints, for any replica's request."""
         if who in self._last_ns:
             self._last_ns[who] = now_ns
 

@@ -2,7 +2,7 @@
 
 Every coordinator computes the same from the same version of the assignment, so none has to lead.
 
-Guarantees, whatever came before:
+Guarantees, from any version before:
 
 - every partition has an owner among the members, as soon as there is one;
 - pinned partitions are where they are pinned, if that member is there;
@@ -68,7 +68,7 @@ def place(
 
 
 def _quotas(held: dict[str, list[int]], stay: dict[str, int], partitions: int) -> dict[str, int]:
-    """Return how many each member gets; a remainder goes to those that hold most already.
+    """Return how many each member gets; a remainder goes to the members with most already.
 
     A member with more pins than the others' share gets those and no more.
     """

@@ -215,7 +215,7 @@ class _Draft:
         self.shares[partition] = Share(owner, since, standby=standby if standby != owner else None)
 
     def end_moves(self, facts: Facts) -> None:
-        """Complete the moves that are done, and end those that have failed."""
+        """Complete finished moves, and end failed ones."""
         done = 0
         for partition, share in enumerate(self.shares):
             if share.phase is Phase.SWITCHING:

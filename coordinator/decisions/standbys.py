@@ -1,6 +1,6 @@
 """Hot standbys of partitions.
 
-Guarantees, whatever came before:
+Guarantees, from any version before:
 
 - a standby is another process than the owner, of another worker wherever there is one;
 - no single change would make the numbers of partitions that processes stand by for more equal;

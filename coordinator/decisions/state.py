@@ -1,6 +1,6 @@
 """The decisions of one coordinator: events in, instructions out; no clock, no chance, no I/O.
 
-    step: take the event -> decide what the next version would be -> propose it when it is due
+    step: take the event -> decide on the next version -> propose it when it is due
 
 Its memory is a cache of the chain and of received messages, and may be lost at any moment. Pending
 work is computed from it anew after each event, so a proposal that lost takes nothing with it.

@@ -73,7 +73,7 @@ class Status:
 
     version, cause: of the newest version of the assignment, and why it came. replicas: the others
     with fresh views. waiting: candidates, and why they wait. problems: for an operator to look at.
-    owners: by partition. alerts: those that fire, by worker and name.
+    owners: by partition. alerts: firing ones, by worker and name.
     """
 
     replica: str

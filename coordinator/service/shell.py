@@ -240,7 +240,7 @@ class Shell:
         self.handle(ev.ViewWritten())
 
     async def _try(self, what: str, doing: Awaitable[None]) -> bool:
-        """Do something that may fail and is then tried again; return whether it was done."""
+        """Do work that may fail and is then tried again; return whether it was done."""
         try:
             await doing
         except RippleError as error:

@@ -47,12 +47,12 @@ class BufferedInput(ReadAhead, Generic[M]):
 
     Subclasses implement ``bounds``, ``check``, ``identities`` and ``read``. ``read`` runs in a task
     of its own: it adds records by ``hold``, sets ``end`` as far as it is known, and waits in
-    ``room`` while enough is held. RestartableInput does all that from an iterator.
+    ``room`` while enough is held. RestartableInput is all of this over an iterator.
 
     Invariants: ``_held`` are the records before ``through`` that were not handed out, in order;
     there are no others before ``through``. ``marks`` has, for the latest cuts, the mark of the last
-    record before each. What is held is bounded by AHEAD_BYTES_MAX, one call of ``hold``, and the
-    batch that was asked for, which ends at ``_wanted``.
+    record before each. The held records are bounded by AHEAD_BYTES_MAX, one call of ``hold``, and
+    the batch that was asked for, which ends at ``_wanted``.
     """
 
     moments = 3

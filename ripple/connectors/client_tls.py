@@ -12,7 +12,7 @@ def client_context(
 ) -> ssl.SSLContext:
     """Return a context that asks for a certificate which is valid for the server's name.
 
-    variables: what those that name the files begin with, as in ``NATS_CA``, ``NATS_CERT`` and
+    variables: the prefix of those with the files' names, as in ``NATS_CA``, ``NATS_CERT`` and
     ``NATS_KEY``. Raises InputError, which names the file and its variable.
     """
     named = f"{variables}CA, {authority}"

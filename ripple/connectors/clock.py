@@ -48,7 +48,7 @@ def clock(
 ) -> ClockInputs:
     """Return the ticks of the clock as the input of source ``name``, whose record is ``Tick``.
 
-    A run gets each tick once its time has come, also those that have passed since it was stopped.
+    A run gets each tick once its time has come, also ticks that have passed since it was stopped.
     In commands and on clusters it is the URI ``clock:EVERY,SINCE``::
 
         ticks = market.source("ticks", rp.Tick)
@@ -58,8 +58,8 @@ def clock(
     every: from one tick to the next, as ``"1s"`` or an int of nanoseconds, at least 1 ms. since:
     the time of the first tick, as ISO 8601 with a time zone, or an int of nanoseconds since 1970
     UTC. It must stay the same: offsets count from there. follow: wait for the next tick, in a
-    run with ``follow=True``; else the input ends at the last one that has come. Raises InputError
-    and PlanError.
+    run with ``follow=True``; else the input ends at the last past tick. Raises InputError and
+    PlanError.
     """
     need_text("clock: name", name, InputError)
     need_bool("clock: follow", follow, InputError)

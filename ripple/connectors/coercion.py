@@ -138,7 +138,7 @@ def _numbers(column: pa.Array) -> Numbers:
 
 
 def _values_of(kind: pa.DataType) -> pa.DataType:
-    """Return the type of what a column has, also in a dictionary."""
+    """Return the type of a column's values, also in a dictionary."""
     return kind.value_type if kinds.is_dictionary(kind) else kind
 
 

@@ -64,9 +64,9 @@ class CommitGroup(Protocol):
     ) -> Mapping[str, OutputStatus]:
         """Become the only writer and return the cut of each output.
 
-        epoch: marks what is written; a target that can rejects a lower one. None if the partition
-        has no owner, because nothing is resumed. Raises OutputError, DiskLockedError and OSError;
-        then nothing is open.
+        epoch: marks the records; a target that can rejects a lower one. None if the partition has
+        no owner, because nothing is resumed. Raises OutputError, DiskLockedError and OSError; then
+        nothing is open.
         """
         ...
 
@@ -320,11 +320,11 @@ class Groups:
         return all(group.commits_beside for group in self._groups)
 
     async def look(self) -> int:
-        """Look at those that can be; see ProbingGroup."""
+        """Look at the outputs that can be; see ProbingGroup."""
         return max([0, *[await looked_at(group, None) for group in self._groups]])
 
     async def prepare(self) -> None:
-        """Prepare those that can be."""
+        """Prepare the outputs that can be."""
         for group in self._groups:
             if isinstance(group, PreparedGroup):
                 await group.prepare()

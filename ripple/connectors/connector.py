@@ -47,7 +47,7 @@ class Use:
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
     of which stays as it is. has_keys: of a source, whether its records have keys beside their
     values, by which deletions name their rows. is_endless: of a source, whether it always goes on,
-    so that nobody waits for its end.
+    so that no run waits for its end.
     """
 
     opens: str
@@ -68,7 +68,7 @@ class Use:
 
 @frozen(kw_only=True)
 class Connector:
-    """The uses of one scheme; None for those that are not supported.
+    """The uses of one scheme; None for unsupported ones.
 
     scheme: the text before the colon. form: of a URI, for people. Functions get the text after
     the colon unchanged:
@@ -84,7 +84,7 @@ class Connector:
 
     Functions for users, named as ``opens`` is; empty if there is none:
     settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
-    and returns a few words on what it found; raises errors that name the way out.
+    and returns its findings in a few words; raises errors that name the remedy.
     discover: ``path -> Iterable[Stream]``, the readable streams.
     identity: ``path -> str``, equal for different spellings of the same target; if empty, its path
     or its text.
@@ -139,8 +139,8 @@ class Reading:
 class Writing:
     """The parameters of a sink.
 
-    output: of the plan, the one that is written. header: whether CSV begins with column names.
-    epoch: of the partition's owner, which fences lower ones; None without owners.
+    output: of the plan, which is written. header: whether CSV begins with column names. epoch: of
+    the partition's owner, which fences lower ones; None without owners.
     part: the partition of these changes; None if there is one.
     """
 
@@ -156,8 +156,8 @@ class Carried:
     """Lanes to the next stage that are committed with outputs, as additional ones.
 
     Each is a partition of a topic, written by one partition of a stage. place: the topic, created
-    if missing. lanes: the topic's number of lanes. numbers: of those that are written, by their
-    names in the group; each write has one column, of binary values.
+    if missing. lanes: the topic's number of lanes. numbers: of the written ones, by their names in
+    the group; each write has one column, of binary values.
     """
 
     place: str

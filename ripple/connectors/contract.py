@@ -66,7 +66,7 @@ def has(value: object, *names: str) -> bool:
 
 
 def check_not_async(kind: str, value: Source | Sink, error: type[RippleError]) -> None:
-    """Raise ``error`` for a source or sink with an async method, which nobody would await."""
+    """Raise ``error`` for a source or sink with an async method, which no caller would await."""
     for name in ("batches", "write", "commit", "close"):
         given = getattr(value, name, None)
         if iscoroutinefunction(given) or isasyncgenfunction(given):
@@ -128,7 +128,7 @@ class Sink(Protocol):
         ...
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Take one output's changes since the last write, in order, and what they reach.
+        """Take one output's changes since the last write, in order, and the cut that they reach.
 
         The columns are the key, ``op`` (int8, see ripple.core.row_ops: Set, Patch or Remove) and
         the values,
@@ -195,7 +195,7 @@ class BasicSink:
 
     ``write`` takes the changes as they come. Override ``commit`` where something must be made
     durable, and ``close`` where something must be released, or given up without a commit. Started
-    again, a run may write what it has written already: effectively once only where the target
+    again, a run may write some rows again: effectively once only where the target
     takes the same row twice for one.
     """
 

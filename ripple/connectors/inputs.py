@@ -56,7 +56,7 @@ class Inputs(Protocol):
 
         InputAwayError if that is unknown.
 
-        identities: per input, what ``identities`` returned then; nothing for an unknown one.
+        identities: per input, the value of ``identities`` then; nothing for an unknown one.
         """
         ...
 
@@ -128,8 +128,8 @@ class KeepingInputs(Protocol):
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let go of unneeded records, by the cut and identities of each checkpoint, newest first.
 
-        All that count are told whenever one was stored, and after ``check`` those from the one that
-        is gone on from. It never waits.
+        All that count are told whenever one was stored, and after ``check`` those from the
+        checkpoint of the restore on. It never waits.
         """
         ...
 
@@ -155,7 +155,7 @@ class TimedInputs(Protocol):
 
 @runtime_checkable
 class EndlessInputs(Protocol):
-    """Inputs that may wait for ever for their next record, also where nobody follows them."""
+    """Inputs that may wait for ever for their next record, also in a run without ``follow``."""
 
     @property
     def ended_by(self) -> str:

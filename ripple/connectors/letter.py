@@ -1,4 +1,4 @@
-"""A dead letter: a rejected record, with all that is needed to judge and retry it."""
+"""A dead letter: a rejected record, with all data to judge and retry it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PassedInputs:
-    """Delegates all methods of inputs, and the optional ones that they have."""
+    """Delegates all methods of inputs, also their optional ones."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs

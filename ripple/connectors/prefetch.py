@@ -30,9 +30,9 @@ def prefetched(
     waits: whether ``items`` may wait for something. Where they only compute, and there is but one
     processor, a thread would take turns with its consumer: there is none then.
 
-    An exception of ``items`` is raised here, after everything that came before it. Closing the
-    generator calls ``interrupt``, which must make a waiting ``items`` end, and joins the thread; so
-    does the end of the process, however much was read.
+    An exception of ``items`` is raised here, after all items before it. Closing the generator calls
+    ``interrupt``, which must make a waiting ``items`` end, and joins the thread; so does the end of
+    the process, however much was read.
     """
     if not waits and processors.usable() == 1:
         yield from items
@@ -48,7 +48,7 @@ def prefetched(
 
 
 class _Reading(Generic[T]):
-    """The thread and what it has computed."""
+    """The thread and its results."""
 
     def __init__(self, items: Iterator[T], items_max: int, interrupt: Callable[[], None]) -> None:
         self._items = items

@@ -14,7 +14,7 @@ CANCEL_S = 1.0
 
 
 class ReadingAhead:
-    """The reading task, what it waits for, and its waiting consumer.
+    """The reading task, its wait, and its waiting consumer.
 
     Invariants: one task at a time. The error that ends it is raised when more is asked for, so
     that no consumer waits for a finished task; records read until then are handed out before.
@@ -30,7 +30,7 @@ class ReadingAhead:
         read: Callable[[], Coroutine[Any, Any, None]],
         error_of: Callable[[Exception], Exception] = lambda error: error,
     ) -> None:
-        """Read from here on. error_of: what ended it, as it is raised."""
+        """Read from here on. error_of: its end, as an error to raise."""
         assert self._task is None, "it reads already"
         self._failure = None
         was_woken = self._more.is_set()
@@ -104,7 +104,7 @@ class ReadingAhead:
 
 
 class ReadAhead:
-    """What Inputs that a task reads ahead have in common: how their consumer waits."""
+    """The common part of Inputs that a task reads ahead: how their consumer waits."""
 
     def __init__(self) -> None:
         self.reading = ReadingAhead()

@@ -70,7 +70,7 @@ class Uri(NamedTuple):
     path: str
 
     def opened(self, asked: Reading | Writing, is_wanted: Callable[[object], bool]) -> Any:
-        """Return what the connector opens there; raises as that does, and ConnectorError."""
+        """Return the opened source or sink; raises as the connector does, and ConnectorError."""
         scheme, package, opens = self.connector.scheme, self.connector.package, self.use.opens
         opened = installed.load(scheme, package, opens)(self.path, asked)
         if not is_wanted(opened):
@@ -114,7 +114,7 @@ def innermost(text: str) -> str:
 
 
 def refused(shown: str, use: UseName) -> RippleError:
-    """Return the error for what cannot be used so, with what can. shown: it, for people."""
+    """Return the error for a URI without this use, with the usable ones. shown: it, for people."""
     error, refusal = _REFUSALS[use]
     return error(refusal.format(shown, forms(use)))
 
@@ -143,7 +143,7 @@ def own() -> dict[str, Connector]:
 
 
 def schemes() -> list[str]:
-    """Return all schemes: Ripple's own, and those that installed packages add."""
+    """Return all schemes: Ripple's own, and those of installed packages."""
     return [*own(), *sorted({*installed.schemes()} - {*own()})]
 
 

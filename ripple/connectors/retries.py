@@ -116,7 +116,7 @@ def read_journal(disk: Disk, path: str) -> Journal:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a retry did. finished: letters of an earlier one that was cut short.
+    """The result of a retry. finished: letters of an earlier, interrupted one.
 
     refused: letters that cannot be retried, and why.
     """
@@ -130,7 +130,7 @@ class Outcome:
 class Retrying(Protocol):
     """A place that takes records of letters as they were where they came from; see Connector.
 
-    It knows by itself what it has, and takes each once. name: of the place.
+    It knows its letters by itself, and takes each once. name: of the place.
     """
 
     name: str
@@ -187,7 +187,7 @@ def note_retried(
     random: Random,
     holder: str,
 ) -> None:
-    """Note what another place has taken, and knows by itself; raises as PartitionWriter does."""
+    """Note the letters that another place has taken and knows; raises as PartitionWriter does."""
     with _open_writer(disk, path, clock, holder) as writer:
         journal = read_journal(disk, path)
         producer = _drawn(random) if journal.producer is None else journal.producer
@@ -240,7 +240,7 @@ class Retries:
         """Repeat the steps of a retry that was cut short.
 
         letters: all there are, whether they count or not. Raises InputError when it had another
-        target, or the target cannot tell what it has.
+        target, or the target cannot tell its letters.
         """
         wanted = {name for names in self._journal.unfinished.values() for name in names}
         if not wanted:

@@ -18,7 +18,7 @@ _SERVER = re.compile(
 
 
 class ServerUri(NamedTuple):
-    """The parts of the text after a scheme, "" for those that it does not have.
+    """The parts of the text after a scheme, "" for absent ones.
 
     host: an IPv6 address in brackets. name: the text after the server and its slash.
     """

@@ -55,7 +55,7 @@ class Stream(NamedTuple):
 def setting(says: str, *, variable: str, default: Any = MISSING, secret: bool = False) -> Any:
     """Return the field of a setting: str, int, float or bool, or one of them or None.
 
-    says: what it is. variable: of the environment, that has it. secret: never shown.
+    says: its meaning. variable: of the environment, that has it. secret: never shown.
     """
     about = {"says": says, "variable": variable, "secret": secret}
     if default is MISSING:

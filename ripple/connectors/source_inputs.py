@@ -50,7 +50,7 @@ class SourceInputs:
     def __init__(self, source: Source, *, name: str | None = None) -> None:
         """Read ``source`` as the input ``name``, by default the source's own.
 
-        Raises InputError for a source with an async method, which nobody would await.
+        Raises InputError for a source with an async method, which no caller would await.
         """
         check_not_async("source", source, InputError)
         self.name = source.name

@@ -23,7 +23,7 @@ class ClosedPipeError(OutputError):
 class Target(Protocol):
     """Takes bytes in order; the calls are those of a Sink that records no cut.
 
-    promise: what a reader may rely on, in words.
+    promise: to its readers, in words.
     """
 
     name: str

@@ -99,7 +99,7 @@ class _Verdicts:
 
 
 def _rows_shown(records: pa.RecordBatch, shape: RecordShape) -> Shown:
-    """Show rows as they came, each wanted field and those that were judged."""
+    """Show rows as they came, each wanted field and the judged ones."""
     delivered = {member.name for member in shape.delivered()}
     columns = {
         member.name: records.column(member.name)

@@ -47,8 +47,8 @@ Shows: TypeAlias = "Callable[[], Page | Awaitable[Page]]"
 async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]) -> Listener:
     """Serve pages by path at an address. Raises OSError.
 
-    Clients that are too slow are disconnected; of more than ``REQUESTS_MAX`` at once, those that
-    have been silent for longest.
+    Clients that are too slow are disconnected; of more than ``REQUESTS_MAX`` at once, the longest
+    silent ones.
     """
 
     async def serve(stream: Stream) -> None:

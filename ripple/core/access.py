@@ -201,5 +201,5 @@ def _place(message: str) -> str:
 
 
 def digest_of(token: str) -> bytes:
-    """Return a token's digest; one that is too long gets a digest of no token."""
+    """Return a token's digest; a token that is too long gets a digest of no token."""
     return sha256(token[: TOKEN_CHARACTERS_MAX + 1].encode(errors="surrogatepass")).digest()

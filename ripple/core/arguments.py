@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def shown(value: object) -> str:
-    """Return a short text of any value, even of one that has none, for messages."""
+    """Return a short text of any value, even one with a failing ``repr``, for messages."""
     try:
         text = _ADDRESS.sub("", repr(value))  # which is another one each time
         text.encode()

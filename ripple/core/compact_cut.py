@@ -2,7 +2,7 @@
 
 A later stage's cut has an entry for each path of its events, named by the partitions on the path
 (``3/0/trades/1``), so that their number is the product of the stages' partitions; and nearly all
-that it says is the offsets of the source. The text is ``2:`` and base 85 of a deflated run of
+its information is the offsets of the source. The text is ``2:`` and base 85 of a deflated run of
 varints: how many partitions each stage has that all paths go through alike, then the names of the
 inputs behind those, then the newest offset of each source, then how far behind it each path is.
 """
@@ -53,7 +53,7 @@ def stored(cut: Cut) -> Stored:
 def loaded(held: object) -> dict[str, int]:
     """Return the cut that a record holds, of this form or the one before.
 
-    Raises ValueError for what is neither.
+    Raises ValueError for other text.
     """
     if isinstance(held, Mapping):
         return dict(held)

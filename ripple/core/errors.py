@@ -8,7 +8,7 @@ class RippleError(Exception):
 
 
 class PlanError(RippleError):
-    """A pipeline cannot be built as written; the message names the step and what to change."""
+    """A pipeline cannot be built as written; the message names the step and the remedy."""
 
 
 class SchemaError(RippleError):

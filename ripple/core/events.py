@@ -119,8 +119,8 @@ class CheckpointSkipped(NamedTuple):
 class EngineView(Protocol):
     """The visible state of a stabilized engine.
 
-    graph: its incremental graph. counters: of what became of events. last_retractions: rows of
-    windows that were shown before and were corrected or withdrawn.
+    graph: its incremental graph. counters: of events, by outcome. last_retractions: rows of windows
+    that were shown before and were corrected or withdrawn.
     """
 
     graph: Any

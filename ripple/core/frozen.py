@@ -1,8 +1,8 @@
 """Values: immutable classes of annotated fields that cost little to import.
 
 ``@dataclass(frozen=True, slots=True)`` compiles six methods of each class from text, which takes
-half a millisecond, and a command imports a hundred classes. What ``@frozen`` makes is the same, but
-all classes share their methods, and ``__init__`` is compiled when the first instance is made.
+half a millisecond, and a command imports a hundred classes. Classes made by ``@frozen`` behave the
+same, but share their methods, and ``__init__`` is compiled when the first instance is made.
 """
 
 from __future__ import annotations

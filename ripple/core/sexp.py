@@ -1,8 +1,8 @@
 """S-expressions: the human-readable form of graphs, deltas and frames.
 
-An S-expression is a ``str`` (an atom) or a ``list`` of S-expressions. The text form is the one
-that OCaml's sexplib prints: atoms are quoted only when they must be, and two neighbours are
-separated by a space only when their text would otherwise run together.
+An S-expression is a ``str`` (an atom) or a ``list`` of S-expressions. The text form is that of
+OCaml's sexplib: atoms are quoted only when they must be, and two neighbours are separated by a
+space only when their text would otherwise run together.
 """
 
 from __future__ import annotations

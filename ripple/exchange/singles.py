@@ -168,7 +168,7 @@ class SinglePeer:
 
 
 def _record(row: dict[str, Any], fields: Sequence[Field]) -> dict[str, Any]:
-    """Return a row as its record's fields, those that are absent left out."""
+    """Return a row as its record's fields, without absent ones."""
     found = {}
     for field in fields:
         value = row[field.name]

@@ -30,7 +30,7 @@ class Rejected:
     ``line_number`` counts physical lines from 1 and is None where there are no lines. ``reason`` is
     one of a few phrases, so that it can be counted; ``raw`` holds the record's first RAW_BYTES_MAX
     bytes. ``step`` is the pipeline's step that refused it, None for a record that the source
-    rejected. ``row`` is the whole record, where the source has read one that it refuses.
+    rejected. ``row`` is the whole record, where the source has read it and refuses it.
     """
 
     offset: int
@@ -67,7 +67,7 @@ class Batch:
     int64[n], the offset of each row, where there are holes: offsets without a record, as compaction
     and the marks of transactions leave them. None: there are none. watermark_ns: the input's after
     the batch, where records elsewhere have part in it; None where the batch's records determine it.
-    row_watermarks_ns: int64[n], the same after each row; None where nobody has noted it.
+    row_watermarks_ns: int64[n], the same after each row; None where they were not noted.
 
     Invariants: rows and rejected records are in offset order, no offset has two, and all are below
     next_offset. Without holes ``first_offset + span == next_offset``.

@@ -29,7 +29,7 @@ def digest(value: Sexp) -> str:
 
 
 def node_key(path: str, upstream: str, meaning: Sexp) -> str:
-    """Return ``path#digest`` of a node that does ``meaning`` to what ``upstream`` digests."""
+    """Return ``path#digest`` of a node that does ``meaning`` to the rows behind ``upstream``."""
     return f"{path}#{digest([upstream, meaning])}"
 
 

@@ -47,8 +47,8 @@ def fold(
     """Return a cell that folds the rows of ``column``.
 
     what: an aggregate over its fields, such as ``rp.stddev("price")``; or the initial total, for
-    ``add(total, row)`` and ``remove(total, row)``, which must undo ``add`` exactly whatever came
-    between, unless ``approximate``. options: equal or cutoff, name, serializer, as of a cell.
+    ``add(total, row)`` and ``remove(total, row)``, which must undo ``add`` exactly in any order of
+    rows, unless ``approximate``. options: equal or cutoff, name, serializer, as of a cell.
     """
     if isinstance(what, Aggregate):
         if add is not None or remove is not None or approximate:

@@ -44,8 +44,8 @@ class Graph(node.Graph):
     S-expression) for the cell's ``value_sexp``. They compute the first value at once and raise
     NodeError if the function fails; they raise GraphError for parents of another graph.
 
-    Functions of cells get values and return a new one: they must be pure, and must not change
-    what they are given. A graph belongs to one thread.
+    Functions of cells get values and return a new one: they must be pure, and must not change their
+    arguments. A graph belongs to one thread.
     """
 
     __slots__ = ()
@@ -86,7 +86,7 @@ class Graph(node.Graph):
     def column(self, schema: Any, key: Any = str, *, name: str | None = None) -> Any:
         """Return a column: a row per key, written from outside.
 
-        schema: what a row is. A type such as ``float``, ``str | None`` or a field type, for rows
+        schema: of a row. A type such as ``float``, ``str | None`` or a field type, for rows
         of one value (as a field it is called ``name``, or "value"); a mapping of field names to
         such types or a ``Schema``, for rows that are dicts; a record class, for its instances.
         key: str, int, bool, a tuple of them for keys that are tuples, a mapping that also names
@@ -169,9 +169,9 @@ class Graph(node.Graph):
           fields a dict of arrays;
         - a function of the rows and the cells' values, in the order of the parents.
 
-        schema: what the rows of the last two are, as in :meth:`column`; by default ``float``. A
-        column's rows have no cutoff but equality to the bit. A row that an expression cannot
-        compute (an integer overflow, a division by zero) raises NodeError as functions do.
+        schema: of the rows of the last two, as in :meth:`column`; by default ``float``. A column's
+        rows have no cutoff but equality to the bit. A row that an expression cannot compute (an
+        integer overflow, a division by zero) raises NodeError as functions do.
         """
         options = cell_options("map", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
         if isinstance(parent, Cell):

@@ -33,7 +33,7 @@ KINDS = {Kind.FLOAT: "float", Kind.INT: "int", Kind.BOOL: "bool"}
 
 @dataclass(frozen=True, slots=True)
 class RowType:
-    """The fields of a row, and what a row is in Python.
+    """The fields of a row, and its form in Python.
 
     is_single: a row is the value of its only field. make: else, the constructor of a row from
     fields by name: a record class, or dict.

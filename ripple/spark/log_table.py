@@ -52,8 +52,8 @@ def open_topic(place: str) -> tuple[Topic, int | None]:
 def range_of(topic: Topic, partition: int, start: Bound, stop: Bound) -> tuple[int, int]:
     """Return the first and the end offset of a partition's range.
 
-    Raises InputError if the range is missing or was removed; without a start it is everything that
-    was ever written.
+    Raises InputError if the range is missing or was removed; without a start it is all records ever
+    written.
     """
     with PartitionReader(topic, partition) as reader:
         first, end = reader.range()

@@ -63,7 +63,7 @@ def _next(
     left: Mapping[str, object],
     batch_rows: int,
 ) -> str:
-    """Return the input to read next, of those that are left."""
+    """Return the input to read next, of the remaining ones."""
     if len(left) == 1:
         return next(iter(left))
     cut, marks_ns = engine.cut, engine.watermarks_ns

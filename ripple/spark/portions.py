@@ -56,7 +56,7 @@ class Portion:
 class Sources:
     """The shares of all sources of a plan, in the order of their declarations.
 
-    is_open: whether windows stay open at the end. Then what follows by the watermark differs: one
+    is_open: whether windows stay open at the end. Then the effects of the watermark differ: one
     process waits for all inputs, a partition for its own.
     """
 
@@ -148,7 +148,7 @@ class Sources:
     def _contradiction(self, plan: Plan) -> str | None:
         """Return how a source is divided by other fields than the pipeline says, None if none is.
 
-        What the pipeline says is no help then: records are where their writer has put them.
+        Its ``keyed_by`` is no help then: records are where their writer has put them.
         """
         for one, source in zip(self.each, plan.sources, strict=True):
             why = contradiction(source, one.keyed_by)

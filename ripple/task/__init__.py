@@ -3,7 +3,7 @@
 task, blocking  ``rp.Task``, the public durable run, and a call that waits for it
 run, arguments  ``rp.run``; checks of arguments
 lifecycle       the states of every task, and its main loop
-spec, stage_spec   what a task computes, over inputs or a subscription; where it runs
+spec, stage_spec   a task's computation, over inputs or a subscription; where it runs
 live, durable_run   a partition at work: it writes and commits; how it recovers, when it commits
 record_intake, drive   entries of inputs in; pure: feeds the engine
 upstream_intake   changes of the upstream stage in

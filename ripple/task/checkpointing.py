@@ -79,7 +79,7 @@ class CheckpointWriter:
     def begin(self, engine: Partition, notes: Mapping[str, str]) -> None:
         """Begin a checkpoint of the present cut, which the sinks have committed.
 
-        It holds only what changed since the last that was stored, unless all of it is due. None
+        It holds only the changes since the last stored one, unless all of it is due. None
         is begun any more once another owner stores.
         """
         assert not self.is_busy

@@ -74,7 +74,7 @@ class Drive:
         return [*batch.rejected], parts
 
     def apply_part(self, name: str, part: Batch) -> list[Rejected]:
-        """Take in a piece; return what the engine refuses of it."""
+        """Take in a piece; return its records that the engine refuses."""
         # Without gaps the engine knows them.
         offsets = part.offsets() if part.rejected or part.row_offsets is not None else None
         failed = self.engine.apply(

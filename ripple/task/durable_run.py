@@ -63,7 +63,7 @@ class DurableRun:
         """Begin to count the time.
 
         base: the starting point. newest: the newest checkpoint, for the age of the state. sends:
-        publishes the partition. notes: returns those that a checkpoint of the present cut needs
+        publishes the partition. notes: returns the notes that a checkpoint of the present cut needs
         besides the state. is_hasty: whether the last task was killed, so that this one may be, too.
         is_asked: whether a checkpoint was requested before one is due. parks: asked at the end
         whether the next run takes the state itself, so that no checkpoint is stored.
@@ -233,9 +233,9 @@ class DurableRun:
         self._is_committing()
 
     def _is_committing(self) -> bool:
-        """Return whether a commit is under way; where none is, followers get what it had.
+        """Return whether a commit is under way; after its end, followers get its changes.
 
-        Raises what one that has failed did.
+        Raises the error of a failed one.
         """
         is_committing = self.live.is_committing
         if self._sends is not None and not is_committing:

@@ -1,6 +1,7 @@
 """The durable state of a partition: claimed, opened, restored and maintained, phase by phase.
 
-After a crash at any moment the next task resumes so that every sink holds what it would have held:
+After a crash at any moment the next task resumes so that every sink holds the same data as without
+it:
 
 - A sink knows the cut that its data reach. A checkpoint is taken only of a cut that all sinks have
   committed, so it is never ahead of them: it is a cache.
@@ -288,8 +289,8 @@ class Claimed:
     ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
         """Put the log of markers among the inputs, and into all cuts, if there is one.
 
-        One that was read once is read for ever, also without ``idle`` in the pipeline; before, none
-        of it was read.
+        Once read, it is read for ever, also without ``idle`` in the pipeline; before, none of it
+        was read.
         """
         state, spec = self.state, self.spec
         cuts = [one.cut for one in self.listed]
@@ -336,7 +337,7 @@ class Claimed:
 def _with_input(standing: OutputStatus, name: str) -> OutputStatus:
     """Return the state of an output with an input of which nothing was read before it was there.
 
-    Raises OutputError for a part of a cut without it: what completes that has the same cut.
+    Raises OutputError for a part of a cut without it: the rest of that commit has the same cut.
     """
     if standing.unfinished is not None and name not in standing.unfinished:
         raise OutputError(
@@ -458,7 +459,7 @@ class Opened:
     def left(self, intake: RecordIntake) -> StandbyState | None:
         """Return the state from which the next task may resume; None if it needs a checkpoint.
 
-        Lanes have taken from it what they may not have written.
+        Lanes have taken from it the rows that they may not have written.
         """
         if not intake.is_whole or self.claimed.spec.lanes is not None:
             return None

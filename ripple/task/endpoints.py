@@ -171,8 +171,8 @@ class EndpointUris:
     def divisions(self) -> tuple[Division, ...]:
         """Return how the records of each source that tells it are divided among its partitions.
 
-        Beside sources that are divided anew, also those of which the pipeline alone says it: their
-        records have to be where Kafka's hash sends the others.
+        Beside sources that are divided anew, also sources with ``keyed_by`` alone: their records
+        have to be where Kafka's hash sends the others.
         """
         opened, repartitioned = self._opened(), self.repartitioned
         check_keys(self._plan, self._sources, opened)

@@ -40,7 +40,7 @@ def group_at(
 ) -> ReadableGroup:
     """Return the outputs of a partition by their URIs, which a restarted run continues.
 
-    Files and logs are committed each by itself, and before those that are committed together.
+    Files and logs are committed each by itself, and before outputs that are committed together.
     source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried,
     waits: see Grouping. Raises OutputError and ConnectorError.
     """

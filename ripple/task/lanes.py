@@ -27,8 +27,8 @@ def is_lane(output: str) -> bool:
 class Lanes(Protocol):
     """A partition's lanes to the next stage: more of its outputs.
 
-    Like outputs they know what they have committed, and nothing is written to them that they have.
-    Unlike them they are given nothing before a commit: then all since the last one, at once.
+    Like outputs they know their committed cut, and nothing up to it is written again. Unlike them
+    they are given nothing before a commit: then all since the last one, at once.
     """
 
     @property
@@ -39,14 +39,14 @@ class Lanes(Protocol):
     async def open(
         self, epoch: int | None, standings: Mapping[str, OutputStatus]
     ) -> Mapping[str, OutputStatus]:
-        """Become the only writer, and return what each lane has committed. Raises as opening.
+        """Become the only writer, and return the committed cut of each lane. Raises as opening.
 
-        standings: what the outputs have returned, among them lanes that are committed with them.
+        standings: of the outputs, among them lanes that are committed with them.
         """
         ...
 
     def pass_by(self, partition: Partition, lanes: Collection[str]) -> None:
-        """Take from a partition what these have already."""
+        """Take from a partition the rows that these have already."""
         ...
 
     def take(self, partition: Partition, lanes: Collection[str]) -> Mapping[str, Commit]:

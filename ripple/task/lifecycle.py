@@ -88,7 +88,7 @@ class StateManager(Protocol[S_contra]):
     def running_state(
         self, spec: S_contra, context: TaskContext, endings: Endings
     ) -> AbstractAsyncContextManager[Run]:
-        """Claim the partition, open what it reads and writes, restore; give up if the run fails.
+        """Claim the partition, open its inputs and outputs, restore; give up if the run fails.
 
         endings: released after the run, in any case.
         """
@@ -102,7 +102,7 @@ class StateManager(Protocol[S_contra]):
 class PartitionTask(Generic[S]):
     """A partition in the states of ``TRANSITIONS``. ``run`` is called once, unless it was demoted.
 
-    spec: what it computes. state: restores the partition and keeps its state, which outlives the
+    spec: its computation. state: restores the partition and keeps its state, which outlives the
     task, unless it is an EphemeralState. context: where it runs.
     """
 

@@ -48,7 +48,7 @@ class LivePartition:
 
     Invariants: ``is_stabilized``: the views, and the written rows, are at the partition's cut;
     ``cut`` is the one of the last stabilization. At most one commit is in progress, and the
-    committed cut is one that the partition has reached.
+    partition has reached the committed cut.
     """
 
     def __init__(
@@ -129,14 +129,14 @@ class LivePartition:
 
     @property
     def is_committing(self) -> bool:
-        """Whether a commit is under way. Raises what one that has failed did."""
+        """Whether a commit is under way. Raises the error of a failed one."""
         if self._committing is not None and self._committing.done():
             task, self._committing = self._committing, None
             task.result()
         return self._committing is not None
 
     async def committed(self) -> None:
-        """Wait until no commit is under way. Raises what it has failed with."""
+        """Wait until no commit is under way. Raises the error of a failed one."""
         if self._committing is not None:
             import asyncio  # noqa: PLC0415 - likewise
 

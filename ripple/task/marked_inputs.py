@@ -1,9 +1,9 @@
-"""The inputs of a task together with the recorded markers of those that fall silent.
+"""The inputs of a task together with the recorded markers of silent inputs.
 
 The log of markers is one input more. A marker counts at one offset of its input, so no record
 behind that offset is read before it; everything else is read in the order of the inputs. While the
 task is live, the clock says which inputs are silent. Their markers are made durable first, and
-count then: whatever they cause is a function of inputs that a replay finds again.
+count then: their effects are a function of inputs that a replay finds again.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class MarkedInputs(LoggedInputs):
             await self._stored(self._log.tidy)
 
     async def _at_their_ends(self, silent: set[str]) -> set[str]:
-        """Return those whose every record was read: one that is only read later is not silent."""
+        """Return inputs that were read to their end: an input with unread records is not silent."""
         try:
             _, end = await self._inputs.bounds()
         except InputAwayError:

@@ -89,9 +89,9 @@ class MarkerLog:
         """Become the owner, and read the markers.
 
         Raises FencedError where another owner has this epoch or a higher one, StoreError, and
-        InputError for a damaged object: markers decide what is late, so none is guessed. Call
-        ``read`` before: an owner's first object takes the place of all where none has data. What
-        was read is not read again.
+        InputError for a damaged object: markers decide on lateness, so none is guessed. Call
+        ``read`` before: an owner's first object takes the place of all where none has data. Markers
+        already read are not read again.
         """
         self._take(await self._journal.open(epoch, random, self._known))
         self._known, self._taken = {}, []  # an owner reads no more
@@ -209,7 +209,7 @@ async def partitions_in(store: ObjectStore, pipeline: str) -> list[int]:
 
 
 def merged(markers: Sequence[IdleMarker]) -> list[IdleMarker]:
-    """Return the markers without those that later ones of the same silence replace."""
+    """Return the markers; of each silence, later ones replace earlier ones."""
     kept: dict[tuple[str, int], IdleMarker] = {}
     for one in markers[:-MARKERS_SINGLE]:
         kept.pop((one.input, one.offset), None)

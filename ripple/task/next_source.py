@@ -32,7 +32,7 @@ def in_order(readings: Iterable[Reading]) -> list[int]:
     """Return the ranks of sources in their order of reading.
 
     By the lowest watermark; where a source has no event time, by the fewest batches. readings: of
-    all sources, also of those that have ended: a restarted run does not know yet which ones have.
+    all sources, also of ended ones: a restarted run does not know yet which ones have.
     """
     known = list(readings)
     by_time = all(one.is_timed for one in known)

@@ -145,7 +145,7 @@ def entries(
 def at_once(life: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits, such as a one-shot run, to its end.
 
-    It needs no event loop, so one that is running, as in a notebook, is not in its way.
+    It needs no event loop, so a running one, as in a notebook, is not in its way.
     """
     try:
         life.send(None)

@@ -22,7 +22,7 @@ class Outputs:
     """The outputs of an opened group, with the rows of the partition."""
 
     def __init__(self, group: CommitGroup, standings: Mapping[str, OutputStatus]) -> None:
-        """Take over what the group has returned."""
+        """Take over the group's committed cuts."""
         self._group = group
         self.standings = standings
         self.rows_out = 0

@@ -76,7 +76,7 @@ class PublishedRows:
             self._show(pa.Table.from_batches([batch]), is_there)
 
     def settled(self, rows: pa.Table) -> pa.Table:
-        """Note that these are right from now on; return those that are to be written for it."""
+        """Note that these are right from now on; return the ones to write for it."""
         slots = self._slots(rows)
         known = np.flatnonzero(self._is_there[slots])
         is_new = np.ones(rows.num_rows, np.bool_)

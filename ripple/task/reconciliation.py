@@ -1,8 +1,8 @@
 """Recovery by reconciliation: of a downstream task's outputs with its state, in one write each.
 
 Its input is in no log that could be read again, so it does not repeat the previous task's writes:
-it receives changes without output up to a cut at or beyond all that its outputs hold, and writes
-their difference there. See ``docs/exchange.md``.
+it receives changes without output up to a cut at or beyond those of its outputs, and writes their
+difference there. See ``docs/exchange.md``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Reconciliation:
         self._final: dict[str, list[pa.Table]] = {}
 
     async def run(self, durable: DurableRun) -> int | None:
-        """Receive until past all that the outputs hold, and write the difference."""
+        """Receive up to a cut at or beyond those of the outputs, and write the difference."""
         engine, intake, report = self._engine, self._intake, self._context.report
         if self._holds_nothing:
             # So that outputs without any checkpoint are of one that was lost.

@@ -1,4 +1,4 @@
-"""The outputs of a task whose input is read again: muted until it has come to what they hold."""
+"""The outputs of a task whose input is read again: muted up to the cut that they hold."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReplayedOutputs(Outputs):
     """Outputs that tell which cut they hold, and are given nothing before it.
 
     Invariant: an output is muted exactly until the engine has come to the cut that it holds; then
-    the digest of its table must be the one that was recorded there.
+    the digest of its table must equal the one recorded there.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ReplayedOutputs(Outputs):
         plan: Plan,
         lanes: Lanes | None = None,
     ) -> None:
-        """Take over what the group has returned. start: the cut of an output that holds nothing.
+        """Take over the group's committed cuts. start: the cut of an output that holds nothing.
 
         lanes: to the next stage, which were opened; how they are is among the standings. Raises
         InputError for an output that was written from other inputs.
@@ -214,7 +214,7 @@ class ReplayedOutputs(Outputs):
             self._write_table(output, engine)
 
     def _write_table(self, output: str, engine: Partition) -> None:
-        """Write what an output is to show, and that other rows of it are gone."""
+        """Write the rows that an output is to show, and remove its other rows."""
         table = engine.table(output)
         shown, replayed = self._was_shown.pop(output, None), self._replayed.pop(output, None)
         if shown is not None:

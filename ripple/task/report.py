@@ -23,10 +23,10 @@ class Report:
     counted, by step and reason; letters: the file that has them, None if they were only counted or
     are kept with the checkpoints. uncomputable: per fold that has some, the rows that are absent at
     the end because they cannot be computed.
-    events: records of this run, those that it replayed left out. restored: from which checkpoint a
-    durable run has begun, and what it replayed; None until it has caught up, and for a one-shot
-    run. checkpoint: the last one, by name. cut: the next offset of each input, and digest: of the
-    state there; both at the end. stopped: whether it was asked to end.
+    events: records of this run, without replayed ones. restored: the checkpoint from which a
+    durable run began, and its replay; None until it has caught up, and for a one-shot run.
+    checkpoint: the last one, by name. cut: the next offset of each input, and digest: of the state
+    there; both at the end. stopped: whether it was asked to end.
     """
 
     stabilizations: int = 0
@@ -49,7 +49,7 @@ class Report:
     stopped: bool = False
 
     def count(self, counters: Counters) -> None:
-        """Take over what the engine has counted."""
+        """Take over the engine's counts."""
         self.consumed, self.applied = counters.consumed, counters.applied
         self.mildly_late, self.very_late = counters.mildly_late, counters.very_late
         self.future = counters.future

@@ -109,7 +109,7 @@ def origin_of(listed: Sequence[Checkpoint]) -> str:
 def changed(listed: Sequence[Checkpoint], base: StartingPoint, shown: Cut) -> dict[str, str]:
     """Return the notes of all changes of code, of checkpoints that come after ``listed``.
 
-    shown: the cut up to which outputs show what the code before has made.
+    shown: the cut up to which outputs show results of the code before.
     """
     before = listed[0].notes if listed else {}
     kept = {name: at for name, at in before.items() if name.startswith((_CHANGED, MIGRATED))}
@@ -142,7 +142,7 @@ def check_holders(listed: Sequence[Checkpoint], standings: Mapping[str, OutputSt
 
 
 def changes_of(listed: Sequence[Checkpoint]) -> tuple[dict[str, str], str]:
-    """Return the cuts up to which outputs show what other code has made, and of a migration.
+    """Return the cuts up to which outputs show results of other code, and of a migration.
 
     The latter is "" if there was none.
     """

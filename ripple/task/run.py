@@ -60,21 +60,21 @@ def run(
     pipeline has several outputs.
     Views are updated, and changes written, every ``batch_rows`` records.
 
-    A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or what takes them.
+    A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or a sink of them.
     Without it, and for records that came too late, a LostRecordsWarning at the end says how many
     did not count. header: the first line of a CSV source names its columns.
     strict: raise InputError at the first that is rejected, with nothing written to files.
 
     A durable run. checkpoint_dir: a folder, or ``s3://BUCKET/PREFIX``, where state and progress are
-    kept: killed at any moment and called again, it resumes, and outputs hold what an undisturbed
-    run would have written. Its source can be read again (a log, a topic), its sinks are continued
+    kept: killed at any moment and called again, it resumes, and outputs hold the same rows as after
+    an undisturbed run. Its source can be read again (a log, a topic), its sinks are continued
     (files, logs, topics, tables), and rejected records are kept with the checkpoints. The other
     arguments are those of ``Task``. It needs an event loop of its own: where one is running, use
     ``Task``. Ctrl+C ends it in good order: with ``follow`` it then returns, else KeyboardInterrupt
     is raised, for the source has not ended; a second Ctrl+C ends it at once.
 
-    Raises PlanError, InputError, OutputError, SchemaError and ConnectorError; a durable run what
-    ``Task`` raises besides.
+    Raises PlanError, InputError, OutputError, SchemaError and ConnectorError; a durable run also
+    the errors of ``Task``.
     """
     if checkpoint_dir is not None:
         if header or strict or dead_letters is not None:

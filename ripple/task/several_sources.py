@@ -58,7 +58,7 @@ class AskingInputs(Protocol):
 
 @runtime_checkable
 class MarkingInputs(Protocol):
-    """Inputs whose markers depend on what waits for a watermark: windows, keys that end, rows.
+    """Inputs whose markers depend on state waiting for a watermark: windows, ending keys, rows.
 
     waiting_count: its number; is_awaited: whether later stages may hold some. A task sets both.
     """

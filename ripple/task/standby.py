@@ -173,7 +173,7 @@ class Standby:
                 return
 
     async def _come(self, drive: Drive) -> bool:
-        """Come to what the outputs have committed; return whether that was more than before."""
+        """Advance to the committed cut of the outputs; return whether it moved."""
         await self._look(drive.engine.cut)
         self._ahead = self._ahead[-1:]
         if not self._ahead:
@@ -250,7 +250,7 @@ class Standby:
         return {output: commit_with(self._marker_input, one) for output, one in reached.items()}
 
     async def _look(self, cut: Cut) -> None:
-        """Note what the outputs have committed since it was looked last."""
+        """Note the commits of the outputs since the last look."""
         now = self._named(await self._reached())
         lowest = _lowest(now)
         newest = (_lowest(self._ahead[-1]) if self._ahead else None) or cut
@@ -267,7 +267,7 @@ class Standby:
             self.behind = len(self._ahead)
 
     async def _go_to(self, target: Mapping[str, Commit | None], drive: Drive) -> None:
-        """Come to what all outputs have committed, and compare digests there."""
+        """Advance to the cut that all outputs have committed, and compare digests there."""
         engine, plan, inputs = drive.engine, self._plan, self._reading
         frees = plan.frees_rows
         stop = _lowest(target)

@@ -1,7 +1,7 @@
 """The durable state of a partition whose input cannot be read again.
 
 It recovers by reconciliation: from the newest checkpoint it receives changes without writing, up to
-a cut at or beyond all that its outputs hold, and writes there once the difference. See
+a cut at or beyond those of its outputs, and writes there once the difference. See
 ``docs/exchange.md``.
 """
 

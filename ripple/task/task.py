@@ -71,7 +71,7 @@ class Task:
     """A durable run of a pipeline, in the event loop of a program.
 
     State and progress are kept in ``checkpoint_dir``. After a crash, or any other end, a new Task
-    with the same arguments resumes, and outputs hold what an undisturbed run would have written::
+    with the same arguments resumes, and outputs hold the same rows as after an undisturbed run::
 
         async with rp.Task(pipeline, source=..., sink=..., checkpoint_dir="state") as task:
             await task.run()
@@ -115,7 +115,7 @@ class Task:
         ``ripple.core.events``; by default, those with a text are logged as ``ripple.task``.
         holder: how messages in other processes call this one.
 
-        Raises PlanError, InputError and OutputError, which name the argument and what to change.
+        Raises PlanError, InputError and OutputError, which name the argument and the remedy.
         """
         self.plan = plan = plan_of(pipeline)
         need_no_ask(plan, "a durable run")
@@ -173,7 +173,7 @@ class Task:
 
     @property
     def world(self) -> World:
-        """Through what it touches the outside."""
+        """The ports of all its effects."""
         return self._world
 
     # --- enter, run, leave ---
@@ -218,7 +218,7 @@ class Task:
         ends it at once. Either way a new Task resumes.
 
         Raises DiskLockedError and FencedError where another process has the state, InputError,
-        OutputError, CheckpointError, SnapshotError and OSError. What was committed stays.
+        OutputError, CheckpointError, SnapshotError and OSError. Committed rows stay.
         """
         if self._closing is None or self._active is not None:
             raise RuntimeError("Task.run is called once, inside of 'async with'")

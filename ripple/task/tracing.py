@@ -39,7 +39,7 @@ class Traces:
         self._begin(contexts, rows, is_first=rows > 0)
 
     def arrived(self, contexts: Iterable[str]) -> None:
-        """Note what the next batch of a later stage belongs to."""
+        """Note the trace that the next batch of a later stage belongs to."""
         for one in contexts:
             if len(self._waiting) < CONTEXTS_MAX:
                 self._waiting[one] = None

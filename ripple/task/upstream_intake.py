@@ -76,7 +76,7 @@ class UpstreamIntake:
         return is_news
 
     async def take(self) -> Signal | None:
-        """Take in arrivals for one turn, and write what they change."""
+        """Take in arrivals for one turn, and write their changes."""
         live, traces, before = self._live, self._traces, self._live.outputs.rows_out
         began_ns = self._clock.monotonic_ns()
         if not await self.take_in():
@@ -125,7 +125,7 @@ class UpstreamIntake:
         self._storing_ns = self._engine.watermark_ns
 
     def stored(self, _present: tuple[Checkpoint, ...]) -> None:
-        """Note that it is stored: senders may forget the final rows of all that may be read."""
+        """Note that it is stored: senders may forget the final rows up to it."""
         self._stored_ns.append(self._storing_ns)
         # Not of the newest alone: should that be damaged, one before is read.
         if len(self._stored_ns) == self._stored_ns.maxlen:

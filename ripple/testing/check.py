@@ -63,7 +63,7 @@ class Divergence(AssertionError):  # noqa: N818  # a finding, not an error
 
     event: how many events and markers had been consumed. what: the output, or another thing that
     differs. key: of the row, field: within it, or None where it is not about one. engine,
-    reference: what each of the two has.
+    reference: the value in each.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class Follower:
             self.identity[output.name] = [*names, "window_start_ns"] if fold.window else names
 
     def follow(self, changes: Changes) -> None:
-        """Apply changes; raises AssertionError for one that changes nothing."""
+        """Apply changes; raises AssertionError for a change without effect."""
         for name, batch in changes.outputs.items():
             if name in self.streams:
                 self.streams[name] += batch.to_pylist()
@@ -391,7 +391,7 @@ class Lane:
         self._expect(f"the rows of output {output!r}", found, expected[0])
 
     def _compare_uncomputable(self, reference: Mapping[str, Sequence[tuple[Key, str]]]) -> None:
-        """Compare how many rows there are and those that are named: the first by key.
+        """Compare how many rows there are, and the named ones: the first by key.
 
         Final ones are not named any more after a restart.
         """

@@ -106,8 +106,8 @@ def enumerate_crashes(
     """Crash ``scenario`` at every effect of a run: before it, within it, and after the last.
 
     The world after one effect equals that before the next, when more may have been promised. Each
-    crash is a kill, a power cut that loses all that was not synced, and one that leaves some
-    of it. ``pairs`` more runs crash a second time while the first crash is recovered from.
+    crash is a kill, a power cut that loses all unsynced bytes, and one that leaves some of them.
+    ``pairs`` more runs crash a second time while the first crash is recovered from.
     Only each ``every``-th crash is tried, from number ``first`` on: every second one still strikes
     every effect, at each of which there are three and more. Raises :class:`SimulationError` for the
     first run that fails.
@@ -165,7 +165,7 @@ class _Explorer:
             raise SimulationError(self._message(done, shortest), shortest) from shortest.error
 
     def _shrink(self, failed: Run) -> Run:
-        """Drop faults for as long as a run fails without them; then look for one that is enough."""
+        """Drop faults while a run fails without them; then look for a single sufficient one."""
         # Listed faults strike where drawn ones did, unless the schedule was read from the draws.
         shortest = self.run(failed.seed, Planned(failed.faults))
         if shortest.error is None:

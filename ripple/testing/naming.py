@@ -33,7 +33,7 @@ def find(name: str) -> Any:
 
 
 def _place_of(module: ModuleType) -> str:
-    """Return the name of a module in a package, the file of one that stands alone."""
+    """Return the name of a module in a package, or else its file."""
     file = getattr(module, "__file__", None)
     return module.__name__ if "." in module.__name__ or file is None else file
 

@@ -1,7 +1,7 @@
 """The broker port: a log of many partitions, with transactions that one producer at a time can end.
 
-Its forms are simulated (``ripple.testing``) and Kafka (``ripple.connectors.kafka``). It promises
-what Kafka does for a client of the first version of its transaction protocol, no more:
+Its forms are simulated (``ripple.testing``) and Kafka (``ripple.connectors.kafka``). It promises no
+more than Kafka does to a client of the first version of its transaction protocol:
 
 - offsets have holes: transactions leave markers, aborted records are skipped, compaction and
   retention remove records;
@@ -168,7 +168,7 @@ class Read(NamedTuple):
 
 
 class Producer(Protocol):
-    """The one that may write transactions under its id, until there is a newer one.
+    """The only producer that may write transactions under its id, until there is a newer one.
 
     One caller at a time. After FencedError, UnknownOutcomeError, ``close`` and a call that was
     cancelled it takes nothing.
@@ -293,7 +293,7 @@ class Broker(Protocol):
         ...
 
     async def prepare(self, name: str, group: str | None) -> None:
-        """Learn what the next producer of an id waits for otherwise, before any is fenced.
+        """Do early the part of the next producer's start that takes time, before one is fenced.
 
         group: the one for which it will write offsets, None for none.
         """

@@ -117,7 +117,7 @@ class ControlServer(Protocol):
         ...
 
     async def close(self, grace_s: float = 0.0) -> None:
-        """Take no more calls; after ``grace_s`` end those that are not answered."""
+        """Take no more calls; after ``grace_s`` end the unanswered ones."""
         ...
 
 

@@ -31,7 +31,7 @@ class SyncFailedError(_NamedError):
 
 
 class DiskLockedError(_NamedError):
-    """Another process, or another part of this one, holds the lock; ``holder`` says who."""
+    """Another process, or another part of this one, holds the lock; ``holder`` names it."""
 
     def __init__(self, path: str, holder: str) -> None:
         self.holder = holder
@@ -39,7 +39,7 @@ class DiskLockedError(_NamedError):
 
 
 class NotALockError(_NamedError):
-    """Something that is not a lock stands where one should be; it was left as it is."""
+    """The path of a lock is taken by another kind of file; it was left as it is."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(

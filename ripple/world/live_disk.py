@@ -260,7 +260,7 @@ def _is_lock(text: str) -> bool:
 
 
 def _make_folder(folder: Path, root: Path) -> list[Path]:
-    """Make a folder and those above it; return those that were not there, the uppermost first.
+    """Make a folder and those above it; return the created ones, the uppermost first.
 
     They are for this user alone: there are records in them, and keys. One within another one that
     is below ``root`` is as open as that one, which its user may have opened to others.

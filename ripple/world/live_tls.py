@@ -40,7 +40,7 @@ def context_to_listen(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLCont
 def context_to_show(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLContext:
     """Return the context of a listener for browsers, with or without client certificates.
 
-    As ``context_to_listen`` otherwise; one that is shown must be by the authority.
+    As ``context_to_listen`` otherwise; a shown one must be by the authority.
     """
     newest = Newest(tls, warn, ssl.CERT_OPTIONAL)
     context = _context(tls, ssl.PROTOCOL_TLS_SERVER, ssl.CERT_OPTIONAL)

@@ -99,7 +99,7 @@ class _Instance:
     """The system's events of folders for the watches of one event loop.
 
     They have one instance in common, of which a user has few. It exists while one of them does; a
-    reader notifies all that an event concerns.
+    reader notifies all watches that an event concerns.
     """
 
     _by_loop: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Instance]] = (

@@ -1,4 +1,4 @@
-"""How long to wait before something that has ended or failed is tried again."""
+"""How long to wait before a retry, after an end or a failure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def jittered(pause_s: float, random: Random) -> float:
 class Pauses:
     """Exponential back-off, reset once an attempt has worked for a while.
 
-    Hopeless attempts become ever rarer, and one that has worked is retried at once, however often
-    it ends. The calls are, for each try: ``begin``, ``works`` once it does, if it ever does, and
-    ``next_s`` when it has ended.
+    Hopeless attempts become ever rarer, and work that went well for a while is retried at once,
+    however often it ends. The calls are, for each try: ``begin``, ``works`` once it does, if it
+    ever does, and ``next_s`` when it has ended.
     """
 
     def __init__(

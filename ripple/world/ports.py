@@ -1,8 +1,8 @@
-"""The ports: everything that Ripple asks of the outside, and nothing else.
+"""The ports: all effects of Ripple on the outside, and nothing else.
 
 Code that needs time, chance, a disk or a network is given them. The live forms are in this package;
-their deterministic twins, with crashes and faults, are in ``ripple.testing``. What a port promises
-is said here once and tested on both forms by the same suite.
+their deterministic twins, with crashes and faults, are in ``ripple.testing``. The promises of a
+port are said here once and tested on both forms by the same suite.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Clock(Protocol):
     def now_ns(self) -> int:
         """Return the wall clock, in nanoseconds since 1970 UTC.
 
-        For logs, and for what is recorded before it counts: it may jump.
+        For logs, and for times that are recorded before they count: it may jump.
         """
         ...
 
@@ -86,7 +86,7 @@ class File(Protocol):
     def sync(self) -> None:
         """Make the contents durable.
 
-        Raises :class:`~ripple.world.errors.SyncFailedError`. What was not synced is then of unknown
+        Raises :class:`~ripple.world.errors.SyncFailedError`. Unsynced bytes are then of unknown
         fate for ever, because the system may believe its pages clean: this file takes no more
         appends, and the caller writes a new one.
         """
@@ -151,7 +151,7 @@ class Disk(Protocol):
         """Open a file that is there, without needing the right to write to it.
 
         ``append`` and ``truncate`` of such a file are an OSError; ``sync`` is not: a reader makes
-        durable what it has read. Raises FileNotFoundError.
+        durable the bytes that it has read. Raises FileNotFoundError.
         """
         ...
 

@@ -42,7 +42,7 @@ class ProducerState:
             self.over = BrokerError(f"{self._name}: this producer is closed", done=False)
 
     def check_whole(self) -> None:
-        """Raise BrokerError unless all that was begun to be sent was sent."""
+        """Raise BrokerError unless all begun sends were completed."""
         self.check(is_open=True)
         if self._is_broken and self._name is not None:
             raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)

@@ -34,7 +34,7 @@ def replace(
 def open_anew(disk: Disk, path: str, *, like: str) -> File:
     """Make an empty file in place of a crash's remains, with like's permissions.
 
-    A symbolic link is replaced itself, not what it points to.
+    A symbolic link is replaced itself, not its target.
     """
     try:
         return disk.open(path, exclusive=True, like=like)

@@ -1,4 +1,4 @@
-"""Concurrent work in a process: jobs one after the other, and limits on what runs at once."""
+"""Concurrent work in a process: jobs one after the other, and limits on concurrent work."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class InputWork(_Work):
 class StageWork(_Work):
     """A partition of a downstream stage.
 
-    It needs no hot standby: a new owner reads a checkpoint, and its senders send what is newer.
+    It needs no hot standby: a new owner reads a checkpoint, and its senders send the newer rows.
 
     senders: number of partitions of the upstream stage. outputs: to write, for the owner of an
     epoch. upstream: follows the senders, given a wake-up callback.

@@ -43,7 +43,7 @@ class Engine(Protocol):
         ...
 
     def dump(self) -> None:
-        """Dump the stacks of its threads, whatever it is doing."""
+        """Dump the stacks of its threads, also of a stuck process."""
         ...
 
     def kill(self) -> None:

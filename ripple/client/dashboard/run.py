@@ -125,7 +125,7 @@ class RunShown:
         return {"level": level, "text": f"{self.name} {self._doing}.", "cause": ""}
 
     async def answer(self, what: str, asked: Mapping[str, str]) -> Values:
-        """Return checkpoints or letters of the store, or what each node does."""
+        """Return checkpoints or letters of the store, or the work of each node."""
         if what == "checkpoints":
             return await checkpoints_of(self._store, self._clock.now_ns())
         if what == "letters":

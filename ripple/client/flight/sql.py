@@ -168,7 +168,7 @@ class FlightSql:
         yield PutResult(app_metadata=bound.SerializeToString())
 
     async def _answer(self, asked: Asked, *, is_empty: bool = False) -> pa.Table:
-        """Return the answer; is_empty: without rows, whatever the parameters are."""
+        """Return the answer; is_empty: without rows, for any parameters."""
         cuts: dict[str, Any] = {}
 
         async def fetch(names: list[str]) -> dict[str, pa.Table]:
@@ -204,7 +204,7 @@ class FlightSql:
 def message_of(text: bytes) -> Message | None:
     """Return the message of Flight SQL in a command, ticket or action; None if it has none.
 
-    Raises FlightError for one that is not offered.
+    Raises FlightError for an unsupported one.
     """
     if TYPES.encode() not in text[: len(TYPES) + 4]:
         return None

@@ -223,7 +223,7 @@ def parsed_in(document: Any) -> tuple[Any, Any]:
 
 
 def _kind(given: Any) -> tuple[int | None, int]:
-    """Return what ``decode`` calls a type, and which member of its union null is."""
+    """Return the name of a type in ``decode``, and which member of its union null is."""
     null_at = -1
     if isinstance(given, list):
         if len(given) != 2 or "null" not in given:

@@ -90,7 +90,7 @@ def read_batch(
 
 
 def before(batch: Batch, end: int) -> Batch:
-    """Return what of a batch is before ``end``, which lies within it or in a hole before it."""
+    """Return the part of a batch before ``end``, which lies within it or in a hole before it."""
     if batch.first_offset < end:
         return batch.split_at(end)[0]
     return Batch(batch.records.slice(0, 0), end, (), batch.offsets()[:0])

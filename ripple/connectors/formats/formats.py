@@ -74,9 +74,9 @@ def values_of(
 ) -> Values:
     """Return the format ``name`` for records of ``shape``.
 
-    registry: asked for where the format needs one. subject: what it has their schemas under.
-    options: what else the place says. Raises InputError for an unknown format, and for a subject or
-    a message that does not fit; and as ``registry`` does.
+    registry: asked for where the format needs one. subject: of their schemas in it. options: the
+    place's other ones. Raises InputError for an unknown format, and for a subject or a message that
+    does not fit; and as ``registry`` does.
     """
     if name in DESCRIBED:
         return DESCRIBED[name](shape, options)

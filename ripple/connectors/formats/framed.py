@@ -69,7 +69,7 @@ def head_of(number: int) -> bytes:
 
 
 def by_schema(values: pa.Array) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield (id, its rows), ascending; -1 of those that are not framed."""
+    """Yield (id, its rows), ascending; -1 of unframed ones."""
     ends, data = buffers_of(values)
     held = np.frombuffer(data, np.uint8)
     starts, lengths = ends[:-1].astype(np.int64), np.diff(ends)

@@ -60,7 +60,7 @@ _WORDS = {
 class ProtobufValues:
     """Each value is one message; its fields are taken by their names, and others are ignored.
 
-    A field that can tell that it was not set is none then; others have what Protobuf gives them.
+    A field that can tell that it was not set is none then; others have the default of Protobuf.
     An enumeration is its number, or its name where the pipeline has a text; a
     ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) its value.
     """
@@ -70,7 +70,7 @@ class ProtobufValues:
     def __init__(self, shape: RecordShape, options: Mapping[str, str]) -> None:
         """Read messages as the options ``message`` and ``descriptors`` say.
 
-        Raises InputError where the file has no such message, or one that does not fit the shape.
+        Raises InputError where the file has no such message, or its fields do not fit the shape.
         """
         self.shape = shape
         said = [options.get(one, "") for one in (MESSAGE, DESCRIPTORS)]

@@ -15,10 +15,10 @@ _NAMED = ("record", "error", "enum", "fixed")
 
 
 def whole(form: str, text: str, others: Mapping[str, str]) -> str:
-    """Return a document with those that it refers to in it.
+    """Return a document with its references in it.
 
-    form: of the registry. others: all that are referred to, also by each other, by the names that
-    are used for them. Raises SchemaError.
+    form: of the registry. others: all referenced documents, also each other's, by the names used
+    for them. Raises SchemaError.
     """
     if not others:
         return text
@@ -76,7 +76,7 @@ class _Avro:
 
 
 def _json(node: Any, document: Any, others: Mapping[str, Any], depth: int) -> Any:
-    """Return a node with what it refers to in other documents. document: the one that it is in."""
+    """Return a node with its references to other documents resolved. document: the node's own."""
     _check(depth)
     if isinstance(node, list):
         return [_json(one, document, others, depth + 1) for one in node]

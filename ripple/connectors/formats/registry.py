@@ -39,7 +39,7 @@ class RegistryError(RippleError):
 class Registered(NamedTuple):
     """A schema. form: ``AVRO``, ``JSON`` or ``PROTOBUF``.
 
-    text: the document, with those that it refers to in it.
+    text: the document, with its references in it.
     """
 
     id: int
@@ -117,7 +117,7 @@ class Registry:
             raise RegistryError(f"{self.url}: schema {number}: {error}") from error
 
     def _collect(self, number: int, references: Any, others: dict[str, str]) -> None:
-        """Ask for all that a schema refers to, and what that does, by name."""
+        """Ask for all references of a schema, and theirs, by name."""
         for one in references or ():
             try:
                 name, subject, version = one["name"], one["subject"], int(one["version"])

@@ -39,7 +39,7 @@ class TableValues:
     ) -> None:
         """rows: the format of row values. form: of the record keys.
 
-        keys, envelopes: read those that are not in JSON; see AvroObjects.
+        keys, envelopes: read the ones in other formats than JSON; see AvroObjects.
         """
         self._rows = rows
         self._table = table

@@ -47,7 +47,7 @@ def batches(
     bytes_max: int,
     compression: Compression,
 ) -> Iterator[tuple[int, bytes, _Head]]:
-    """Yield (how many records, their bytes, what the head says of them), each within ``bytes_max``.
+    """Yield (how many records, their bytes, their head), each within ``bytes_max``.
 
     Raises TooLargeError naming the record that does not fit.
     """

@@ -46,15 +46,15 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]
 class KafkaClient:
     """Asks brokers. Errors that pass are waited for, up to PATIENCE_S.
 
-    A topic is the one that it was when it was found first: where another one has its name since,
-    that is raised (AnotherTopicError), and nothing of it is read. All methods but ``close`` raise
+    A topic keeps the id under which it was found first: where another one has its name since, that
+    is raised (AnotherTopicError), and nothing of it is read. All methods but ``close`` raise
     BrokerError, and NoTopicError.
     """
 
     def __init__(self, brokers: str, security: Security, *, keeps_ids: bool = True) -> None:
         """Take the brokers that are asked first, as ``host:port``, separated by commas.
 
-        keeps_ids: whether topics must be those that they were; else their names alone count.
+        keeps_ids: whether topics must keep their ids; else their names alone count.
         """
         self.brokers = brokers
         self._security = security
@@ -201,7 +201,7 @@ class KafkaClient:
 
     @property
     def open_client(self) -> Client:
-        """The connections, for those that send requests. Raises BrokerError once it is closed."""
+        """The connections, for senders of requests. Raises BrokerError once it is closed."""
         if self._client is None:
             raise BrokerError(f"the connection to {self.brokers} is closed", done=False)
         return self._client
@@ -219,7 +219,7 @@ class KafkaClient:
         return {topic: known.get(topic, NO_TOPIC) for topic in topics}
 
     def _know(self, ids: Mapping[str, bytes]) -> None:
-        """Take the ids of topics. Raises AnotherTopicError for one that was made anew."""
+        """Take the ids of topics. Raises AnotherTopicError for a topic that was made anew."""
         if not self._keeps_ids:
             return
         for topic, found in ids.items():

@@ -74,7 +74,7 @@ class Cuts:
 
     @classmethod
     def of(cls, record: Record, place: TopicPartition) -> Cuts:
-        """Parse a cut record. Raises OutputError for one that no partition has written."""
+        """Parse a cut record. Raises OutputError for one of no partition's."""
         try:
             held: dict[str, Any] = json.loads(record.value or b"")
             version = held["format"]
@@ -153,7 +153,7 @@ class Looks:
         self._seen: dict[TopicPartition, tuple[int, Cuts | None]] = {}
 
     async def newest(self, broker: Broker, place: TopicPartition) -> Cuts | None:
-        """Return what ``newest`` does. Raises as that."""
+        """Return the result of ``newest``; raises as it does."""
         end = (await broker.ends([place]))[place]  # before it is looked: more may come meanwhile
         if place not in self._seen or self._seen[place][0] != end:
             self._seen[place] = end, await newest(broker, place)

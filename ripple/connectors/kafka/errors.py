@@ -6,7 +6,7 @@ from ripple.world.broker import BrokerError
 
 
 class DamagedError(BrokerError):
-    """Record batches are not what Kafka writes; the message says which, and why."""
+    """Record batches do not follow Kafka's format; the message says which, and why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, done=False)

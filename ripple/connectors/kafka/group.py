@@ -416,8 +416,8 @@ class KafkaGroup:
     def _topics_of(self, found: Cuts, counts: Mapping[str, int]) -> dict[str, Held]:
         """Return the topics of outputs, by a cut record and their partitions, 0: none.
 
-        Raises OutputError for an output that has begun elsewhere, or whose topic is no longer the
-        one with its committed records, and for a new one in the topic of another.
+        Raises OutputError for an output that has begun elsewhere, or has no longer the topic of its
+        committed records, and for a new one in the topic of another.
         """
         topics = {}
         for output, written in self._outputs.items():

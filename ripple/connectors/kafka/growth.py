@@ -33,7 +33,7 @@ class Growth:
         self._read = self._known = partitions
 
     async def watch(self) -> None:
-        """Look again and again, for ever. What a broker refuses, reading meets as well."""
+        """Look again and again, for ever. Reading meets a broker's refusals as well."""
         while True:
             await asyncio.sleep(LOOK_S)
             with suppress(BrokerError):

@@ -50,8 +50,8 @@ SAMPLE_S = 10.0
 class ReaderConsumer(Consumer, Protocol):
     """A consumer with the answers of its brokers.
 
-    stable_ends: up to where records are there, by each fetch. losses: how often no answer came: who
-    answers next may not have what was read.
+    stable_ends: up to where records are there, by each fetch. losses: how often no answer came: the
+    next broker may lack the records read.
     """
 
     stable_ends: dict[TopicPartition, int]
@@ -352,7 +352,7 @@ class KafkaInputs(ReadAhead):
         return self._reader.topic_id(place.topic)
 
     async def _check_identity(self, name: str, cut: int, identity: str, first: int) -> None:
-        """Compare the last record before the cut with what it was, if it is still there."""
+        """Compare the last record before the cut with its former identity, if it is still there."""
         at, _, written_ms = identity.partition(" ")[0].partition("@")
         if not written_ms or not at.isdigit() or int(at) < first:
             return
@@ -465,7 +465,7 @@ class _Ahead:
 
     @property
     def is_past(self) -> bool:
-        """Whether all that was known to be there was read."""
+        """Whether all known records were read."""
         return self.through >= self.end
 
     @property

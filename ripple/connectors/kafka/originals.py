@@ -33,7 +33,7 @@ def original_of(place: TopicPartition, records: Records, row: int) -> Original:
 
 
 def kept_of(original: Original) -> Kept:
-    """Return what ``original_of`` was given. Raises InputError for what it has not returned."""
+    """Return the argument of ``original_of``. Raises InputError for a text of another origin."""
     topic, _, partition = original.place.rpartition("/")
     try:
         (read,) = decoded(original.data, 0, (), headers=True)

@@ -20,7 +20,7 @@ SAMPLE_S = 5.0
 def check_division(where: str, keys: Sequence[tuple[bytes, int]], partitions: int) -> None:
     """Raise InputError unless keys, given with their partitions, lie where murmur2 puts them.
 
-    CRC-32 is what librdkafka chooses partitions by, unless it is told otherwise.
+    librdkafka chooses partitions by CRC-32, unless it is told otherwise.
     """
     wrong = [pair for pair in keys if partition_of(pair[0], partitions) != pair[1]]
     if not wrong:

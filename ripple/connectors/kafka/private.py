@@ -42,7 +42,7 @@ logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
 class Fetched(NamedTuple):
-    """What a broker sent of a partition.
+    """A broker's answer for a partition.
 
     stable_end: before it readers see everything. aborted: see ``record_batches.decoded``.
     """
@@ -65,7 +65,7 @@ async def fetch(
     bytes_max: int,
     partition_bytes_max: int,
 ) -> list[Fetched]:
-    """Return what committed records are at offsets, waiting for some if there are none.
+    """Return the committed records at offsets, waiting for some if there are none.
 
     ids: of topics, by name; another topic that has the name by now is not read. Raises aiokafka's
     errors.

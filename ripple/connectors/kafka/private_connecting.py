@@ -43,7 +43,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # it has no types
         self.renews_at_s = self.ends_at_s = inf
 
     def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
-        """Send a request, as aiokafka has it; of one that logs in, note how long that is good."""
+        """Send a request, as aiokafka has it; of a login, note how long it is good."""
         answer: Awaitable[Any] = super().send(request, expect_response)
         return self._noted(answer) if isinstance(request, SaslAuthenticateRequest) else answer
 
@@ -55,7 +55,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # it has no types
         return found
 
     def retire(self) -> None:
-        """Close when all that was asked is answered."""
+        """Close when all requests are answered."""
         if self._requests:
             self._requests[-1][2].add_done_callback(lambda _: self.close())
         else:
@@ -66,7 +66,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # likewise
     """A client with connections that are renewed in time."""
 
     def __init__(self, arguments: Mapping[str, Any], brokers: str) -> None:
-        """Take what ``Connection`` takes, and the brokers that are asked first."""
+        """Take the arguments of ``Connection``, and the brokers that are asked first."""
         super().__init__(
             bootstrap_servers=brokers.split(","), retry_backoff_ms=50, **dict(arguments)
         )

@@ -130,7 +130,7 @@ async def write_offsets(
 async def end(
     client: AIOKafkaClient, node: int, name: str, who: ProducerId, *, commits: bool
 ) -> int:
-    """End the transaction that is open, whichever that is; return an error."""
+    """End the open transaction; return an error."""
     answer = await _send(client, node, EndTxnRequest(name, *who, commits))
     return int(answer.error_code)
 
@@ -223,6 +223,6 @@ async def _send(client: AIOKafkaClient, node: int, asked: Any) -> Any:
 
 
 def _first_error(topics: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> int:
-    """Return the first error of partitions, 0 if there is none; one that has kept off others."""
+    """Return the first error of partitions, 0 if there is none; the cause before its effects."""
     codes = [code for _, parts in topics for _, code in parts if code]
     return int(min(codes, key=lambda code: code == _NOT_ATTEMPTED)) if codes else 0

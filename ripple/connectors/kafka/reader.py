@@ -73,7 +73,7 @@ class KafkaReader:
         return await self._client.ends(places, committed=committed)
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
-        """Return a reader, which refuses what cannot be read, record by record; see Broker."""
+        """Return a reader, which refuses unreadable records one by one; see Broker."""
         return KafkaConsumer(
             self._client, headers=self._headers, refuses=True, ahead=ahead, warn=self._warn
         )

@@ -228,7 +228,7 @@ def _load(left: Mapping[bytes, _One]) -> dict[bytes, _One]:
 
 
 def open_retries(path: str, pipeline: str) -> KafkaRetries:
-    """Return the topic at a place, as one that takes letters again. Raises InputError."""
+    """Return the topic at a place, as a target of retried letters. Raises InputError."""
     try:
         place = KafkaUri.parse(path)
     except SettingsError as error:

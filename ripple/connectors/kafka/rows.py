@@ -79,7 +79,7 @@ class Rows:
 
 
 def divided(records: Records, partitions: int, writer: int = 0) -> list[tuple[int, Records]]:
-    """Return (partition, its records in their order) for those that have some, ascending.
+    """Return (partition, its records in their order), ascending, without empty ones.
 
     Either all have keys or none has. writer: the number of the writer of records without keys.
     """

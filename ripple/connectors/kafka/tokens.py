@@ -44,7 +44,7 @@ class Tokens:
         self._until_s = self._ends_s = 0.0
 
     def token(self) -> str:
-        """Return a token: what the file holds now, or what the issuer gave. Raises TokenError."""
+        """Return a token: the file's present one, or the issuer's. Raises TokenError."""
         if self._source.file:
             return self._read()
         with self._lock:

@@ -28,7 +28,7 @@ def check(path: str) -> str:
 
 
 def discover(path: str) -> Iterator[Stream]:
-    """Yield the topics of a folder, or the one that is named. Raises InputError."""
+    """Yield the topics of a folder, or the named one. Raises InputError."""
     disk = LiveDisk(path, make=False)
     names = disk.list("") if disk.exists("") else []
     if disk.exists("topic"):

@@ -26,8 +26,8 @@ class LogInputs:
     which blocks, so that the event loop stays free.
 
     The order of inputs follows from the cut: the input that is the fewest batches into its log, the
-    first of those that are equal. So a restarted task reads in the same order, as long as the logs
-    have enough records.
+    first of equal ones. So a restarted task reads in the same order, as long as the logs have
+    enough records.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LogInputs:
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the logs reach ``cut``, with the records read before it.
 
-        identities: per input, what ``identities`` returned then; nothing for an unknown one.
+        identities: per input, the value of ``identities`` then; nothing for an unknown one.
         """
         for name, offset in cut.items():
             self._source(name).check_identity(offset, identities.get(name, ""))

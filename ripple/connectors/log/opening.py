@@ -48,7 +48,7 @@ def open_source(path: str, reading: Reading) -> EndingLog:
 
 
 def open_inputs(path: str, reading: Reading) -> LogInputs:
-    """Return all partitions of a part, or the one that is named; raises as ``open_source`` does."""
+    """Return all partitions of a part, or the named one; raises as ``open_source`` does."""
     topic, partitions = _partitions_at(path, reading)
     if reading.part is not None:
         number, of = reading.part

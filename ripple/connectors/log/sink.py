@@ -46,9 +46,9 @@ _RECORD = re.compile(r"output(?:-([0-9]{10}))?\.cut")
 def schema_of_output(plan: Plan, output: Output) -> Schema:
     """Return the schema of an output's changes as records.
 
-    ``op`` is text, one of OP_NAMES; the other fields are those of the result rows. Those that are
-    not part of the key may be null, because a Remove has no values: not even the end of a session,
-    which does not identify it. Events have neither: their topic can be a source.
+    ``op`` is text, one of OP_NAMES; the other fields are those of the result rows. Fields outside
+    the key may be null, because a Remove has no values: not even the end of a session, which does
+    not identify it. Events have neither: their topic can be a source.
     """
     if output.is_stream:
         return Schema(f"{plan.name}.{output.name}", output.fields)
@@ -297,7 +297,7 @@ def look_at(
 ) -> int:
     """Raise as a LogSink with that owner would, with nothing changed; return the newest epoch.
 
-    epoch: of the partition's owner, for whom locks do not matter.
+    epoch: of the partition's owner, which needs no locks.
     """
     disk, folder = topic.disk, topic.folder(partition)
     if not disk.exists(folder):
@@ -331,7 +331,7 @@ def _check_written(note: _Note | None, owner: Owner, name: str) -> _Note:
 
 
 def _check(reader: PartitionReader, record: CutRecord, name: str, first: int, end: int) -> None:
-    """Raise OutputError unless the log, with these bounds, is the one that the record speaks of."""
+    """Raise OutputError unless the log, with these bounds, is the record's log."""
     path = _newest_record_path(reader.topic, reader.partition)
     if end < record.end:
         raise OutputError(
@@ -453,7 +453,7 @@ def _owner_of(reader: PartitionReader) -> Owner | None:
 
 
 def _newest_record(topic: Topic, partition: int) -> CutRecord | None:
-    """Return the record of the last owner that has one: what an earlier one writes is not asked."""
+    """Return the record of the last owner that has one: writes of earlier ones do not count."""
     path = _newest_record_path(topic, partition)
     if path is None:
         return None

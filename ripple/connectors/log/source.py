@@ -109,7 +109,7 @@ class LogSource:
         return self._reader.range()
 
     def identity_at(self, offset: int) -> str:
-        """Return what ``check_identity`` needs to know this log again by a cut at ``offset``."""
+        """Return the log's identity at ``offset``, for ``check_identity``."""
         for header in reversed(self._recent):
             if header.first_offset < offset <= header.next_offset:
                 return identity.identity_of(header)

@@ -1,4 +1,4 @@
-"""Streams of NATS, as sources and sinks: all that imports nats-py.
+"""Streams of NATS, as sources and sinks: the only importer of nats-py.
 
 uri       of a stream, and settings of the connection; opening; session: the connection
 inputs    of a stream; subject: a plain subject, without storage

@@ -113,7 +113,7 @@ class NatsInputs(BufferedInput[_Mark]):
         return {self.name: str(found)}
 
     async def _check_last(self, last: _Mark) -> None:
-        """Raise InputError where another message is in the place of one that was read."""
+        """Raise InputError where another message has taken the place of a read one."""
         try:
             js = await self._stream()
             found = await js.get_msg(self._place.stream, last.offset + 1)

@@ -74,8 +74,8 @@ class PostgresInputs(BufferedInput[Mark]):
     retains the log until a stored checkpoint includes it.
 
     Invariants: changes before ``_from`` are counted, not held; ``_at`` is the position in the log
-    after those that were read. ``end`` is known while no change is waiting. The slot advances only
-    to positions that are in ``ripple_slots`` before, and of a checkpoint.
+    after the changes read. ``end`` is known while no change is waiting. The slot advances only to
+    positions that are in ``ripple_slots`` before, and of a checkpoint.
     """
 
     moments = 4  # the slot's other reader may take one more
@@ -171,7 +171,7 @@ class PostgresInputs(BufferedInput[Mark]):
             await stream.close()
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return the server, the slot, what it tells, and the last change before the cut."""
+        """Return the server, the slot, its answer, and the last change before the cut."""
         mark = self.marks.get(cut[self.name])
         known = _Identity(self._server, self._slots.name, mark, self._published) if mark else ""
         return {self.name: str(known)}

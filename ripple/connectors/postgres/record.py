@@ -25,8 +25,8 @@ NAME = "ripple_outputs"
 class Record(NamedTuple):
     """The record of a table: its output, and its part's commit.
 
-    epoch: of the part's owner, 0 of one that has none. commit: None before the first one, and of a
-    one-shot run. relation: the number of the table, None if an older version did not note it.
+    epoch: of the part's owner, 0 without. commit: None before the first one, and of a one-shot run.
+    relation: the number of the table, None if an older version did not note it.
     """
 
     owner: Owner
@@ -45,7 +45,7 @@ class Records:
         self._records = sql.Identifier(*names)
 
     def ensure(self, connection: Connection) -> None:
-        """Make the table of records if there is none, for all who come at the same time."""
+        """Make the table of records if there is none, once for concurrent callers."""
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [NAME])
         connection.execute(
             sql.SQL(

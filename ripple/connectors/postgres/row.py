@@ -100,7 +100,7 @@ class Rows:
         return frozenset(one.of for one in self._taken)
 
     def document(self, change: Change, committed_ns: int) -> bytes:
-        """Return a change as JSON. Raises InputError for one that is no record."""
+        """Return a change as JSON. Raises InputError for a change that is no record."""
         if change.operation == "truncate":
             raise InputError("the table was emptied (TRUNCATE), and its rows are not named")
         row = change.new if change.new is not None else change.old
@@ -130,7 +130,7 @@ class Rows:
 
 
 def column_of(field: str) -> tuple[str | None, bool]:
-    """Return of which column a field is, None of none, and whether it is what that was before."""
+    """Return of which column a field is, None of none, and whether it is unchanged."""
     if field in _OWN:
         return None, False
     if field.startswith(BEFORE) and len(field) > len(BEFORE):

@@ -208,7 +208,7 @@ def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
 
 
 def error_of(name: str, error: psycopg.Error) -> OutputError:
-    """Return an error in one line: what the server says, or why it cannot be reached."""
+    """Return an error in one line: the server's message, or why it cannot be reached."""
     return OutputError(f"cannot write {name}: {said_by(error)}")
 
 

@@ -75,7 +75,7 @@ class PostgresSink:
     when the connection is lost: the record says whether it was made. A cut that is too large for
     that is sent in parts, and then a lost connection ends the sink; opened anew it goes on.
 
-    Invariant: ``committed`` is what the record says, unless the answer to a commit was lost.
+    Invariant: ``committed`` is the record's commit, unless the answer to a commit was lost.
     """
 
     records_cut = True
@@ -134,7 +134,7 @@ class PostgresSink:
         return self._part.of > 1
 
     def commit(self, reached: Commit) -> None:
-        """Bring the changes into the table, and say what they reach; see Sink."""
+        """Bring the changes into the table, with the cut that they reach; see Sink."""
         delays = iter(BRIEF_DELAYS_S)
         while True:
             try:
@@ -291,7 +291,7 @@ def _too_long(name: str, error: psycopg.Error, key: str) -> OutputError:
 
 
 def _is_same(one: Commit | None, other: Commit | None) -> bool:
-    """Whether two commits are of one cut; those that are read back have no watermarks."""
+    """Whether two commits are of one cut; stored ones have no watermarks."""
     if one is None or other is None:
         return one is other
     return dict(one.cut) == dict(other.cut)

@@ -56,7 +56,7 @@ def reached(path: str, writing: Writing) -> Commit | None:
 
 
 def together(found: Sequence[Commit]) -> Commit | None:
-    """Return what all parts have reached: of an input that several have read, the least offset."""
+    """Return the cut that all parts have reached: the least offset of each input."""
     if len(found) < 2:
         return found[0] if found else None
     cut: dict[str, int] = {}

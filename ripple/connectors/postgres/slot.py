@@ -1,8 +1,8 @@
 """A replication slot: its state, and the number of changes before it, from ``ripple_slots``.
 
 A slot has a position in the log and no number of changes. So before it advances both are written
-to a table in the schema of the one that is read, and only then to the slot. The table is therefore
-never behind the slot, unless another client has read from that slot.
+to a table in the schema of the table read, and only then to the slot. The table is therefore never
+behind the slot, unless another client has read from that slot.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Slot:
     server: its identifier, which is its own for ever. first, at: how many changes are before the
     place from which the slot can be read, and that place. is_known: whether that was written down,
     as it is before a slot advances. end: where the log ends. columns: of the table. published:
-    a text that changes with what the publication tells of it.
+    a text that changes with the publication's settings for it.
     """
 
     server: str
@@ -228,7 +228,7 @@ class Slots:
     async def _check_published(
         self, connection: psycopg.AsyncConnection, number: int, columns: tuple[Column, ...]
     ) -> None:
-        """Raise InputError unless the publication tells what the records need of the table."""
+        """Raise InputError unless the publication covers the changes that the records need."""
         relation = sql.Identifier(*[n for n in (self.place.schema, self.place.table) if n])
         found = await _row(
             connection,
@@ -292,7 +292,7 @@ class Slots:
 
 
 def error_of(place: PostgresUri, error: BaseException) -> InputError:
-    """Return an error in one line: what the server says, or why it cannot be reached."""
+    """Return an error in one line: the server's message, or why it cannot be reached."""
     if isinstance(error, InputError):
         return error
     why = said_by(error) if isinstance(error, psycopg.Error) else said(error)

@@ -37,7 +37,7 @@ _STATUS = struct.Struct(">cQQQqB")
 
 
 class Alive(NamedTuple):
-    """All that was committed before this place in the log has been sent."""
+    """All commits before this place in the log have been sent."""
 
     lsn: int
 
@@ -166,7 +166,7 @@ def _now_s() -> float:
 
 
 def _error(result: PGresult | None, otherwise: str) -> psycopg.Error:
-    """Return what a result says that is none."""
+    """Return the error message of a failed result."""
     said = result.error_field(DiagnosticField.MESSAGE_PRIMARY) if result else None
     text = said.decode(errors="replace") if said else otherwise
     state = result.error_field(DiagnosticField.SQLSTATE) if result else None

@@ -29,7 +29,7 @@ _SLOT = re.compile(rf"[a-z0-9_]{{1,{NAME_BYTES_MAX}}}")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says: what all programs of PostgreSQL take is left to them."""
+    """The settings of the environment that are read here; libpq reads its others itself."""
 
     host: str | None = setting(
         "the server, unless the URI names it", variable="PGHOST", default=None
@@ -90,8 +90,8 @@ class PostgresUri(NamedTuple):
     def settings(self, said: Mapping[str, str]) -> dict[str, str]:
         """Return the settings of a connection: a server elsewhere must show a certificate.
 
-        That is so unless the user says otherwise, in PGSSLMODE or a service. said: what libpq
-        takes where it is told nothing, by its environment and a service.
+        That is so unless the user says otherwise, in PGSSLMODE or a service. said: the defaults of
+        libpq, from its environment and a service.
         """
         settings = {
             "host": self.host,
@@ -109,7 +109,7 @@ class PostgresUri(NamedTuple):
         return given
 
     def slot_and_publication(self) -> tuple[str, str]:
-        """Return the names of what the table's changes are read by. Raises InputError."""
+        """Return the names of the slot and the publication of the table. Raises InputError."""
         own = f"ripple_{self.schema}_{self.table}" if self.schema else f"ripple_{self.table}"
         default = re.sub(r"[^a-z0-9_]", "_", own.lower())[:NAME_BYTES_MAX]
         slot = os.environ.get("POSTGRES_SLOT") or default

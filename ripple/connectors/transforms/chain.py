@@ -43,9 +43,9 @@ def transforms_of(said: Mapping[str, Any]) -> list[Transform]:
 class Chain:
     """The transforms from a source to records of ``shape``; ``needed`` are the source's records.
 
-    Offsets are unchanged: a filtered record is a hole, and one that a transform cannot convert is
-    a rejected record. Checks follow the last transform. If a field is masked, the text of records
-    that the source rejects is not shown, since it may contain the field.
+    Offsets are unchanged: a filtered record is a hole, and a record that a transform cannot convert
+    is rejected. Checks follow the last transform. If a field is masked, the text of records that
+    the source rejects is not shown, since it may contain the field.
     """
 
     def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:

@@ -1,4 +1,4 @@
-"""Feeds over websockets, as of exchanges: all that imports the package websockets.
+"""Feeds over websockets, as of exchanges: the only importer of the package websockets.
 
 sequence  numbers of a feed's messages: repetitions and gaps; no I/O
 uri       of a feed, and its settings

@@ -1,8 +1,8 @@
 """The assignment chain: the versions in a store, which are the truth about ownership.
 
 Each is an entry of a fenced chain: its number is the version; it has the checksum of the entry
-before and the nonce of its proposer. All coordinators may propose at any time: one of those that
-propose a number wins, the others read the result.
+before and the nonce of its proposer. All coordinators may propose at any time: one proposal of a
+number wins, the others read the result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AssignmentChain:
     async def newest(self) -> Reading[Assignment]:
         """Return the newest version that can be read, and the number of the newest.
 
-        Raises AssignmentError or ChainError for what a newer release of Ripple wrote; StoreError.
+        Raises AssignmentError or ChainError for an object of a newer release of Ripple; StoreError.
         """
         reading = await self._chain.newest()
         if reading.entry is not None and reading.entry.content.version != reading.entry.number:

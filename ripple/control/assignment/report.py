@@ -79,7 +79,7 @@ class Report:
 
     live: (partition, since) of the partitions that its processes own and have caught up with.
     inputs: how many partitions each input has, by name, sorted. backpressure: of the fullest
-    process. alerts: those that fire.
+    process. alerts: firing ones.
     """
 
     load: Share = 0.0

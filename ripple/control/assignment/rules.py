@@ -13,8 +13,8 @@ Between v and w, which follows it:
 - while a partition stays with the same run of the same process, its ``since`` stays, or is w;
   any other owner has it since w. So every other owner has a higher epoch;
 - the number of partitions stays;
-- where w > v + 1, versions between cannot be read. Whatever they said, members are new incarnations
-  and partitions are owned since w.
+- where w > v + 1, versions between cannot be read. Members are new incarnations then, and
+partitions are owned since w.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def check_version(assignment: Assignment) -> None:
 
 
 def check_follows(before: Assignment, after: Assignment) -> None:
-    """Raise AssignmentError where a version, or what it does to the one before, breaks a rule."""
+    """Raise AssignmentError where a version, or its change to the one before, breaks a rule."""
     _refuse(after, problems_of(after) + problems_between(before, after))
 
 

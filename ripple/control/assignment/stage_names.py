@@ -37,7 +37,7 @@ def divides(stage: str) -> bool:
 
 
 def reading(stages: Sequence[Stage], source: str) -> Stage:
-    """Return the stage that reads a source: the one that divides it, or else the first."""
+    """Return the stage that reads a source: its repartitioning stage, or else the first."""
     own = next((one for one in stages if one.name == dividing(source)), None)
     return own or asked(stages)
 

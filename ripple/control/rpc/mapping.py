@@ -90,7 +90,7 @@ class Choice:
         return bytes(message.SerializeToString())
 
     def from_bytes(self, data: bytes) -> Any:
-        """Parse a message. Raises RpcError; also for one that says nothing known."""
+        """Parse a message. Raises RpcError; also for a message without known fields."""
         message = parsed(self._message, data)
         name = choice(message, self._group)
         return self._codecs[name].read(getattr(message, name), name)

@@ -37,7 +37,7 @@ class Repeats:
         return said.times <= TIMES
 
     def over(self, now_s: float) -> list[tuple[Line, int]]:
-        """Remove expired lines; return those that were suppressed, and how often."""
+        """Remove expired lines; return the suppressed ones, and how often."""
         found = []
         for line, said in list(self._said.items()):
             if now_s - said.since_s >= WITHIN_S:

@@ -1,7 +1,7 @@
 """Spans over OpenTelemetry, sent by OTLP over HTTP. The only place that imports opentelemetry.
 
-Spans wait in a queue of OpenTelemetry's, in its own thread; those that do not fit or cannot be sent
-are lost, and no batch waits for them.
+Spans wait in a queue of OpenTelemetry's, in its own thread; spans beyond its bound, and failed
+exports, are lost, and no batch waits for them.
 """
 
 from __future__ import annotations

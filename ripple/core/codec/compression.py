@@ -8,9 +8,10 @@ A compressed payload is::
     5       N     compressed bytes
 
 The length is checked before a byte is decompressed or a buffer made: against the reader's limit,
-and against what the compressed bytes themselves say (:mod:`ripple.core.codec.lengths`). A payload
-that claims to expand more than ``RATIO_MAX`` times is a bomb; such a one is never written either,
-since :func:`compress` leaves payloads alone that do not fit the format or do not get smaller.
+and against the sizes in the compressed bytes themselves (:mod:`ripple.core.codec.lengths`). A
+payload that claims to expand more than ``RATIO_MAX`` times is a bomb; such a one is never written
+either, since :func:`compress` leaves payloads alone that do not fit the format or do not get
+smaller.
 """
 
 from __future__ import annotations

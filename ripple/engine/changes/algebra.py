@@ -1,7 +1,7 @@
 """diff, apply, compose: how deltas are made, take effect, and become one.
 
 ``apply`` is partial: a patch does not fit every value. So the laws are about *sound* sequences,
-those that apply one by one without an error, and for those they hold without exception:
+whose deltas apply one by one without an error, and for those they hold without exception:
 
 1. compose(a, compose(b, c)) = compose(compose(a, b), c)
 2. compose(d, Set(v)) = Set(v)
@@ -12,16 +12,16 @@ those that apply one by one without an error, and for those they hold without ex
 
 and apply(diff(v, w), v) = w; the empty patch is the identity of compose.
 
-What an unsound sequence composes to follows from one question: may a later receiver come to hold a
-value that was never written? A Patch after a Remove is such a sequence. Composed to the Patch, it
+The composition of an unsound sequence follows from one question: may a later receiver come to hold
+a value that was never written? A Patch after a Remove is such a sequence. Composed to the Patch, it
 would revive the removed value and break law 1; composed to Remove, it would hide that a change was
 lost. So compose refuses it, as it refuses a Patch that does not fit the Set before it. Laws 2 and 3
-need no such question: after Set, Remove or Final, what came before is forgotten, whether it was
-sound or not.
+need no such question: after Set, Remove or Final, the past is forgotten, whether it was sound or
+not.
 
 But for one thing that is not forgotten: a Final is the last delta of its key. Only the same Final
 again may follow it, and the empty Patch. Not a Remove either: for the table it would change
-nothing, but a receiver that keeps final rows would lose one that is promised never to change. A
+nothing, but a receiver that keeps final rows would lose a row that is promised never to change. A
 table cannot check it, since the key has left it, so sequences with more after a Final are unsound
 by this rule.
 """
@@ -121,7 +121,7 @@ def apply(delta: Delta[Any], value: Value, *, schema: Schema | None = None) -> V
 def compose(first: Delta[Any], second: Delta[Any], *, schema: Schema | None = None) -> Delta[Any]:
     """Return the one delta that has the effect of ``first``, then ``second``.
 
-    Raises :class:`DeltaError` for a non-empty Patch after a Remove, and for one that does not
+    Raises :class:`DeltaError` for a non-empty Patch after a Remove, and for a Patch that does not
     fit the Set before it: no value exists on which such a pair applies; and for anything but
     itself after a Final.
     """

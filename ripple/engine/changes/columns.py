@@ -1,6 +1,6 @@
 """diff, apply, compose over whole batches: ``ripple.engine.changes.algebra`` by column.
 
-Each function gives, key by key, what the row form gives; the tests hold them against each other.
+Each function gives, key by key, the result of the row form; the tests hold them against each other.
 The one freedom is the order of rows: keys of the first argument in their order, then the new ones
 of the second. Tables and deltas are record batches of one :class:`Layout`, each key once.
 """

@@ -72,7 +72,7 @@ class Edge(ABC):
 
     @abstractmethod
     def sender(self, graph: Graph, column: Column) -> Table:
-        """Return what a partition of the stage before keeps. column: the rows of ``above``."""
+        """Return the rows retained by a sender. column: the rows of ``above``."""
 
     @abstractmethod
     def receiver(self, graph: Graph, senders: Sequence[str]) -> RemoteGroups | RemoteRows:

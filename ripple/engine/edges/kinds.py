@@ -75,6 +75,6 @@ def edge_into(plan: Plan, stage: int) -> Edge | None:
 
 
 def edges_from(plan: Plan, stage: int) -> list[Edge]:
-    """Return the edges from a stage of a plan to those that follow it."""
+    """Return the edges from a stage of a plan to the next ones."""
     found = (edge_into(plan, after.number) for after in stages_after(plan, stage))
     return [edge for edge in found if edge is not None]

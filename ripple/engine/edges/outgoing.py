@@ -106,7 +106,7 @@ class Outgoing:
         return None if target in self._due else self._since[target]
 
     def table(self, target: int, cut: Cut, watermark_ns: int) -> EdgeChanges:
-        """Return all that ``target`` needs to begin: rows as they are, and retained final ones."""
+        """Return the beginning for ``target``: rows as they are, and retained final ones."""
         rows = self._table.whole()
         numbers = targets_of(rows, self._key, self.targets)
         rows = rows.filter(pa.array(numbers == target))
@@ -115,7 +115,7 @@ class Outgoing:
         return EdgeChanges(None, cut, watermark_ns, rows)
 
     def first(self, target: int, cut: Cut, watermark_ns: int) -> EdgeChanges:
-        """Return what ``target`` begins with: the table, or all since the beginning of the log."""
+        """Return the beginning for ``target``: the table, or all rows since the log's start."""
         if self._is_log:
             return self.take(cut, watermark_ns, [target])[target]
         return self.table(target, cut, watermark_ns)

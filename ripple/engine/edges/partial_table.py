@@ -44,7 +44,7 @@ class PartialTable(Groups):
         self._changed.add(live, self.keys.capacity)
 
     def part_with(self, retired: Ints) -> pa.RecordBatch:
-        """Note which groups go, and free them; return those that are over."""
+        """Note which groups go, and free them; return the finished ones."""
         expired, emptied = self.expired(retired), self.emptied()
         final = batch_of(self._dumped(expired, OP_FINAL), self._schema)
         if len(expired) or len(emptied):

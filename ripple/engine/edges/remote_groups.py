@@ -42,8 +42,8 @@ class RemoteGroups:
     Which sender has folded which row cannot matter: sums are integers and extremes are taken of
     extremes, and a result is rounded once, after merging.
 
-    Invariants between calls: ``members`` counts per (group, sender) the sender's rows, and those
-    that are 0 wait in ``_emptied`` to be freed; a group with a row that may be stale is in
+    Invariants between calls: ``members`` counts per (group, sender) the sender's rows, and zero
+    counts wait in ``_emptied`` to be freed; a group with a row that may be stale is in
     ``_touched``.
     """
 

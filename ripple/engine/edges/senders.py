@@ -17,7 +17,7 @@ NO_EPOCH = -1
 
 
 class FollowError(RippleError):
-    """What a sender has sent cannot be taken now; nothing was changed."""
+    """A sender's rows cannot be taken now; nothing was changed."""
 
 
 class SupersededError(FollowError):
@@ -36,7 +36,7 @@ class BehindError(FollowError):
 class Sender:
     """The position up to which a sender was followed.
 
-    Invariants: epoch never falls; cut is only replaced by one that it is within; watermark_ns
+    Invariants: epoch never falls; cut only grows; watermark_ns
     never goes back.
     """
 

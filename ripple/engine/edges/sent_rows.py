@@ -57,7 +57,7 @@ class SentRows:
         self._changed.add(slots, column.keys.capacity)
 
     def part_with(self, retired: Ints) -> pa.RecordBatch:
-        """Note which rows go; return those that are over."""
+        """Note which rows go; return the finished ones."""
         self._sent = grown(self._sent, self._column.keys.capacity, _NOBODY)
         final = retired[self._column.has_rows(retired)]
         gone = self._now[~self._column.has_rows(self._now)]

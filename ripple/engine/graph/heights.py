@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def raised(node: Node, parent: Node) -> dict[Node, int]:
     """Return the new heights of ``node`` and of everything above it, once it has ``parent``.
 
-    Nodes are visited by their old height, so each is final when visited: all that could lift it was
-    lower. Nodes made by a bind stay above that bind, as if they depended on it. Raises GraphError
-    when ``parent`` is reached: it already depends on ``node``.
+    Nodes are visited by their old height, so each is final when visited: all nodes that could lift
+    it were lower. Nodes made by a bind stay above that bind, as if they depended on it. Raises
+    GraphError when ``parent`` is reached: it already depends on ``node``.
     """
     heights = {node: max(node.height, parent.height + 1)}
     queue = [(node.height, node.id, node)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def check(graph: Graph) -> None:
     """Raise AssertionError at the first invariant that does not hold, naming the node.
 
-    Holds between any two calls of the graph's methods, also after one that raised.
+    Holds between any two calls of the graph's methods, also after a failed call.
     """
     live = [node for node in graph.nodes if node is not None]
     assert len(live) == graph.node_count, f"{graph.node_count} nodes counted, {len(live)} found"

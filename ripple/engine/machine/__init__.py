@@ -5,7 +5,7 @@ way, port, fate         of a plan with branches: the way of rows; of a source's 
 follower, partition     a later stage, fed with changes; the part of all in common
 inputs                  input positions
 router, source_router   repartitioning: of a chain; of one source of another plan
-divider                 what both have in common
+divider                 their common base
 targets, waiting_rows   where those go; until they are taken
 receiver                the first stage behind source routers
 changes, output_stream  rows of outputs that changed; the changes for one subscriber

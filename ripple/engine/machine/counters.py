@@ -11,7 +11,7 @@ class Counters:
     """Counts since the partition's first event; part of its state.
 
     Invariant: applied + very_late + dead_lettered == consumed. Mildly late and future events are
-    among the applied, and so are those that a filter dropped.
+    among the applied, and so are filtered ones.
     """
 
     consumed: int = 0

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def deltas_of(changes: Changes, output: str) -> pa.RecordBatch:
     """Return an output's changes as deltas, those of rows that became final as Final.
 
-    At most one row per key: those that changed, in their order, then those that are final and did
-    not change, in no order. ``layout_of`` its schema is its layout. Raises InputError for another
-    output, and if the engine was not asked for ``finals``: followers would keep rows for ever.
+    At most one row per key: changed rows, in their order, then unchanged final ones, in no order.
+    ``layout_of`` its schema is its layout. Raises InputError for another output, and if the engine
+    was not asked for ``finals``: followers would keep rows for ever.
     """
     if output not in changes.outputs:
         raise InputError(f"no output {shown(output)}: they are {list(changes.outputs)}")

@@ -1,4 +1,4 @@
-"""What the engines that divide records anew have in common."""
+"""The common base of the engines that divide records anew."""
 
 from __future__ import annotations
 

@@ -54,8 +54,9 @@ class Engine(Partition):
 
     State, counters and outputs are a function of which inputs were consumed (the cut): never of
     batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock. The one
-    exception: with several inputs, what OnInterval and OnCount show of a window *before its end*
-    also depends on the order in which the inputs were read; from its end on it does not.
+    exception: with several inputs, the partial results of OnInterval and OnCount for a window
+    *before its end* also depend on the order in which the inputs were read; from its end on they do
+    not.
     """
 
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Engine:
@@ -132,7 +133,7 @@ class Engine(Partition):
         inputs: Sequence[str] | None,
         start: Mapping[str, int],
     ) -> None:
-        """Check the arguments and make the inputs, and what validates their records."""
+        """Check the arguments and make the inputs, with their validation."""
         names = names_of(plan, inputs, start)
         # An input's number and offset share 64 bits.
         offset_max = watermark.END // len(names)
@@ -150,7 +151,7 @@ class Engine(Partition):
         self._division: Division | None = None
 
     def _judge_by(self, fold: Fold) -> None:
-        """Judge records by what ``fold`` says of the future, and note whether it orders them."""
+        """Judge records by the future tolerance of ``fold``, and note whether it orders them."""
         window = fold.window
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
         # Of one source, so that all inputs say the same.
@@ -186,9 +187,9 @@ class Engine(Partition):
     ) -> Engine:
         """Return the partition as it was at the snapshot's cut.
 
-        The plan may have other sinks than the one that made the snapshot. retractions, finals: as
-        for a new engine. Raises SnapshotError when a fold, a step on its results or the events are
-        other ones, or when digests do not match.
+        The plan may have other sinks than the snapshot's. retractions, finals: as for a new engine.
+        Raises SnapshotError when a fold, a step on its results or the events are other ones, or
+        when digests do not match.
         """
         _check_plan(plan)
         if not isinstance(snapshot, Snapshot):

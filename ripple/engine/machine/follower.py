@@ -78,7 +78,7 @@ class Follower(Partition):
     ) -> Follower:
         """Return the partition as it was at the snapshot's cut.
 
-        The plan may have other sinks than the one that made the snapshot. Raises SnapshotError as
+        The plan may have other sinks than the snapshot's. Raises SnapshotError as
         ``Engine.restore`` does.
         """
         if not snapshot.stage:

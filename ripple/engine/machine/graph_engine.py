@@ -342,7 +342,7 @@ class GraphEngine(Engine):
                 self._pass_on(waiting, rows, ways)
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
-        """Let rows of a node that waits go their ways; those that a step refuses are lost."""
+        """Let rows of a node that waits go their ways; rows that a step refuses are lost."""
         refused: dict[int, RejectedRow] = {}
         asked = self._asked.get(ways[0].root) if ways else None
         for way in ways:
@@ -452,7 +452,7 @@ class GraphEngine(Engine):
     def _judged(
         self, given: Input, port: Port, rows: Rows, count: int
     ) -> tuple[Ints | None, dict[int, Mask | None]]:
-        """Judge rows and move the watermark past them; reject those whose times cannot be.
+        """Judge rows and move the watermark past them; reject rows with impossible times.
 
         Returns the times of all, and per lateness which records of the batch are later: bool[count]
         or None where none is.
@@ -514,7 +514,7 @@ class GraphEngine(Engine):
 
     @property
     def waiting_count(self) -> int:
-        """What is held until a watermark has passed it: also rows of joins, and of distinct."""
+        """The state held until a watermark has passed it: also rows of joins, and of distinct."""
         return super().waiting_count + sum(one.waiting_count for one in self._holders)
 
     @property

@@ -27,8 +27,8 @@ def inspected(partition: Partition) -> dict[str, Any]:
     Per node: name, kind (source, senders, finals, distinct, fold, join, output, edge), rows_in,
     rows_out, very_late, future and refused (a source's records that came too late to count, are
     ahead of the time, or do not have its schema), recomputed (results that were computed again),
-    cutoffs (of these, those that were as before), uncomputable (rows that cannot be computed, and
-    are absent), keys (of each window that is held; an output's: its rows), bytes, watermark_ns (of
+    cutoffs (of these, the unchanged ones), uncomputable (rows that cannot be computed, and are
+    absent), keys (of each window that is held; an output's: its rows), bytes, watermark_ns (of
     finals, distinct and join: no row below it follows); null where a kind has no such number. Rows
     are counted since the partition was restored here, events since its first. edges: pairs of
     numbers of nodes.
@@ -47,7 +47,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
     roots = {source.name: number for number, source in enumerate(plan.sources)}
 
     def roots_of(name: str) -> list[int]:
-        """Return the numbers of the nodes where rows of a stream begin; add those that wait."""
+        """Return the numbers of the nodes where rows of a stream begin; add waiting ones."""
         if partition.stage:
             return [0]
         found = plan.roots_of(name)

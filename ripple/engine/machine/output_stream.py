@@ -53,7 +53,7 @@ class OutputStream:
         return self._since is not None
 
     def add(self, changed: pa.RecordBatch, final: pa.RecordBatch | None) -> None:
-        """Keep the rows that a stabilize has changed, and those that it has freed."""
+        """Keep the rows that a stabilize has changed or freed."""
         for rows in (changed, None if final is None else _with_op(final, self._view, OP_FINAL)):
             if rows is not None and rows.num_rows:
                 self._waiting.append(rows)

@@ -343,7 +343,7 @@ class Partition(Sending):
     def showing(self, output: str, *, uncommitted: bool = False) -> OutputStream:
         """Return the stream of an output for external subscribers; empty until they ask.
 
-        uncommitted: they take it at other cuts than those who wait for commits.
+        uncommitted: they take it at other cuts than subscribers to commits.
         """
         key = output, uncommitted
         if key not in self._showings:
@@ -467,7 +467,7 @@ class Partition(Sending):
 
     @property
     def waiting_count(self) -> int:
-        """What is held until a watermark has passed it: windows, and keys that end."""
+        """The state held until a watermark has passed it: windows, and keys that end."""
         timed = (leaf for leaf in self._leaves if leaf.fold.timing is not None)
         return sum(len(leaf.column.keys.index) for leaf in timed)
 
@@ -516,10 +516,10 @@ class Partition(Sending):
         at once are the numbers of the slots, when windows end, and how far partial results are. A
         snapshot begun before and not yet complete must not be used any more.
 
-        since: the number of a snapshot of this engine that is stored; this one then holds only
-        what changed after it, if the engine knows that: not when one of everything was begun later.
-        The changes since a stored snapshot are not forgotten before one that is built on a later
-        one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
+        since: the number of a snapshot of this engine that is stored; this one then holds only the
+        changes after it, if the engine knows that: not when one of everything was begun later. The
+        changes since a stored snapshot are not forgotten before one that is built on a later one,
+        or one of everything, is begun; so nothing is lost if this one cannot be stored.
         """
         if not self._reported:
             raise SnapshotError(

@@ -27,7 +27,7 @@ class Sending(ABC):
     @property
     @abstractmethod
     def watermark_ns(self) -> int:
-        """The merged watermark: the minimum over all that feeds the sender."""
+        """The merged watermark: the minimum over all inputs of the sender."""
 
     @property
     @abstractmethod
@@ -71,7 +71,7 @@ class Sending(ABC):
         return self._sender(target).since(target)
 
     def table_for(self, target: int) -> EdgeChanges:
-        """Return all that a partition of the next stage needs to begin to follow this one.
+        """Return the beginning for a partition of the next stage that starts to follow this one.
 
         To be called right after ``outgoing``: changes that were not taken are in it too.
         """
@@ -79,7 +79,7 @@ class Sending(ABC):
         return self._sender(target).table(target, self.cut, self.watermark_ns)
 
     def first_for(self, target: int) -> EdgeChanges:
-        """Return what a partition of the next stage begins with that has followed nothing yet.
+        """Return the beginning for a partition of the next stage that has followed nothing yet.
 
         That is a table, or all changes since the beginning of a log.
         """
@@ -115,7 +115,7 @@ class SendingTo(Sending):
 
     @property
     def watermark_ns(self) -> int:
-        """The merged watermark of all that feeds the fold whose rows are sent."""
+        """The merged watermark of all inputs of the fold whose rows are sent."""
         return self._partition.watermark_under(self._outgoing.of)
 
     @property

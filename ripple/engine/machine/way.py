@@ -139,7 +139,7 @@ class Way:
         fate: Fate,
         too_late: Mapping[int, npt.NDArray[np.bool_] | None],
     ) -> Taken:
-        """Return the rows for all that read them, without records that count nowhere."""
+        """Return the rows for all their readers, without records that count nowhere."""
         held, folded = self.admitted(branches, fate, too_late)
         asked = [
             (one, self.branch_of(one.node.reads, branches, one.node.name)) for one in self.asks
@@ -152,6 +152,6 @@ class Way:
         return Taken(held, folded, asked, shown)
 
     def branch_of(self, name: str, branches: Mapping[str, Rows], reader: str) -> Rows:
-        """Return the rows of a node for one that reads it: themselves for the last one."""
+        """Return the rows of a node for one reader: themselves for the last one."""
         rows = branches[name]
         return rows if self.readers[name] == reader else rows.branch()

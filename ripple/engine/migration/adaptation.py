@@ -1,4 +1,4 @@
-"""From the snapshot of another plan to one that ``Engine.restore`` takes."""
+"""From the snapshot of another plan to a snapshot for ``Engine.restore``."""
 
 from __future__ import annotations
 

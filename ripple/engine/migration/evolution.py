@@ -74,7 +74,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All nodes of a plan in their order, then those that only the checkpoint has.
+    """All nodes of a plan in their order, then the checkpoint's former ones.
 
     remarks: further notes for the user, none a reason not to run.
     """
@@ -90,7 +90,7 @@ class Comparison:
 
     @property
     def lasting_problems(self) -> dict[str, str]:
-        """Those that stay where the log is read from its first record: by sink, of shown events."""
+        """Shown events, by sink, that stay where the log is read from its first record."""
         changed = (one for one in self.nodes if one.kind == "sink" and one.old_key)
         return {Node("sink", one.key).name: one.refused for one in changed if one.refused}
 
@@ -153,7 +153,7 @@ def _other_sources(plan: Plan, before: Sequence[str]) -> list[str]:
 
 
 class _Judge:
-    """Goes through a plan from its source on, and takes from the old nodes those that it finds."""
+    """Goes through a plan from its source on, and takes the old nodes that it finds."""
 
     def __init__(
         self,
@@ -413,7 +413,7 @@ class _Judge:
         return [node.key for node in way if node.kind == "fold"][-1] != fold.old_key
 
     def _stream_sink(self, node: Node) -> Judged:
-        """Judge a sink of events: what it has shown cannot be taken back, nor be found later."""
+        """Judge a sink of events: shown events cannot be taken back, nor be found later."""
         old = self.old.get(node)
         if old is None:
             again = (
@@ -458,5 +458,5 @@ def _again(node: Node) -> str:
 
 
 def _named_before(node: Node, old: Node) -> str:
-    """Return under which key a node stood that is what it was, "" for its own."""
+    """Return the former key of an unchanged node, "" for its own."""
     return "" if old.key == node.key else f"it was {old.key}"

@@ -1,7 +1,7 @@
 """The nodes of a run, as its snapshot names them, in their order, and the changes in them.
 
 The way to a node from its source is a chain, so that two plans agree up to some node on it and
-differ from there on. That node, or the one that is no longer there, is why state does not fit.
+differ from there on. That node, or the missing one, is why state does not fit.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ _PARTS = {
 
 
 def _parts_of(plan: Plan, node: Node) -> tuple[str, str]:
-    """Return what people call a node, and its parts of which one has changed."""
+    """Return a node's name for people, and its parts of which one has changed."""
     of = next((one.of for one in plan.nodes if one.of.node_key == node.key), None)
     match of:
         case TableJoin():

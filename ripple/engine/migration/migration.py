@@ -70,7 +70,7 @@ def _check_keys(fold: Fold, made: pa.Table) -> None:
 
 
 def check_accepted(fold: Fold, made: pa.Table, loaded: pa.Table) -> None:
-    """Raise MigrationError unless ``loaded``, what the fold dumps after it took ``made``, fits."""
+    """Raise MigrationError unless ``loaded``, the fold's dump after it took ``made``, fits."""
     for name in made.column_names:
         if name in FAILED or name.startswith(internal("shown")):
             continue  # of a window that has ended, these are made anew

@@ -116,7 +116,7 @@ class AsofRows(StreamJoinRows):
     def _last_before(self, first: int, slots: Ints, times: Ints) -> Ints:
         """Return the last row of the right side at these keys and times, -1 for none.
 
-        first: of those that were added since the last call.
+        first: of the rows added since the last call.
         """
         more = self.keys.capacity - len(self._last)
         if more > 0:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class DistinctRows(PlacedRows):
-    """Holds rows until none on time can precede them; gives those that none precedes too closely.
+    """Holds rows until none on time can precede them; gives rows without a close predecessor.
 
     Invariants: every row held is at or above the last mark; ``_last`` has per key the greatest time
     below it, for those keys where it may still decide.
@@ -39,7 +39,7 @@ class DistinctRows(PlacedRows):
     def __init__(self, node: Distinct, feeds: Sequence[Mark], by_input: ByInput) -> None:
         """Make an empty node.
 
-        feeds: what it waits for. by_input: finds the inputs of its rows.
+        feeds: the inputs that it waits for. by_input: finds the inputs of its rows.
         """
         self.node = node
         self.sides = (self,)

@@ -72,7 +72,7 @@ class EndingFold(WindowedFold):
         self.uncomputable.note(keys, dict(zip(failed_keys, failed.values(), strict=True)))
 
     def _follow(self, slots: Ints) -> Ints:
-        """Note the newest sessions of those that changed; return their keys."""
+        """Note the newest sessions of changed ones; return their keys."""
         keys: Ints
         keys, starts = self.pairs.index.pairs_at(slots)
         self._newest = grown(self._newest, self.pairs.left.capacity, -1)
@@ -109,7 +109,7 @@ class EndingFold(WindowedFold):
         return _NONE
 
     def free(self, expired: Ints) -> None:
-        """Free sessions that are over, and those that became part of others."""
+        """Free sessions that are over or became part of others."""
         del expired
         over, self.over = self.over, []
         absorbed, self.absorbed = self.absorbed, []

@@ -118,7 +118,7 @@ class EventFold:
         return _NONE
 
     def free(self, expired: Ints) -> None:
-        """Free these slots, and those that others absorbed."""
+        """Free these slots, and slots that others absorbed."""
 
     # --- snapshots ---
 

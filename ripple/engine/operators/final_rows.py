@@ -42,7 +42,8 @@ class FinalRows:
     def __init__(self, leaf: WindowedFold, feeds: Sequence[Mark], base: int) -> None:
         """Take rows of ``leaf`` from now on.
 
-        feeds: what the fold waits for. base: the place of the first row of each window end.
+        feeds: the inputs that the fold waits for. base: the place of the first row of each window
+        end.
         """
         leaf.newly_over = []
         self._leaf = leaf

@@ -134,7 +134,7 @@ class Groups(DerivedColumn):
         return none_left
 
     def free(self, expired: Ints) -> None:
-        """Free these groups, and those that have no rows left."""
+        """Free these groups, and empty ones."""
         if not self.left_empty and not len(expired):
             return
         gone = np.union1d(expired, self.emptied())

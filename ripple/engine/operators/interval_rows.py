@@ -67,7 +67,7 @@ class PiecewiseRows(StreamJoinRows, Generic[D]):
 
     @abstractmethod
     def _end(self) -> None:
-        """Note that all settled rows were given, and free what nothing needs, now and then."""
+        """Note that all settled rows were given, and free unneeded rows, now and then."""
 
 
 class IntervalRows(PiecewiseRows["Due"]):

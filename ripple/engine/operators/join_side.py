@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class JoinSide:
-    """Holds the rows of one side of a join, without those whose null key can match nothing.
+    """Holds the rows of one side of a join, without rows of a null key, which can match nothing.
 
     A row of the left side is held whole, one of the right side with its key first. Rows without a
     partner are needed of the sides that the join names by ``how``.
     """
 
     def __init__(self, node: StreamJoin, number: int, feeds: Sequence[Mark]) -> None:
-        """Make an empty side: 0 the left one, 1 the right one. feeds: what it waits for."""
+        """Make an empty side: 0 the left one, 1 the right one. feeds: its awaited inputs."""
         self.reads, self.lateness_ns, self.key = sides_of(node)[number]
         self.reader = f"{node.name}/{number}"
         self.names = [field.name for field in self.key]

@@ -84,7 +84,7 @@ class NearRows:
 
     @property
     def count(self) -> int:
-        """The number of rows, with freed ones that have not gone yet."""
+        """The number of rows, with freed ones until they are removed."""
         return self._runs.count
 
     def has_grown(self, keys: int) -> bool:

@@ -129,7 +129,7 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
 
     @property
     def _frees_ns(self) -> tuple[int, int]:
-        """Per side: no row below it can follow, nor be a partner of one that follows."""
+        """Per side: no row below it can follow, nor be a partner of a later row."""
         spans = (max(0, self.node.hi_ns), max(0, -self.node.lo_ns))
         left_ns, right_ns = (settled_ns(self.watermark_ns, before) for before in spans)
         return left_ns, right_ns

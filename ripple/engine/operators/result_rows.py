@@ -68,7 +68,7 @@ class ResultRows:
         slots: Ints,
         bounds: Bounds | None = None,
     ) -> dict[int, Failure]:
-        """Write the rows of ``slots`` to an input column; return those that cannot be computed."""
+        """Write the rows of ``slots`` to an input column; return the uncomputable ones."""
         if self.shown_as_they_are(column, states, slots, bounds):
             return {}
         kept, values, valid, failed = self.computed(column, states, slots, bounds)
@@ -120,7 +120,7 @@ class ResultRows:
 
         bounds: returns the window fields of slots, if they have any. A filter on results takes
         rows away. A row that an aggregate or a step cannot compute is a function of its slot's
-        state like any other: it is not there, whichever rows are computed with it.
+        state like any other: it is absent, in any batch of rows.
         """
         slots, results, unreadable = states.results(slots)
         failed = {slot: Failure.of(self.fold.name, why) for slot, why in unreadable.items()}

@@ -223,7 +223,7 @@ class Rows(Held):
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
 
     def _flat_map(self, step: FlatMap) -> None:
-        """Replace each row by those that a function makes of it, each with its place."""
+        """Replace each row by the rows that a function makes of it, each with its place."""
         make = step.row or SimpleNamespace
         names = [field.name for field in step.fields_in]
         wanted = [field.name for field in step.schema.fields]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StreamJoinRows(ABC):
-    """What all joins of streams have in common.
+    """The common base of all joins of streams.
 
     taken: the rows taken last. identities_taken: theirs, where places do not tell them.
     """
@@ -40,7 +40,8 @@ class StreamJoinRows(ABC):
     ) -> None:
         """Make an empty node.
 
-        feeds: what each side waits for. by_input: finds the inputs of rows of the left side.
+        feeds: the inputs that each side waits for. by_input: finds the inputs of rows of the left
+        side.
         """
         self.node: StreamJoin = node
         self.sides = tuple(JoinSide(node, number, of) for number, of in enumerate(feeds))

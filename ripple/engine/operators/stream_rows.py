@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class StreamRows:
-    """A view of a stream: what came since the last ``take``, and the digest of all that ever came.
+    """A view of a stream: the rows since the last ``take``, and the digest of all rows ever.
 
     Such a row stays as it is, so that no state is kept of it but its part of the digest: the sum,
     modulo 2^64, of the hashes of identities (input, offset, index) and fields.

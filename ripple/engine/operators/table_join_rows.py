@@ -40,8 +40,8 @@ class TableJoinRows(DerivedColumn):
 
     Invariants between stabilizes: row_of[s] is the row of the present row at slot s of the left,
     or -1, and left_at[r] its slot; link_of[s] and right_at[k] say the same of the right, where a
-    link is what its key is found by: here a row as well. A row that neither side has, nor a
-    reference, has no slot.
+    link finds its key: here a row as well. A row that neither side has, nor a reference, has no
+    slot.
     """
 
     def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:

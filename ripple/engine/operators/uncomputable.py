@@ -64,8 +64,8 @@ class Uncomputable:
 class UncomputableRows:
     """Remembers, by slot, which rows could not be computed when they were computed last.
 
-    Invariants: a slot in ``failures`` is live, and no row came of it; ``final`` counts those that
-    were freed, and ``_final_rows`` has the first of them by key, as far as this process saw them.
+    Invariants: a slot in ``failures`` is live, and no row came of it; ``final`` counts the freed
+    ones, and ``_final_rows`` has the first of them by key, as far as this process saw them.
     """
 
     def __init__(self, space: KeySpace) -> None:
@@ -139,5 +139,5 @@ def first_rows(rows: Iterable[UncomputableRow]) -> list[UncomputableRow]:
 
 
 def nulls_first(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
-    """Return by what keys are ordered of which some fields may be null."""
+    """Return the order of keys of which some fields may be null."""
     return tuple((part is not None, part) for part in key)

@@ -36,7 +36,7 @@ class Mark(Protocol):
 
 
 class Waiting(Mark, Protocol):
-    """A node whose rows enter a stream by the watermark of what it waits for, each once."""
+    """A node whose rows enter a stream by the watermark of its awaited inputs, each once."""
 
     given: int
     """The rows taken since the partition was restored here."""

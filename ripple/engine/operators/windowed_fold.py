@@ -163,7 +163,7 @@ class WindowedFold(EventFold):
         super().show(slots)
 
     def settle(self, watermark_ns: int) -> None:
-        """Show windows at their end, and changes after it; note those that are over."""
+        """Show windows at their end, and changes after it; note finished ones."""
         if self.ledger.marks:
             self.ledger.mark(self.touched.members())
         self._pop_due(watermark_ns)

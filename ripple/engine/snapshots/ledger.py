@@ -1,4 +1,4 @@
-"""What of a fold's state changed since which snapshot, and the copying of one that is begun."""
+"""The changes of a fold's state since each snapshot, and the copying of a begun one."""
 
 from __future__ import annotations
 

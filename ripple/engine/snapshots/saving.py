@@ -84,7 +84,7 @@ class Saving:
     def table(self) -> pa.Table:
         """Return all rows, in the order of their slots; to be called once nothing is pending.
 
-        Slow: it puts the pieces in order. Nothing that the fold does disturbs it.
+        Slow: it puts the pieces in order. The fold's work does not disturb it.
         """
         assert self.is_complete
         rows = self._rows()

@@ -46,7 +46,7 @@ def source_counter(source: str, count: str) -> str:
 
 @frozen
 class Snapshot:
-    """Everything that a partition's future depends on.
+    """All state that a partition's future depends on.
 
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's counts
     of events, of several sources also those of each, as ``source_counter`` names them, and per fold

@@ -129,8 +129,8 @@ class Decoder:
     The first byte that breaks a rule ends everything: :class:`RemoteProtocolError` now, and the
     same again on each later call. Frames before it are delivered first.
 
-    Invariants: ``0 <= position <= len(data)``; the decoder holds less than one frame beyond what
-    the last ``receive`` brought; ``offset`` is where in the stream the next frame begins.
+    Invariants: ``0 <= position <= len(data)``; the decoder holds less than one frame beyond the
+    bytes of the last ``receive``; ``offset`` is where in the stream the next frame begins.
     """
 
     def __init__(

@@ -303,7 +303,7 @@ class Link:
 
     @property
     def speaks_traces(self) -> bool:
-        """Both sides know what a trace is."""
+        """Both sides know traces."""
         return TRACES in self._agreed and self.speaks_edges
 
     @property

@@ -115,7 +115,7 @@ class Bound:
         return only
 
     def state(self, *, retractable: bool) -> State:
-        """Make an empty state; one that is not retractable may refuse ``remove``."""
+        """Make an empty state; without ``retractable`` it may refuse ``remove``."""
         return self.make(retractable)
 
 
@@ -123,8 +123,8 @@ class Bound:
 class Aggregate(ABC):
     """An immutable description of an aggregation, not yet of types.
 
-    Everything that distinguishes it is a field, because a plan's topology hash is made of them. A
-    class that adds fields is a frozen dataclass too.
+    All its distinctions are fields, because a plan's topology hash is made of them. A class that
+    adds fields is a frozen dataclass too.
     """
 
     inputs: tuple[Input, ...]

@@ -48,7 +48,7 @@ def custom(
     none, for an ``Option``. ``remove`` must undo ``add`` exactly, in any order:
     :func:`check_inverse` tests that. Without it, the aggregate serves where nothing is
     retracted; without ``merge``, where windows do not merge. States are kept in checkpoints, so
-    they consist of what :mod:`ripple.model.aggregate.portable` lists.
+    they consist of the types in :mod:`ripple.model.aggregate.portable`.
 
     ``result`` may raise: then the group has no row until it can be read again. Over the results of
     another fold, ``add`` may raise for values that it refuses in any state: then their row is not

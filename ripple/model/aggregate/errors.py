@@ -26,7 +26,7 @@ class IntegerRangeError(AggregateError):
 
 
 class StateError(AggregateError):
-    """A dumped state is not one that this aggregate wrote: a checkpoint of something else."""
+    """A dumped state is not this aggregate's: a checkpoint of something else."""
 
 
 class InverseError(AggregateError):

@@ -1,4 +1,4 @@
-"""Exact quantiles: median and percentiles over everything that a group holds."""
+"""Exact quantiles: median and percentiles over all values of a group."""
 
 from __future__ import annotations
 

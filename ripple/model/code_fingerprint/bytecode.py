@@ -1,4 +1,4 @@
-"""What a code object does, whichever lines it stands on, and the names that it reads.
+"""The effect of a code object, without its line numbers, and the names that it reads.
 
 CPython leaves NOPs and jumps to jumps in a function depending on how its source is broken into
 lines, numbers constants by where a docstring stands, and keeps line numbers. None of that is in the
@@ -62,9 +62,9 @@ class Operation:
 class Reads:
     """The names that a code and the codes in it read from outside.
 
-    certain: of globals, those that are no names of a class body. chains: per name of a global or a
-    free variable, the attributes that are read from it one from the other; empty where the value
-    itself is used. imports: (level, names, module) as in ``from`` statements.
+    certain: the globals that are no names of a class body. chains: per name of a global or a free
+    variable, the attributes that are read from it one from the other; empty where the value itself
+    is used. imports: (level, names, module) as in ``from`` statements.
     attributes: the names of all attributes read, of any object.
     """
 

@@ -1,7 +1,7 @@
 """The form of a user's code: operations and values read, as one digest and the parts of it.
 
 A digest is equal in every process for code that means the same: it does not depend on memory
-addresses, on ``hash()``, on the order of a set, on what a module is called or where it lies, nor
+addresses, on ``hash()``, on the order of a set, on a module's name or path, nor
 on comments, docstrings and lines. It does depend on Python's minor version.
 """
 
@@ -107,7 +107,7 @@ class Reading:
 
     Immutable values (a number, a text, a tuple) stand where they are used; mutable ones (a
     function, a class, a list) are described once, and stand elsewhere as their number. So cycles
-    end, and what is shared is described once.
+    end, and shared objects are described once.
     """
 
     def __init__(self, own: frozenset[str], sets: int = 0) -> None:
@@ -128,7 +128,7 @@ class Reading:
         self._has_decimals = False
 
     def read(self, roots: Mapping[str, object]) -> CodeForm:
-        """Return the form of everything that is reached from ``roots``."""
+        """Return the form of all objects reached from ``roots``."""
         whole = hashlib.blake2b(digest_size=16)
         found: dict[str, list[str]] = {}
 

@@ -14,7 +14,7 @@ from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Option
 
 
 class Kind(Enum):
-    """What the machine distinguishes; the value is how messages call it."""
+    """The types that the machine distinguishes; the value is the name in messages."""
 
     FLOAT = "a float"
     INT = "an int"

@@ -61,7 +61,7 @@ def in_order(
 ) -> tuple[npt.NDArray[np.intp], list[tuple[int, int, int]]]:
     """Return the rows grouped by partition, each group in row order, and the groups' bounds.
 
-    The latter as (partition, where its rows begin, how many), for those that have some, ascending.
+    The latter as (partition, where its rows begin, how many), ascending, without empty ones.
     """
     order = np.argsort(numbers, kind="stable")
     present, starts, counts = np.unique(numbers[order], return_index=True, return_counts=True)

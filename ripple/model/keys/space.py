@@ -63,7 +63,7 @@ class KeySpace(Protocol):
         """Return the slot of each key (one Arrow array per field, no nulls), adding new ones."""
 
     def known(self, columns: Sequence[KeyColumn]) -> Slots:
-        """Return the slot of each key, -1 for one that is not there; nothing changes."""
+        """Return the slot of each key, -1 for a missing one; nothing changes."""
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return the keys of ``slots``, one Arrow array per field."""
@@ -101,7 +101,7 @@ class TextKeys:
         return self.index.slots_of_texts(_texts(column))
 
     def known(self, columns: Sequence[KeyColumn]) -> Slots:
-        """Return the slot of each key, -1 for one that is not there."""
+        """Return the slot of each key, -1 for a missing one."""
         column = columns[0]
         if isinstance(column, Picked):
             return self.index.slots_of_known_texts(_texts(column.text), column.rows)
@@ -146,7 +146,7 @@ class IntKeys:
         return self.index.slots_of_ints(_ints(columns[0]))
 
     def known(self, columns: Sequence[KeyColumn]) -> Slots:
-        """Return the slot of each key, -1 for one that is not there."""
+        """Return the slot of each key, -1 for a missing one."""
         return self.index.slots_of_known_pairs(
             _ints(columns[0]), np.zeros(len(columns[0]), np.int64)
         )
@@ -193,7 +193,7 @@ class PairKeys:
         return self.index.slots_of_pairs(left, right)
 
     def known(self, columns: Sequence[KeyColumn]) -> Slots:
-        """Return the slot of each key, -1 for one that is not there."""
+        """Return the slot of each key, -1 for a missing one."""
         left = self.left.known(columns[:-1])
         right = self.right.known(columns[-1:]) if self.right else _ints(columns[-1])
         # A left key that is not there has no slot, and none has the number -1.
@@ -303,7 +303,7 @@ def key_columns(keys: KeySpace, slots: Slots) -> dict[str, pa.Array]:
 
 
 def _release_uses(space: KeySpace, slots: Slots) -> None:
-    """Count one use less of each slot; free those that have none left, with their parts."""
+    """Count one use less of each slot; free unused ones, with their parts."""
     gone = space.index.drop_uses(slots)
     if len(gone):
         space.release(gone)

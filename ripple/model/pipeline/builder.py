@@ -87,8 +87,8 @@ Row: TypeAlias = Any
 class Pipeline:
     """A pipeline being written. Each method returns a longer one; this one stays as it is.
 
-    Every method raises PlanError, naming the step and what to change, for
-    a step that cannot stand here or does not fit the fields. :meth:`plan` gives the whole.
+    Every method raises PlanError, naming the step and the remedy, for a step that cannot stand here
+    or does not fit the fields. :meth:`plan` gives the whole.
     """
 
     __slots__ = ("_draft",)
@@ -135,7 +135,7 @@ class Pipeline:
         all records with the same one are in the same partition. None where that is not known.
         idle: an input that is silent for so long does not hold windows back: its watermark is
         raised to the least one of the other inputs, or to the clock less ``out_of_order`` where all
-        are silent. What was raised is recorded, so that a replay does the same. None: it waits.
+        are silent. A raised watermark is recorded, so that a replay does the same. None: it waits.
         """
         with self._step("source", name) as draft:
             cls, schema = record_of(record, "record")
@@ -289,7 +289,7 @@ class Pipeline:
     def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
         """Keep the rows for which ``condition`` is true; rows where it is null go too.
 
-        Of result rows, those that the condition leaves out are absent from the results.
+        Of result rows, filtered ones are absent from the results.
         """
         with self._step("filter", name) as draft:
             if not isinstance(condition, Expr):
@@ -511,9 +511,9 @@ class Pipeline:
         ``into``, or anything else with its fields as attributes, or a dict of them. timeout: of a
         call. retries: how often a call that fails or takes longer is made again, after pauses that
         grow from 1 s to 30 s. concurrency: how many calls run at a time, at most 1,024. Rows,
-        their order in each input and their lateness are as with ``map``, whatever the order of
-        answers. A row without an answer is left out and counted with the rows that cannot be
-        computed, with its reason.
+        their order in each input and their lateness are as with ``map``, in any order of answers. A
+        row without an answer is left out and counted with the rows that cannot be computed, with
+        its reason.
         """
         # Few pipelines ask.
         from ripple.model.pipeline.asking import ask_of  # noqa: PLC0415
@@ -556,8 +556,8 @@ class Pipeline:
         backward one unless the forward one is nearer; rows of one time are in the order of sources
         and offsets. tolerance: how far apart in event time the two may be; without it any span,
         which "backward" alone takes. allow_exact_matches: whether a row of the very same time
-        counts. how: "left" gives each row, with nulls where nothing matches; "inner" those that
-        match. lateness: how far below its watermark a row of either side still counts, "60s" by
+        counts. how: "left" gives each row, with nulls where nothing matches; "inner" only matching
+        rows. lateness: how far below its watermark a row of either side still counts, "60s" by
         default; sides of rows that come by the watermark take none. emit: "final" gives a row once,
         in the order of event time, when no row on time can change its match. "eager" gives a table:
         a row is there once it is read, with its match so far, and is final when "final" would give
@@ -766,7 +766,7 @@ class Pipeline:
     def also(self, other: Pipeline, /) -> Pipeline:
         """Return the pipeline with the steps of both branches, each of which ends with a sink.
 
-        other: a branch of the same pipeline. What both have in common is computed once.
+        other: a branch of the same pipeline. Common steps are computed once.
         """
         with blaming("pipeline", self.name):
             draft, branch = self._draft, _branch(other, "also takes")
@@ -779,8 +779,8 @@ class Pipeline:
         """Say how the state of ``fold`` is made from that in a checkpoint of other code.
 
         function: takes the table that ``ripple checkpoint export`` shows, one row per key, and
-        returns the one that the fold would have. from_digest: of the fold that wrote it, as
-        ``ripple plan --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
+        returns the fold's new one. from_digest: of the fold that wrote it, as ``ripple plan
+        --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
         """
         with blaming("migrate", fold):
             draft = self._draft
@@ -800,7 +800,7 @@ class Pipeline:
     def plan(self) -> Plan:
         """Return the validated plan; raises ``PlanError`` while the pipeline has no sink.
 
-        Functions are looked into now, with all that they read: see ``docs/changing.md``.
+        Functions are fingerprinted now, with all that they read: see ``docs/changing.md``.
         """
         draft = self._draft
         if draft.is_open or not draft.sources:
@@ -837,7 +837,7 @@ def pipeline_of(draft: Draft) -> Pipeline:
 
 
 def _branch(given: Any, beginning: str = "the right side is") -> Draft:
-    """Return the draft of another branch; ``beginning`` is that of the message for what is none."""
+    """Return the draft of another branch. beginning: of the message for another object."""
     if not isinstance(given, Pipeline):
         raise PlanError(f"{beginning} another branch of the pipeline, not {shown(given)}")
     return given._draft

@@ -203,7 +203,7 @@ def check_shown_field(name: str) -> None:
 
 
 def check_suffix(suffix: object) -> str:
-    """Return what ends the names of fields of a join's right side, where the left has them."""
+    """Return the suffix for fields of a join's right side that the left has, too."""
     if not isinstance(suffix, str) or not suffix or not f"a{suffix}".isidentifier():
         raise PlanError(
             f"suffix is {shown(suffix)}: it must be letters, digits and '_', such as '_right'"

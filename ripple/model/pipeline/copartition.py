@@ -2,7 +2,7 @@
 
 Partition p of P reads the inputs i of each source with i mod P = p. Records of one key meet in it
 if each source is divided by Kafka's hash of that key and P divides the number of its partitions,
-since then (hash mod M) mod P is hash mod P, whatever M is.
+since then (hash mod M) mod P is hash mod P, for each such M.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def unlike_why(
     """Return why several sources are not divided alike, with a remedy; None where they are.
 
     nodes: of the first stage, which need all records of a key. keyed_by: per source the fields by
-    which its input is divided, () for nothing, None where nothing tells. They count before what the
-    pipeline says, which may be more fields than decide. Without it, since the inputs are not known
-    yet, sources that say nothing are passed over.
+    which its input is divided, () for nothing, None where nothing tells. They count before the
+    pipeline's ``keyed_by``, which may be more fields than decide. Without it, since the inputs are
+    not known yet, sources that say nothing are passed over.
     """
     found = keyed_by or {}
     keys = {one.name: found.get(one.name) or one.key or found.get(one.name) for one in plan.sources}

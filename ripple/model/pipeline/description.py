@@ -151,7 +151,7 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
 
 
 def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
-    """Yield what a node says of the rows that enter it."""
+    """Yield the lines of a node on the rows that enter it."""
     if isinstance(step, Finals):
         late = f" and {span_text(step.lateness_ns)}" if step.lateness_ns else ""
         yield "of", step.fold

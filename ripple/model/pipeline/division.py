@@ -1,4 +1,4 @@
-"""How the records of a plan's sources must be divided, and what else partitions cannot compute."""
+"""How the records of a plan's sources must be divided, and steps that partitions cannot take."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | No
     """Return why the records of the source must be divided anew; None where they need not be.
 
     keyed_by: the fields by which the input that there is was divided, () for nothing, None where
-    nothing is known of it. What the pipeline says counts before.
+    nothing is known of it. The pipeline's ``keyed_by`` counts before.
     """
     if not plan.is_chain:
         return None  # its records are divided as they must be, or it is refused
@@ -100,8 +100,8 @@ def _keyed(plan: Plan) -> Sequence[Fold | Holding]:
 def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
     """Return why one process shows other rows than partitions do, None where it does not.
 
-    is_open: whether inputs may go on; once all have ended, all that waited for the watermark is
-    there in both.
+    is_open: whether inputs may go on; once all have ended, all rows that waited for the watermark
+    are there in both.
     """
     for node in plan.waiting if is_open else ():
         return f"the rows of {node.name} follow by the watermark of all inputs"

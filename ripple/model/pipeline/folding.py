@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
     """Return a fold of the draft's rows; ``ttl`` among the aggregates may be a span.
 
-    Raises PlanError for what cannot be computed, with the field at fault.
+    Raises PlanError for an impossible aggregate, with the field at fault.
     """
     expiry = None
     if "ttl" in aggregates and not isinstance(aggregates["ttl"], Aggregate):

@@ -308,7 +308,7 @@ def _word(key: Field) -> str:
 
 
 def _latenesses_ns(left: Draft, right: Draft, lateness: str | int | None) -> tuple[int, int]:
-    """Return how late rows of each side may be: those that come by the watermark never are."""
+    """Return how late rows of each side may be: rows in watermark order never are."""
     if left.is_settled and right.is_settled and lateness is not None:
         raise PlanError(
             f"the rows of {left.root!r} and {right.root!r} are never late: leave lateness= out"

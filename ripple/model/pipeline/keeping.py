@@ -1,4 +1,4 @@
-"""The state of a plan's folds and waiting nodes: how late their rows may be, what they keep."""
+"""The state of a plan's folds and waiting nodes: the lateness of their rows, and their contents."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Keeping:
     """The state of one node.
 
     lateness_ns: how far below the watermark a row still counts; None where every row does. ttl_ns:
-    how long a key lasts after its last event; None where keys do not end by it. keeps: what, and
-    until when, for people.
+    how long a key lasts after its last event; None where keys do not end by it. keeps: its
+    contents, and until when, for people.
     """
 
     kind: str
@@ -98,7 +98,7 @@ def _waiting(plan: Plan, node: Distinct | Ask | StreamJoin) -> Keeping:
 
 
 def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
-    """Return how late rows of a stream may be: those that come by the watermark never are."""
+    """Return how late rows of a stream may be: rows in watermark order never are."""
     waiting = {node.name for node in plan.waiting if not isinstance(node, Ask)}
     return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
 

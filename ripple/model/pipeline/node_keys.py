@@ -1,11 +1,11 @@
 """The keys of a plan's nodes: a path, and a digest of the computation and its inputs.
 
 A key is ``path#digest``: the names on the way from the source to the node, and a BLAKE2b digest of
-what the node computes from what. State is found again under that key, so it does not depend on
+the node's computation and inputs. State is found again under that key, so it does not depend on
 steps elsewhere: other sinks, later folds, fields that nothing upstream reads.
 
 Code is looked into when the keys are made, which is when the plan is made and everything in the
-user's modules is there; what a function changes while it runs is no part of them.
+user's modules is there; changes that a function makes while it runs are no part of them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def keyed(plan: Plan) -> Plan:
 
 
 class _Forms:
-    """The forms of the code in a plan, with what it reads. forms: per step or fold with code."""
+    """The forms of a plan's code, and of all that it reads. forms: per step or fold with code."""
 
     def __init__(self) -> None:
         self.forms: dict[str, CodeForm] = {}

@@ -37,8 +37,8 @@ class TableSpec:
 
     key: the names of the fields that identify a row. fields: of a record that is no deletion.
     deleted: the field that is true in a deletion; DELETED where a record without a value is one.
-    format: of the values, "debezium" for its envelopes, "" for records as they are. truncate: what
-    follows from a truncated table, "stop" or "letter": the run stops, or the record is rejected.
+    format: of the values, "debezium" for its envelopes, "" for records as they are. truncate: the
+    effect of a truncated table, "stop" or "letter": the run stops, or the record is rejected.
     """
 
     key: tuple[str, ...]
@@ -243,7 +243,7 @@ class Finals:
 
 @frozen
 class Distinct:
-    """The rows of a stream without those that another one of their key precedes too closely.
+    """The rows of a stream without rows that another one of their key precedes too closely.
 
     A row follows once it is final, ``lateness_ns`` above it by the watermark, unless one of its key
     with a smaller place is at most ``within_ns`` before it.
@@ -265,9 +265,9 @@ class StreamJoin:
     on: pairs of key fields, one of each side; a null equals nothing. how: "inner", "left", and near
     in time also "right" and "full": the sides of which rows without a partner are there, with
     nulls. latenesses_ns: per side how far below its watermark a row still counts. left_shown: the
-    fields of the left side as the result has them; right_fields: of the rows of the right side
-    those that are shown; added: their names and types in the result, after those. finals: the node
-    of final rows that gave rows their identities, "" if there is none.
+    fields of the left side as the result has them; right_fields: the shown fields of the right
+    side; added: their names and types in the result, after those. finals: the node of final rows
+    that gave rows their identities, "" if there is none.
     deleted: of versions of a table on the right side, the field that is true where there is no row.
     """
 
@@ -426,7 +426,7 @@ class Fold:
 
     @property
     def timing(self) -> WindowSpec | None:
-        """What judges its events by their times: its window, or the sessions that its keys last."""
+        """The window or the sessions by which its events are judged in time."""
         return self.window or self.expiry
 
     @property
@@ -546,7 +546,7 @@ NodeOf: TypeAlias = SourceSpec | EventNode | Fold | Output
 
 
 class Node(NamedTuple):
-    """A node of the graph, and the names of those whose rows it takes; a source takes none."""
+    """A node of the graph, and the names of its input nodes; a source takes none."""
 
     of: NodeOf
     inputs: tuple[str, ...]

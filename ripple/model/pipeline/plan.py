@@ -153,7 +153,7 @@ class Plan:
         return found
 
     def roots_of(self, name: str) -> tuple[str, ...]:
-        """Return where the rows of a stream, or those that a fold over one takes, come from.
+        """Return the origins of the rows of a stream, or of a fold over one.
 
         That is from sources, in their order, and from nodes that wait for the watermark.
         """
@@ -269,7 +269,7 @@ class Plan:
         list. ``python``: the version, on which the forms of functions depend. ``source``: the
         schema. ``checks``: of its fields, if there are any. ``sources``: of several sources both,
         by name. ``code``: per digest of a node with a user's code, the parts of that code, where
-        they are not too many to keep. ``libraries``: those that code takes by their names.
+        they are not too many to keep. ``libraries``: the ones that code takes by their names.
         """
         major, minor = sys.version_info[:2]
         sources = {source.name: _source_notes(source) for source in self.sources}
@@ -310,7 +310,7 @@ class Plan:
         return {name: version_of(name) for name in sorted(found)}
 
     def _hash(self, keys: tuple[str, ...]) -> str:
-        """Return the digest of everything that two workers must agree on."""
+        """Return the digest of all facts that two workers must agree on."""
         about: list[Sexp] = [self.name]
         for source in self.sources:
             about.append(fingerprint(source.schema))
@@ -343,7 +343,7 @@ class Plan:
 
 
 def inputs_first(plan: Plan) -> tuple[Node, ...]:
-    """Return the nodes of a plan, each after those that it reads."""
+    """Return the nodes of a plan, each after its inputs."""
     found: dict[str, Node] = {}
     left = plan.nodes
     while left:

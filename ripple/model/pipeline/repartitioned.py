@@ -1,6 +1,7 @@
 """Which of several sources are divided anew, so that the records of a key meet in a partition.
 
-Pure: from the plan, and from what the inputs tell. See docs/design/0007-records-divided-anew.md.
+Pure: from the plan, and from the inputs' partitioners. See
+docs/design/0007-records-divided-anew.md.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
 def _fields(plan: Plan, nodes: Sequence[Keyed], keys: Mapping[str, Key | None]) -> Key | None:
     """Return the fields that divide a group, None for none.
 
-    Those of the first source that all keys have, with its types, else those that all keys have.
+    Those of the first source that all keys have, with its types, else the fields that all keys
+    have.
     """
     for source in plan.sources:
         key = keys.get(source.name)

@@ -21,7 +21,7 @@ PARTITIONS_DEFAULT = 8
 
 
 class Transport(Enum):
-    """How changes get from a stage to one that follows it."""
+    """How changes get from a stage to a later one."""
 
     EXCHANGE = "exchange"
     """Over connections: the receiver has a copy, which the sender's table can replace."""
@@ -101,9 +101,9 @@ def tree_of(plan: Plan) -> Iterator[Stage]:
 def first_folds(plan: Plan) -> list[Fold]:
     """Return the folds of the first stage: of events, and those over them with the same division.
 
-    Of a chain the key of its first fold divides them. Otherwise it is what the sources say, or, of
-    one source, the fields that all folds have in common, or, where there are none, those that all
-    folds of events have. Of several that say nothing, all folds stay.
+    Of a chain the key of its first fold divides them. Otherwise it is the ``keyed_by`` of the
+    sources, or, of one source, the fields that all folds have in common, or, where there are none,
+    the fields of all folds of events. Of several that say nothing, all folds stay.
     """
     found = {fold.name: fold for fold in plan.event_folds}
     for sources, folds in _meeting(plan):

@@ -1,6 +1,6 @@
 """Tables from topics: a source whose records are changes, and the fold of the newest of each key.
 
-A table is built of what every plan has: a source without event time, a fold by its key with the
+A table is built of the parts of every plan: a source without event time, a fold by its key with the
 row of the greatest offset, and a filter on the results, which takes deleted rows away.
 """
 
@@ -129,7 +129,8 @@ def table_fold(source: SourceSpec, ttl: str | int | None) -> Fold:
     """Return the fold of a table's rows. Raises PlanError.
 
     ttl: how long after their event time rows end. A record that is later is over when it comes, and
-    one that is further ahead ends all others: so this is the lateness, and what counts as future.
+    a record that is further ahead ends all others: so this is the lateness, and the bound of
+    future.
     """
     if ttl is not None and source.time_field is None:
         raise PlanError("ttl= ends rows by event time: name the field with time=")

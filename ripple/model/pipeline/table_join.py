@@ -202,7 +202,8 @@ def _fields_of_pairs(
 ) -> tuple[Fields, Fields]:
     """Return the key of a pair of rows, and all its fields.
 
-    Of the key on the right it has those that are not compared: the others follow from the left.
+    Of the key on the right it has the fields that are not compared: the others follow from the
+    left.
     """
     assert left.fold is not None, "there are results"
     mine, theirs = left.fold.row_key, _key_names(right)

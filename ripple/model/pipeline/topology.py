@@ -1,4 +1,4 @@
-"""The topology of a plan: its stages, and what each of them computes, writes and follows."""
+"""The topology of a plan: its stages, and the nodes, outputs and senders of each."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
 
     branches: two or more of one pipeline, with the same fields by name and type, in any order; a
     field that may be null in one of them may be null in the union. Raises PlanError, naming the
-    step, the field and what to change.
+    step, the field and the remedy.
     """
     with blaming("union", name):
         check_name(name)

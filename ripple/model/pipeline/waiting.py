@@ -87,7 +87,7 @@ def finals_of(name: str, draft: Draft) -> Finals:
 
 
 def _never_final(draft: Draft, fold: Fold) -> str:
-    """Return why the rows of a fold without a window of its own are not final ones, and what are.
+    """Return why the rows of a fold without a window of its own are not final ones, and which are.
 
     Rows that end with the windows of a fold below leave with those.
     """

@@ -1,9 +1,9 @@
 """Settings of record classes for reading and writing their values: heeded or refused.
 
 Each setting of the libraries is known here by its name: as one that a source may pass over, because
-it is about making, showing, comparing or writing instances, or refuses what a source refuses as
-well; or as one that would give another record, which is an error when the class is read. A setting
-that is not known is an error, too.
+it is about making, showing, comparing or writing instances, or refuses values that a source refuses
+as well; or as a setting that would give another record, which is an error when the class is read. A
+setting that is not known is an error, too.
 """
 
 from __future__ import annotations

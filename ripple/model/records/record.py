@@ -55,10 +55,10 @@ def field(
 ) -> Any:
     """Declare a field of a record with checks: ``size: int = rp.field(gt=0)``.
 
-    A source refuses a record in which one of them fails, as it does one that is malformed; making
-    an instance checks nothing. gt, ge, lt, le: bounds of a number, which NaN is never within.
-    finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
-    characters. default, default_factory, kw_only: as for ``dataclasses.field``. Raises
+    A source refuses a record in which one of them fails, as it does a malformed record; making an
+    instance checks nothing. gt, ge, lt, le: bounds of a number, which NaN is never within. finite:
+    a float that is neither infinite nor NaN. min_length, max_length: of a text, in characters.
+    default, default_factory, kw_only: as for ``dataclasses.field``. Raises
     SchemaError for an invalid check.
     """
     checks = Checks(gt, ge, lt, le, finite, min_length, max_length)
@@ -139,7 +139,7 @@ class Column:
     """A field seen from its class: the column expression of that name.
 
     It defines no ``__set__``, so that an instance's own value is found first and reading a field
-    costs what it costs in any dataclass.
+    costs the same as in any dataclass.
     """
 
     __slots__ = ("name",)

@@ -1,7 +1,7 @@
 """Types that describe themselves: schemas, how they are compared, projected and fingerprinted.
 
 types       the closed set of field types; checks: beyond the type; document: from outside, bounded
-compat      may one read what another wrote; projection: reads it; fingerprint
+compat      may one read another's records; projection: reads it; fingerprint
 arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
 values, columns, well_formed    values and columns of users' code, where nothing is lost
 exported, inside, failing   columns where they lie, and whether all of their values pass

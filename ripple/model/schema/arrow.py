@@ -15,9 +15,9 @@ field type             Arrow type
                        ``struct`` of them: Parquet and Polars have no unions
 =====================  ==========================================================
 
-An optional field is a nullable column. Metadata keeps what Arrow has no word for (name, version,
-docs, and per column the exact type), so that ``from_arrow(to_arrow(s)) == s``, also when a table
-went through a tool that keeps metadata but turns every column nullable or every string large.
+An optional field is a nullable column. Metadata keeps the facts that Arrow has no word for (name,
+version, docs, and per column the exact type), so that ``from_arrow(to_arrow(s)) == s``, also when a
+table went through a tool that keeps metadata but turns every column nullable or every string large.
 Columns without metadata are understood from their Arrow types: narrow integers are ``Int``,
 ``timestamp[ns]`` is ``Int64`` (nanoseconds since the epoch), nullable columns are optional.
 """
@@ -87,7 +87,7 @@ _ADVICE = (
 
 
 def to_arrow(schema: Schema, schemas: Mapping[str, Schema] | None = None) -> pa.Schema:
-    """Return the Arrow schema; ``schemas`` are those that a ``Ref`` may name.
+    """Return the Arrow schema; ``schemas`` are the targets of a ``Ref``.
 
     Raises SchemaError naming a field that has no column: a ``Ref``
     to an unknown schema or to one that contains itself, and an option of an option (an optional

@@ -206,7 +206,7 @@ def from_avro(document: Document, *, name: str | None = None, version: int | Non
 
 
 class _Reader:
-    """One import: knows the named types that it has met and those that it is inside of."""
+    """One import: knows the named types met so far, and the enclosing ones."""
 
     def __init__(self, root: str, name: str) -> None:
         self._root, self._name = root, name

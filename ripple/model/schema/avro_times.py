@@ -43,7 +43,7 @@ def unit_of(node: Json) -> tuple[str, str] | None:
 
 
 def is_named_unit(name: Json) -> bool:
-    """Whether a name is what Kafka Connect or Debezium call a unit of numbers, in any format."""
+    """Whether a name is Kafka Connect's or Debezium's for a unit of numbers, in any format."""
     return isinstance(name, str) and name.startswith(_NAMES_OF_UNITS) and name not in _PLAIN
 
 

@@ -1,10 +1,10 @@
 """Columns for and from users' code: arrays and lists of a field's type, where nothing is lost.
 
-What a value may be is said in ``ripple.model.schema.values``. An array with a dtype is judged by
+``ripple.model.schema.values`` lists the values of each type. An array with a dtype is judged by
 that
 alone, but for integers that may be too large, so that it costs nothing by the row; lists and arrays
-of objects are judged value by value. None is null, and so is what a masked or an Arrow array leaves
-out.
+of objects are judged value by value. None is null, and so are the missing values of a masked or an
+Arrow array.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fit
 
 
 def called(function: Callable[[dict[str, Any]], Any], columns: Mapping[str, Any]) -> Any:
-    """Return what a user's batch function makes of arrays by name, which it may only read.
+    """Return the result of a user's batch function for arrays by name, which it may only read.
 
-    They share their memory with other columns and with the caller's own tables. Raises what the
-    function raises; for a change in place, ValueError that says what to do instead.
+    They share their memory with other columns and with the caller's own tables. Raises the
+    function's errors; for a change in place, ValueError with the remedy.
     """
     given = {name: read_only(column) for name, column in columns.items()}
     try:
@@ -190,7 +190,7 @@ def _from_arrow(
 
 
 def _fitted_array(column: Array, valid: Mask | None, of: FieldType, what: str) -> Fitted:
-    """Return an array of numbers, bools or something that is neither."""
+    """Return an array of numbers, of bools or of other objects."""
     kinds = _KINDS.get(type(of), "")
     if not len(column):  # NumPy makes floats of no values
         return _fitted_list([], of, what)

@@ -113,12 +113,12 @@ Compatibility: TypeAlias = Compatible | Incompatible
 
 
 def check_backward(reader: Schema, writer: Schema) -> Compatibility:
-    """Tell whether ``reader``, the newer schema, can read what ``writer`` wrote."""
+    """Tell whether ``reader``, the newer schema, can read records of ``writer``."""
     return _verdict(_differences(reader, writer, _BACKWARD))
 
 
 def check_forward(reader: Schema, writer: Schema) -> Compatibility:
-    """Tell whether ``reader``, the older schema, can read what ``writer`` writes."""
+    """Tell whether ``reader``, the older schema, can read records of ``writer``."""
     return _verdict(_differences(reader, writer, _FORWARD))
 
 

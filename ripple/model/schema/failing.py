@@ -34,7 +34,7 @@ class Judge:
         self._lengths = checks.lengths
 
     def failing(self, column: pa.Array) -> list[tuple[str, Mask]]:
-        """Return why values fail, and bool[n] of those that do, in the order of the CSV parser.
+        """Return why values fail, and bool[n] of failing ones, in the order of the CSV parser.
 
         column: int64, float64 or string, as the field is; nulls pass. Reasons complete "the field
         is": "empty", "not finite". A value that fails twice is in both masks.
@@ -59,7 +59,7 @@ class Judge:
         return "q", int(self._low), int(self._high)
 
     def all_pass(self, column: Lent) -> bool:
-        """Tell whether no value fails; a null may be taken for one that does."""
+        """Tell whether no value fails; a null may be taken for a failing one."""
         kind, low, high = self.bounds
         if kind == "d":
             return floats_inside(column, low, high)

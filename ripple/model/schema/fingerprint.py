@@ -4,8 +4,8 @@ Both hashes are 64 bits of BLAKE2b (RFC 7693, 8-byte digest) over the UTF-8 text
 S-expression without docs, written as 16 hexadecimal digits: the same in every process, on every
 platform, after every round trip.
 
-``fingerprint`` says *what* the values are. Fields and cases are sorted by name at every depth,
-because names, not positions, decide which is which; the arguments of a case stay in order.
+``fingerprint`` stands for the values' *meaning*. Fields and cases are sorted by name at every
+depth, because names, not positions, decide which is which; the arguments of a case stay in order.
 
 ``layout_hash`` says *how positional bytes lie*: nothing is sorted. Two schemas with equal
 fingerprints and different layouts hold the same values in differently ordered bytes, so bytes

@@ -22,9 +22,9 @@ Projection: TypeAlias = Callable[[Value], Value]
 def project(writer: Schema, reader: Schema) -> Projection:
     """Return a function from the writer's decoded records to the reader's.
 
-    Fields come in the reader's order; those that only the writer has are dropped, optional ones
-    that only the reader has are absent. A value that needs no change is passed on, not copied.
-    Raises SchemaError with every reason why some value of the writer would
+    Fields come in the reader's order; the writer's own are dropped, optional ones of the reader
+    alone are absent. A value that needs no change is passed on, not copied. Raises SchemaError with
+    every reason why some value of the writer would
     have no place in the reader (see :func:`ripple.model.schema.compat.check_readable`).
     """
     verdict = check_readable(reader, writer)

@@ -102,7 +102,7 @@ class OnCount:
     """Show a window at every ``count``-th of its events; from its end on as OnWatermark.
 
     A session that joins others counts the events of all, and is not shown for a multiple that it
-    thereby passes over; a session that grows keeps what it showed until it is shown again.
+    thereby passes over; a growing session keeps its shown result until it is shown again.
     Partial results depend on the order of several inputs, as with :class:`OnInterval`.
     """
 

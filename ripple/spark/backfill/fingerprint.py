@@ -22,7 +22,7 @@ _PROOF = 2
 
 
 def fingerprint(plan: Plan, history: Sources, live: Live, identity: Sequence[str]) -> str:
-    """Return 32 hexadecimal digits over everything that determines the checkpoints and the proof.
+    """Return 32 hexadecimal digits over all facts that determine the checkpoints and the proof.
 
     A file is identified by its path, size and time of change, not by its bytes.
     """

@@ -42,7 +42,7 @@ _OF_OWNER = re.compile(r"(\d+)-")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The newest complete checkpoint. damaged: the newer ones that were skipped, and why."""
+    """The newest complete checkpoint. damaged: the skipped newer ones, and why."""
 
     checkpoint: Checkpoint
     snapshot: Snapshot

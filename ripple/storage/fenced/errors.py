@@ -10,7 +10,7 @@ class ChainError(RippleError):
 
 
 class DamagedError(ChainError):
-    """An object does not hold what was written: it was cut, changed or lost."""
+    """An object does not hold the written bytes: it was cut, changed or lost."""
 
 
 class FencedError(ChainError):

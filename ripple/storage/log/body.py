@@ -43,7 +43,7 @@ def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     """Return ``records`` with exactly ``columns``, cast where nothing is lost.
 
     Raises SchemaError naming the field that is missing, of another type, none where it must not be,
-    or not UTF-8: readers would reject the frame and all that follow.
+    or not UTF-8: readers would reject this frame and all later ones.
     """
     if not records.schema.equals(columns):
         missing = [name for name in columns.names if name not in records.schema.names]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def distrust(disk: Disk, folder: str) -> None:
-    """Note that the last segment in ``folder`` may not be on disk, whatever a sync says."""
+    """Note that the last segment in ``folder`` may not be on disk, even after a sync."""
     with suppress(OSError):
         disk.open(_note(folder), create=True).close()
 

@@ -66,7 +66,7 @@ class LogDivergedError(LogError, InputError):
 
 
 class LogChangedError(LogError, InputError):
-    """A log is not the one that was read before; see ``ripple.storage.log.identity``."""
+    """A log is another one than before; see ``ripple.storage.log.identity``."""
 
 
 class StaleEpochError(LogError):

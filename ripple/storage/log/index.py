@@ -4,7 +4,7 @@ It is written when a segment is sealed or its writer closed, and now and then be
 segment is durable; readers continue it from there. It is never trusted over the data: a missing,
 damaged or wrong index is rebuilt from the frames' headers. It also holds the durable length, so
 that a shorter segment is known to have lost records. Layout, little-endian: the fields of _HEAD,
-the entries as three int64 each, the producers, and a CRC-32C of all that.
+the entries as three int64 each, the producers, and a CRC-32C of all these.
 """
 
 from __future__ import annotations

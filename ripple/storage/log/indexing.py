@@ -76,7 +76,7 @@ class Indexes:
 
         Such an index can be continued later: if frames were cut off and replaced since, the next
         one does not continue the chain. Returns None if that is so now, or there was no frame.
-        Anything that is not a frame ends the index; a reader reports it.
+        Bytes that are no frame end the index; a reader reports it.
         """
         raw_bytes_max = self._settings.batch_bytes_max
         frames = Frames(

@@ -24,7 +24,7 @@ _KEPT = re.compile(r"(\d{16,})-[0-9a-f]{32}")
 class CachedStore:
     """Reads an object from the disk if it is there with a valid checksum; else from the store.
 
-    Only immutable objects are cached: those whose names ``is_kept`` accepts. A file's name holds
+    Only immutable objects are cached: ones with names that ``is_kept`` accepts. A file's name holds
     the time of its arrival and its object's name; the oldest are evicted when all files together
     exceed ``bytes_max``. Several processes may share the disk. An error of the disk costs speed and
     nothing else; other files in the folder are left alone.

@@ -6,7 +6,7 @@ from ripple.world.errors import StoreError
 
 
 class StoreRefusedError(StoreError):
-    """The store rejects the request, and would again; the message says what to do."""
+    """The store rejects the request, and would again; the message names the remedy."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, done=False)

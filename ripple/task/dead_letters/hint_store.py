@@ -38,8 +38,8 @@ class HintStore:
     """A store of hints that moves with the partition, from owner to owner.
 
     Dead letters and notes are taken without waiting. The network is used by ``flush``, which comes
-    before anything that relies on it: before the records of a note are applied, and before a cut is
-    committed with dead letters that were written and synced.
+    before each step that relies on it: before the records of a note are applied, and before a cut
+    is committed with dead letters that were written and synced.
 
     Damaged or missing hints are lost and end no task: ``letters().damage`` reports them.
     """

@@ -75,7 +75,7 @@ class InFlight:
     The calls are, per batch: ``begin`` before each piece is applied, ``stabilizing`` before the
     views are stabilized, ``idle`` before anything else is done (sinks, checkpoints, waiting for
     input). ``blamed`` notes errors of applying and stabilizing, ``ended`` any other end of the
-    task: one that has noted neither was killed.
+    task: a task without either note was killed.
 
     Each note is one append without a sync: the system still has the writes of a dead process. Notes
     that are lost, by a power failure, by damage or because of a full disk, cost a count and never
@@ -154,7 +154,7 @@ class InFlight:
 
     @property
     def is_careful(self) -> bool:
-        """Whether a calm one writes down, for now, what it would keep to itself."""
+        """Whether a calm one writes, for now, the notes that it otherwise only holds."""
         return self._is_calm and bool(self._careful_below)
 
     def limit(self, ends: Mapping[str, int]) -> None:
@@ -239,7 +239,7 @@ class InFlight:
     def ended(self, error: BaseException | None = None) -> None:
         """Note that the task ends, and by which error if not in good order; no record is to blame.
 
-        What ``blamed`` has noted stands. A disk that takes no note is no error any more.
+        The notes of ``blamed`` stand. A disk that takes no note is no error any more.
         """
         if self._suspicion.reason is None:
             with suppress(OSError):
@@ -333,14 +333,14 @@ def _reasons(suspicion: Suspicion) -> dict[str, dict[int, str]]:
 
 
 def _reason(raised: str) -> str:
-    """Return why a record is set aside. raised: what applying it did, empty where it killed."""
+    """Return why a record is set aside. raised: the error of applying it, empty where it killed."""
     if not raised:
         return f"killed the process {DEATHS_MAX} times"
     return f"ended the run {DEATHS_MAX} times: {raised}"
 
 
 def _raised(reason: str) -> str:
-    """Return what ``_reason`` was given."""
+    """Return the argument of ``_reason``."""
     said = _reason("?").removesuffix("?")
     return reason.removeprefix(said) if reason.startswith(said) else ""
 

@@ -154,8 +154,8 @@ class DeadLetterLog:
     ) -> int:
         """Keep the rejected records of input ``name``; return how many of them were new.
 
-        batch: has the whole records, of those that have one there. originals: by offset, the
-        records in the form of their source. All of one batch go into one call, in any order.
+        batch: has the whole records, where it has any. originals: by offset, the records in the
+        form of their source. All of one batch go into one call, in any order.
         """
         held = self._input(name)
         row_at = _no_row if batch is None else _rows_of(batch)

@@ -22,7 +22,7 @@ READ_BYTES_MAX = 64 << 20
 
 
 class NotesDamagedError(InputError):
-    """The notes are not those that were written."""
+    """The notes differ from the written ones."""
 
 
 class Notes(Protocol):
@@ -40,7 +40,7 @@ class Notes(Protocol):
         ...
 
     def append(self, data: bytes) -> None:
-        """Add ``data``: what a dead process wrote is there. Raises OSError."""
+        """Add ``data``: a dead process's notes stay. Raises OSError."""
         ...
 
     def truncate(self, size: int) -> None:
@@ -81,7 +81,7 @@ class NoteFile:
             raise NotesDamagedError(str(error)) from error
 
     def replace(self, data: bytes) -> None:
-        """Let it be ``data``; a crash leaves what was or what is."""
+        """Let it be ``data``; a crash leaves the old or the new contents."""
         self.close()
         self._disk.make_folder(folder_of(self._path))
         replace(self._disk, self._path, data)

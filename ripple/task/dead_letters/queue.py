@@ -63,10 +63,10 @@ def batches_of(there: Iterable[Added]) -> tuple[list[pa.RecordBatch], list[str]]
 
 
 class StoredLetters:
-    """Rows of dead letters: stored ones, those that wait for a sync, and for a flush.
+    """Rows of dead letters: stored ones, and others that wait for a sync or a flush.
 
-    damage: what of it could not be read. Invariant: ``_loose`` has fewer than ``PIECES_LOOSE_MAX``
-    pieces, newer than all of ``_kept``.
+    damage: its unreadable parts. Invariant: ``_loose`` has fewer than ``PIECES_LOOSE_MAX`` pieces,
+    newer than all of ``_kept``.
     """
 
     def __init__(self, there: Iterable[Added] = (), damage: Iterable[str] = ()) -> None:
@@ -105,7 +105,7 @@ class StoredLetters:
         return arrow.dumps(pa.concat_batches(some)).to_pybytes() if some else None
 
     def passed(self) -> None:
-        """Note that what ``next`` has returned is in the store."""
+        """Note that the piece from ``next`` is in the store."""
         del self._synced[: self._next_count()]
 
     def whole(self) -> bytes:

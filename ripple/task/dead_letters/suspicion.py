@@ -120,7 +120,7 @@ class Suspicion:
         return found
 
     def note(self, entry: Entry) -> None:
-        """Take in what happened next."""
+        """Take in the next event."""
         match entry:
             case ["begin", str() as name, int() as first_offset, int() as next_offset]:
                 self._pass()

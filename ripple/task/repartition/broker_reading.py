@@ -61,7 +61,7 @@ class BrokerReading(ReadAhead):
         """Read lanes of a topic, which is made if there is none.
 
         broker: connects; the connection is this one's own. needed: from which cut on a lane may be
-        read again, nothing of those that may be from the beginning. executor: decodes.
+        read again, absent: from the beginning. executor: decodes.
         """
         super().__init__()
         self._connect = broker
@@ -259,7 +259,7 @@ class BrokerReading(ReadAhead):
         return found
 
     async def _remove(self) -> None:
-        """Remove what no checkpoint needs any more, now and then."""
+        """Remove records that no checkpoint needs any more, now and then."""
         now_ns = self._clock.monotonic_ns()
         if now_ns - self._looked_ns < LOOK_INTERVAL_NS:
             return

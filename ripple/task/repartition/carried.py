@@ -34,7 +34,8 @@ _BODIES = pa.schema([pa.field("body", pa.binary())])
 class CarriedLanes:
     """The lanes of one sender, as more outputs of its commit group: see Lanes.
 
-    Invariant: ``_cuts[t]`` is what the lane to target t holds, or will with the next commit.
+    Invariant: ``_cuts[t]`` is the cut that the lane to target t holds, or will with the next
+    commit.
     """
 
     commits_beside = True
@@ -65,7 +66,7 @@ class CarriedLanes:
         return found
 
     def pass_by(self, partition: Partition, lanes: Collection[str]) -> None:
-        """Take from a partition what these lanes have already, but where they have nothing."""
+        """Take from a partition the rows that these lanes have already, unless they are empty."""
         targets = [self._names[name] for name in lanes if self._names[name] in self._cuts]
         if targets and self._guards("lane_muted"):
             partition.outgoing_to(targets)

@@ -37,7 +37,7 @@ class LaneEdge:
 
     home: where the topic is; None for the world's disk. resumes: asks for the cut from which a
     receiver may read again, None for the beginning. has_parts: whether such a cut has a part for
-    each sender, in whose offsets its lane is read.
+    each sender, and its lane is read by that part's offsets.
     """
 
     topic: LaneTopic
@@ -47,7 +47,7 @@ class LaneEdge:
     has_parts: bool
 
     def carried(self, lanes: Mapping[int, int]) -> Carried | None:
-        """Return what a commit group carries for lanes by target; None for lanes on the disk."""
+        """Return the lanes that a commit group carries, by target; None for lanes on the disk."""
         if self.home is None:
             return None
         named = {lane_name(target): lane for target, lane in lanes.items()}

@@ -41,7 +41,7 @@ class DividedInputs:
         batch_rows: int,
         guards: Guards = all_guards,
     ) -> None:
-        """Take what reads the lanes, and which lane is of which input; fields: of the source."""
+        """Take the lanes' reader, and the input of each lane; fields: of the source."""
         self._reading = reading
         self._lanes = dict(lanes)
         self._fields = list(fields)
@@ -58,7 +58,7 @@ class DividedInputs:
         return tuple(self._lanes)
 
     async def bounds(self) -> tuple[Cut, Cut]:
-        """Return the first cut that can be read from, and what all senders have committed."""
+        """Return the first readable cut, and the cut that all senders have committed."""
         first, end, ranges = {}, {}, await self._reading.ranges()
         for name, lane in self._lanes.items():
             since, last = ranges[lane]

@@ -60,7 +60,7 @@ class SentLanes:
         epoch: int | None,
         standings: Mapping[str, OutputStatus],
     ) -> Mapping[str, OutputStatus]:
-        """Take all lanes over, and return what each has committed."""
+        """Take all lanes over, and return the committed cut of each."""
         try:
             topic = await self._world.executor.run(self._open, epoch)
         except failures():
@@ -82,7 +82,7 @@ class SentLanes:
         return topic
 
     def pass_by(self, partition: Partition, lanes: Collection[str]) -> None:
-        """Take from a partition what these lanes have already, but where they have nothing."""
+        """Take from a partition the rows that these lanes have already, unless they are empty."""
         targets = [target for target in self._chosen(lanes) if self._writers[target].mark]
         if targets and self._world.guards("lane_muted"):
             partition.outgoing_to(targets)
@@ -119,7 +119,7 @@ class SentLanes:
         return [target for target in self._writers if lane_name(target) in lanes]
 
     async def _clean(self) -> None:
-        """Remove what no receiver needs any more, now and then."""
+        """Remove rows that no receiver needs any more, now and then."""
         now_ns = self._world.clock.monotonic_ns()
         if now_ns - self._looked_ns < LOOK_INTERVAL_NS:
             return

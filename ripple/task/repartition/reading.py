@@ -1,4 +1,4 @@
-"""The lanes of one receiver, read by whole cuts: what all places of lanes have in common."""
+"""The lanes of one receiver, read by whole cuts: the common part of all places of lanes."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Mark:
 
     @classmethod
     def of(cls, text: str, watermark_ns: int) -> Mark:
-        """Return what ``to_text`` has written."""
+        """Return the cut in a text of ``to_text``."""
         held = json.loads(text)
         since = None if held["since"] is None else loaded(held["since"])
         return cls(since, loaded(held["cut"]), watermark_ns)

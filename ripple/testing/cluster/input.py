@@ -29,10 +29,10 @@ def spread(
 ) -> CrashSource:
     """Return the input of a cluster: events by their key in partitions of logs, which all end.
 
-    inputs: the partitions, where each event comes with the one that it is in; by default there are
-    ``INPUTS`` of the first source and ``FURTHER`` of others, and a marker is in all of its source.
-    Raises PlanError where the key of an event is computed, so that its partition is not known here,
-    and InputError for an event that names none of several sources.
+    inputs: the partitions, where each event comes with its own; by default there are ``INPUTS`` of
+    the first source and ``FURTHER`` of others, and a marker is in all of its source. Raises
+    PlanError where the key of an event is computed, so that its partition is not known here, and
+    InputError for an event that names none of several sources.
     """
     listed: list[Happening] = []
     if inputs is not None:

@@ -1,6 +1,6 @@
 """Invariants of a cluster, by name, checked from outside after each event.
 
-A name is that of the invariant in the design's list. Those that are not here concern one life
+A name is that of the invariant in the design's list. The other invariants concern one life
 (``CrashScenario`` looks at each of its steps), or times, and have tests of their own:
 ``docs/simulation.md`` says where each is checked.
 """
@@ -171,7 +171,7 @@ class OfPartition:
         self._checkpoints_named = holding.checkpoints
 
     def names_what_is_there(self, objects: Container[str]) -> None:
-        """I15: nothing that the manifest names is deleted."""
+        """I15: no object that the manifest names is deleted."""
         for one in self._checkpoints_named:
             gone = [part.object_name for part in one.parts if part.object_name not in objects]
             hold(not gone, "I15", f"{self._name}: {one.name} has lost {gone}")
@@ -199,7 +199,7 @@ class OfPartition:
 
 
 def _is_of_markers(name: str) -> bool:
-    """Return whether an input is a log of markers, whatever path of senders leads to it."""
+    """Return whether an input is a log of markers, behind any path of senders."""
     return is_markers(name.lstrip("0123456789/"))
 
 

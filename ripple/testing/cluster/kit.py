@@ -34,8 +34,8 @@ def cluster_test(
     those of a fresh evaluation.
 
     events: as ``check_pipeline`` takes them; some 50 to 300. inputs: the partitions of the log,
-    where each event comes with the one that it is in; by default they are spread by their key.
-    seeds take about a second each. Raises SimulationError, which names the seed, the faults,
+    where each event comes with its own; by default they are spread by their key. seeds take about a
+    second each. Raises SimulationError, which names the seed, the faults,
     the difference, and how to repeat it: with a command, if ``pipeline`` is a :class:`ClusterTrial`
     that has a name in a module. Raises InputError without events or seeds, PlanError where the key
     of an event is computed, and ModuleNotFoundError without ``ripple-stream[cluster]``.

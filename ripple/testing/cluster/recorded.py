@@ -21,7 +21,7 @@ class RecordedMarkers:
         self._markers: dict[int, dict[int, IdleMarker]] = {}
 
     def came(self, name: str, data: bytes) -> str | None:
-        """Take a new object of the store; return what is wrong with it, None if nothing."""
+        """Take a new object of the store; return its fault, None if there is none."""
         found = _OBJECT.fullmatch(name)
         content = added_in(data, name).data if found else b""
         if found is None or not content:

@@ -118,7 +118,7 @@ class ClusterScene:
         )
 
     def start(self, *names: str) -> None:
-        """Start machines, by default all that do not run."""
+        """Start machines, by default all stopped ones."""
         for name in names or self.machines:
             host = self.cluster.host(name)
             if host.is_running or (name == PRODUCER and self._is_produced(name)):

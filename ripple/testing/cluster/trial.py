@@ -63,8 +63,8 @@ class ClusterTrial:
 
         has_broker: stages hand records to each other through topics of a broker, not through logs.
         events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
-        event comes with the one that it is in; by default events are spread by their key. Raises
-        InputError without events, PlanError where that is computed, ModuleNotFoundError without
+        event comes with its own; by default events are spread by their key. Raises InputError
+        without events, PlanError where that is computed, ModuleNotFoundError without
         ``ripple-stream[cluster]``.
         """
         with needed("cluster", "a simulated cluster"):
@@ -108,7 +108,7 @@ class ClusterTrial:
         )
 
     def _choices(self) -> list[int]:
-        """Return what divides the inputs of each source: partitions of the first stage."""
+        """Return the divisors of every source's inputs: partitions of the first stage."""
         truth = self.truth
         keys = truth.front.keys if len(truth.front.keys) < len(self.plan.sources) else ()
         inputs = gcd(*(count for name, count in truth.source.counts if name not in keys))

@@ -29,7 +29,7 @@ class Trouble:
         self.done: list[str] = []
 
     def kinds(self) -> list[Callable[[], None]]:
-        """Return all that can happen."""
+        """Return all possible events."""
         return [
             self.kill, self.switch_off, self.pause, self.pause_all, self.slow_down, self.jump,
             self.cut_one_way, self.cut, self.cut_off_coordinators, self.cut_off_store,
@@ -38,7 +38,7 @@ class Trouble:
         ]  # fmt: skip
 
     def step(self) -> None:
-        """Let one thing happen, whichever."""
+        """Let any one event happen."""
         self._cluster.disturb()
         does = self._chance.pick(self._does)
         self.done.append(does.__name__)

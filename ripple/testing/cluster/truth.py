@@ -210,7 +210,7 @@ class Truth:
         return made
 
     def _divided(self, number: int, name: str, end: int, first: int) -> Batch:
-        """Return what the first stage's partition ``number`` has of an input up to ``end``."""
+        """Return partition ``number``'s records of an input up to ``end``, by the first stage."""
         key = number, name, end, first
         if key not in self._batches:
             sender = self.front.sender(self.front.stage_of(name), 0, (name,), first)
@@ -223,7 +223,7 @@ class Truth:
     def _sent(
         self, stage: int, number: int, sender: int, first: int, cut: Mapping[str, int]
     ) -> EdgeChanges:
-        """Return all that a sender has for a partition of a stage at its cut."""
+        """Return all rows of a sender for a partition of a stage at its cut."""
         key = stage, number, sender, first, tuple(sorted(cut.items()))
         if key not in self._given:
             upstream = self._engine(self._before(stage), sender, first, cut)

@@ -113,7 +113,7 @@ class Watch:
                     raise AssertionError(f"{where} failed: {event.error!r}") from event.error
 
     def connected(self, name: str, limits: ExchangeLimits) -> Callable[[Session], None]:
-        """Return a listener for all that happens on a new connection."""
+        """Return a listener for all events on a new connection."""
         connection = OfConnection(name, limits)
 
         def look(session: Session) -> None:

@@ -190,7 +190,7 @@ def read_ahead_is_bounded(subject: SourceSubject, folder: Path) -> None:
 
 
 def check_records(subject: SourceSubject, read: Read, rows: int) -> None:
-    """Raise AssertionError unless records are those that were put, each once and in order."""
+    """Raise AssertionError unless records are the put ones, each once and in order."""
     at = [offset for offset, _ in read.rows]
     assert all(one < other for one, other in pairwise(at)), (
         "offsets: they do not rise from record to record"

@@ -38,11 +38,11 @@ def source_suite(
     changes: Mapping[str, Callable[[Path], object]] | None = None,
     away: Callable[[Path], AbstractContextManager[object]] | None = None,
 ) -> type:
-    """Return a class of tests of what ``connector`` reads, plain and continued.
+    """Return a class of tests of ``connector`` as a source, plain and continued.
 
     put: ``(folder, rows) -> path``: brings records to where the source reads and returns the URI
     without its scheme. ``folder`` is the test's own; called again with it, the rows are added to
-    those that are there (of a source that is continued). ``rows`` are mappings of the fields of
+    the present ones (of a source that is continued). ``rows`` are mappings of the fields of
     ``ripple.testing.Tick``; some break a check, and are put like others. record: of a source that
     takes no records, such as one that makes them by rule, the class that it is read as; ``rows``
     then only say how many. once: of a source that brings records as they come, and never again:
@@ -76,14 +76,14 @@ def sink_suite(
     once: bool = True,
     changes: Mapping[str, Callable[[Path], object]] | None = None,
 ) -> type:
-    """Return a class of tests of what ``connector`` writes so that a restart continues it.
+    """Return a class of tests of ``connector`` as a sink that a restart continues.
 
     place: ``folder -> path``: the target's URI without its scheme; each folder of a test gives
     another. read: ``path -> rows``: the committed rows that readers find, as mappings with ``name``
     and ``number`` at least, of one key the newest last; [] where nothing is yet. plain: try the
-    plain use instead. once: False of a sink that records no cut and says in its promise what it
-    does instead. changes: of a sink that is continued, functions that remove, recreate or alter its
-    output, by that verb, given the folder of the test. Raises ConnectorError if it has no such use.
+    plain use instead. once: False of a sink that records no cut and says so in its promise.
+    changes: of a sink that is continued, functions that remove, recreate or alter its output, by
+    that verb, given the folder of the test. Raises ConnectorError if it has no such use.
     """
     use = connector.sink if plain else connector.continued_sink
     if use is None:

@@ -25,7 +25,7 @@ _UNSEEN = frozenset(
 
 
 class Place(NamedTuple):
-    """Where an output is: its record; its file, and all that it will ever hold, if it has one."""
+    """Where an output is: its record; if it has a file, that and its final contents."""
 
     record: str
     file: str | None = None

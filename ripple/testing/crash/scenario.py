@@ -267,7 +267,7 @@ class CrashScenario:
     async def _compare_marked(
         self, world: SimWorld, variant: Variant, task: DurableTask, found: Outcome
     ) -> None:
-        """Compare with the reference over what was read, of which the markers are a part."""
+        """Compare with the reference over the records and markers read."""
         log = MarkerLog(self._left(world, variant)[1], self.plan.name)
         await log.read()
         judge, at = Judge(self.plan, self.source), 0

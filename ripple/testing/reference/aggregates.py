@@ -1,7 +1,7 @@
 """Every aggregate from scratch over a list of values: fractions, sorted lists, one rounding.
 
-Nothing is kept between two calls, so nothing can drift: this is what the incremental states of
-:mod:`ripple.model.aggregate` must equal, to the bit.
+Nothing is kept between two calls, so nothing can drift: the incremental states of
+:mod:`ripple.model.aggregate` must equal these, to the bit.
 """
 
 from __future__ import annotations

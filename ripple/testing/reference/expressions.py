@@ -36,7 +36,7 @@ def python_type(of: Any) -> type:
 def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> Any:
     """Return the value, None for null, or Failed.
 
-    row: by field name. kinds: by field name, what :func:`python_type` gives.
+    row: by field name. kinds: by field name, as :func:`python_type` returns.
     """
     return _evaluate(expr, row, kinds)[1]
 

@@ -70,7 +70,7 @@ Emission: TypeAlias = Emit | Retract
 
 @dataclass
 class View:
-    """The rows of a fold, and for those that are not there because they cannot be computed, why.
+    """The rows of a fold, and for uncomputable ones, which are absent, why.
 
     unfolded: the rows, by key, that the fold above cannot take in, and why.
     """
@@ -373,7 +373,7 @@ class EventFold:
 
 
 def folded_view(fold: Fold, below: View) -> View:
-    """Return the view of a fold over all rows of another one; note those that it cannot take in."""
+    """Return the view of a fold over all rows of another one; note rejected ones."""
     groups: dict[Key, list[Row]] = {}
     kinds = kinds_of(fold.fields_in)
     below.unfolded.clear()

@@ -137,7 +137,7 @@ def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
 
 
 def _partner(step: ConstantJoin, row: Row) -> Row | None:
-    """Return the row of the constant that a row names: of all those that there are."""
+    """Return the row of the constant that a row names."""
     named = [row[name] for name in step.on]
     if None in named:
         return None
@@ -246,7 +246,7 @@ def _only(array: Any, field: Field) -> Any:
 
 
 def _checked(value: Any, field: Field) -> Any:  # one case a line
-    """Return a value of the field's type; raises TypeError for one that is none or would change."""
+    """Return a value of the field's type; raises TypeError for another one, or a change."""
     of = type_of(field)
     kind: Any = python_type(of)
     if value is None and isinstance(of, Option):

@@ -45,8 +45,8 @@ class Window:
 def windows_with(open_windows: list[Window], assigner: Assigner, event: Event) -> list[Window]:
     """Return the windows that the event belongs to, with it in them.
 
-    ``open_windows`` comes to hold new windows, and instead of sessions that the event joins the
-    one that they become.
+    ``open_windows`` comes to hold new windows, and instead of sessions that the event joins their
+    union.
     """
     if isinstance(assigner, Session):
         return [_session_with(open_windows, assigner.gap_ns, event)]
@@ -106,7 +106,8 @@ def due(
 ) -> list[Window]:
     """Return the windows that show their rows now, by the trigger alone.
 
-    touched: those that just got an event. before_ns, after_ns: the merged watermark, None while
+    touched: the windows that just got an event. before_ns, after_ns: the merged watermark, None
+    while
     an input has none.
     """
     match trigger:

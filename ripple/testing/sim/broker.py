@@ -60,7 +60,7 @@ class SimBroker:
             self.create(topic, partitions)
 
     def delete(self, topic: str) -> None:
-        """Remove a topic with all that is in it."""
+        """Remove a topic with all its records."""
         del self._topics[topic]
         self._changed()
 
@@ -82,7 +82,7 @@ class SimBroker:
         self.log(place).compact()
 
     def committed(self, place: TopicPartition) -> list[Record]:
-        """Return all that a reader can see: an onlooker's view."""
+        """Return all visible records: an onlooker's view."""
         log = self.log(place)
         return list(log.read(log.start, log.end + 1).records)
 
@@ -146,7 +146,7 @@ class SimBroker:
         transactions.read.update(((group, place), offset) for place, offset in offsets.items())
 
     def end(self, name: str, epoch: int, *, commits: bool) -> None:
-        """End the transaction that is open, whichever the request was meant for.
+        """End the open transaction, even if the request was meant for another one.
 
         Repeating the last request is no error, asking for the contrary is. Raises BrokerError.
         """

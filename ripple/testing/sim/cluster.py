@@ -86,7 +86,7 @@ class SimCluster:
         self.trace.note(f"@{self.loop.time():.6f} {line}")
 
     def close(self) -> None:
-        """Drop all that still runs."""
+        """Drop all running processes."""
         for host in self.hosts.values():
             host.close()
 

@@ -111,7 +111,7 @@ class SimLink:
             writing.cancel()
 
     def fail(self, reason: str) -> None:
-        """End the connection for all that use it."""
+        """End the connection for all its users."""
         if self.error is not None:
             return
         self.error = UnreachableError(f"{self.stream.peer}: {reason}")

@@ -202,7 +202,7 @@ class SimDisk:
         tear: Callable[[Chance], None] | None = None,
         spoil: Callable[[Chance], None] | None = None,
     ) -> None:
-        """Carry out an effect; ``tear`` does part of it, ``spoil`` is what a failed sync does."""
+        """Carry out an effect; ``tear`` does part of it, ``spoil`` damages after a failed sync."""
 
         def fail(fault: Fault, chance: Chance) -> None:
             path = subject.partition(" ")[0]

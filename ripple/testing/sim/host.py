@@ -52,8 +52,8 @@ class SimHost:
     """One machine of a :class:`~ripple.testing.SimCluster`, which runs one process at a time.
 
     ``world`` is that of its present or last process, ``error`` the error that ended the process. A
-    killed process leaves all that the operating system holds; a machine switched off loses unsynced
-    bytes, and its peers are not notified.
+    killed process leaves its unsynced writes to the operating system; a machine switched off loses
+    unsynced bytes, and its peers are not notified.
     """
 
     def __init__(self, cluster: SimCluster, name: str) -> None:

@@ -346,7 +346,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         pass
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Let an error in a callback end the run; one that was only never asked for is dropped."""
+        """Let an error in a callback end the run; drop an error that was never asked for."""
         error = context.get("exception")
         if not self._closed and error is not None and "handle" in context:
             raise error
@@ -370,7 +370,7 @@ def _name_of(coroutine: Any) -> str:
 
 
 def _close_quietly(coroutine: Any) -> None:
-    """Close a dead coroutine and those that it waits for, and suppress their errors.
+    """Close a dead coroutine and its awaited ones, and suppress their errors.
 
     The innermost first, and each again as long as it waits for something when it is closed. What
     its caller alone had left would be closed, and complain, when garbage is collected.

@@ -59,7 +59,7 @@ class Names:
             self._list(path, is_there=True)
 
     def add_folder(self, path: str) -> None:
-        """Let a folder be there, in one that is."""
+        """Let a folder be there, in an existing one."""
         self.folders[path] = None
         self._list(path, is_there=True)
 

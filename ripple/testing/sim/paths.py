@@ -52,9 +52,9 @@ class Track:
 class Paths:
     """Whether one machine hears another, by direction.
 
-    Messages are segments of TCP: one that meets a cut is sent again until it arrives or its sender
-    gives up. Nothing is lost without an error, nothing arrives twice, and within a track order is
-    kept; between tracks there is none.
+    Messages are segments of TCP: a segment that meets a cut is sent again until it arrives or its
+    sender gives up. Nothing is lost without an error, nothing arrives twice, and within a track
+    order is kept; between tracks there is none.
     """
 
     def __init__(self, loop: SimLoop, chance: Chance, trace: Trace) -> None:

@@ -117,8 +117,8 @@ class SimStream:
     def abandon(self, *, vanishes: bool) -> None:
         """End a connection after the death of its process, or the loss of its machine.
 
-        What the process had not yet handed to its machine is lost, and the end that follows looks
-        like any other.
+        Bytes that the process had not yet handed to its machine are lost, and the end that follows
+        looks like any other.
         """
         if not self._finished:
             under_way = self._written - self._arrived

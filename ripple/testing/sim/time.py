@@ -107,7 +107,7 @@ class Timeline:
         loop.after_step()
 
     def _wait(self) -> None:
-        """Jump to the next timer, or to when a slow loop is free; take all that are due then."""
+        """Jump to the next timer, or to when a slow loop is free; take all timers due then."""
         timers = self._timers
         while timers and timers[0][4]._cancelled:
             heapq.heappop(timers)

@@ -33,7 +33,7 @@ class Identity(NamedTuple):
 
 
 class SimTls:
-    """What a listener shows: as the files are, or were when they last fitted together."""
+    """A listener's certificate: as the files are, or were when they last fitted together."""
 
     def __init__(self, disk: SimDisk, tls: Tls) -> None:
         self._disk = disk

@@ -60,7 +60,7 @@ class SimExecutor:
 
 
 class Machine(NamedTuple):
-    """What a process learns of being one of many.
+    """The view of a process that is one of many.
 
     network: makes its view of the network, of its effects, its loop and its disk; broker: of the
     broker, of its effects.

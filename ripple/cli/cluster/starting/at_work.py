@@ -29,7 +29,7 @@ class AtWork(NamedTuple):
 
 
 async def at_work(addresses: Sequence[str]) -> AtWork:
-    """Read the metrics of coordinators, those that answer."""
+    """Read the metrics of the coordinators that answer."""
     found = AtWork(0, 0)
     for address in addresses:
         with suppress(OSError, ValueError):

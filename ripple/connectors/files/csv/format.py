@@ -31,9 +31,9 @@ class CsvFormat(RecordShape):
     them may be quoted. An empty field is none if optional, the empty string if a required string,
     and an error otherwise; ``""`` is the empty string, and empty where the field is no string.
 
-    Fields that are not among ``columns`` are checked all the same, so that which lines are records
-    does not depend on it. With ``header`` the first line that is no comment names the columns, in
-    any order; columns that the schema does not have are ignored, and an optional field's column
+    Fields that are not among ``columns`` are checked all the same: their choice does not decide
+    whether a line is a record. With ``header`` the first line that is no comment names the columns,
+    in any order; columns that the schema does not have are ignored, and an optional field's column
     may be missing.
 
     ``comments`` says which lines that begin with ``#`` are no records: those ``"ahead"`` of the

@@ -172,7 +172,7 @@ class CsvReader:
         )
 
     def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:
-        """Describe a column to the parser; one that the schema does not have is any text."""
+        """Describe a column to the parser; an undeclared column is any text."""
         if member is None:
             return (pa.string(), False, True, False, None, Checks().lengths)
         kind, optional = value_type(member)

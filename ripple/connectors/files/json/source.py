@@ -50,10 +50,9 @@ def open_source(path: str, reading: Reading) -> JsonSource:
 class JsonSource:
     """The lines of ``path`` (``-``: standard input), each one JSON object, as records of ``shape``.
 
-    Blank lines are no records; members that the schema does not have are ignored, those that it has
-    come once. ``null`` is none. An integer has neither point nor exponent; a float may be ``NaN``,
-    ``Infinity`` or ``-Infinity``. Memory is bounded by LINE_LENGTH_BYTES_MAX, beyond which a line
-    is rejected.
+    Blank lines are no records; undeclared members are ignored, declared ones come once. ``null`` is
+    none. An integer has neither point nor exponent; a float may be ``NaN``, ``Infinity`` or
+    ``-Infinity``. Memory is bounded by LINE_LENGTH_BYTES_MAX, beyond which a line is rejected.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class JsonSource:
         return recut(self._blocks(), self._batch_rows, from_offset)
 
     def close(self) -> None:
-        """End the reading, also one that waits in another thread; the iterator has the file."""
+        """End the reading, even where it waits in another thread; the iterator has the file."""
         raw = self._raw
         if raw is not None:
             raw.interrupt()
@@ -114,7 +113,7 @@ def screened_rows(
     offset: int,
     shown: Shown,
 ) -> Batch:
-    """Return what a JsonParser of columns of these ``kinds`` has found, and why not all of it."""
+    """Return a JsonParser's rows in columns of these ``kinds``, and why it stopped."""
     names = list(kinds)
     reasons = {
         row: REASONS[verdict].format(

@@ -16,7 +16,7 @@ def dumps(
     indent: int | None = None,
     default: Callable[[Any], object] = str,
 ) -> str:
-    """Return a value as JSON, what JSON has no form for as ``default`` says.
+    """Return a value as JSON; ``default`` turns values without a JSON form into others.
 
     NaN and the infinities are ``null`` at any depth, or with ``spelled`` the texts ``"NaN"``,
     ``"Infinity"`` and ``"-Infinity"``, for people.

@@ -91,7 +91,7 @@ def read(disk: Disk, path: str, *, way_out: str = "restore it from a copy") -> C
 def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards) -> None:
     """Replace the record at ``path``, durably; the one before stays if that fails.
 
-    Raises LimitError for one that ``read`` would refuse, and OSError.
+    Raises LimitError for a record that ``read`` would refuse, and OSError.
     """
     reached = to_json(record.reached)
     is_short = reached is not None and isinstance(reached["cut"], str)
@@ -128,7 +128,7 @@ def to_json(commit: Commit | None) -> dict[str, Any] | None:
 
 
 def from_json(held: dict[str, Any] | None) -> Commit | None:
-    """Return what ``to_json`` was given."""
+    """Return the argument of ``to_json``."""
     return None if held is None else Commit(loaded(held["cut"]), held["digest"])
 
 
