@@ -36,7 +36,7 @@ from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
-from ripple.model.pipeline.repartitioned import need_division, repartitioned_into
+from ripple.model.pipeline.repartitioned import anew_text, need_division, repartitioned_into
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.store.opening import store_to_read
@@ -161,7 +161,8 @@ def run(options: argparse.Namespace) -> int:
     if partitions == 1 < max(reach.counts.values()):
         counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
         say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
-    _say_repartitioned(repartitioned)
+    for name, by in repartitioned.items():
+        say(f"{PROGRAM}: {anew_text(name, by)}")
     place = options.store or f"{options.dir}/store"
     asyncio.run(_check_store(plan, sources, place, divides=bool(repartitioned)))
     asked = Asked(
@@ -205,11 +206,6 @@ def run(options: argparse.Namespace) -> int:
         return asyncio.run(cluster.run(status))
     finally:
         lock.release()
-
-
-def _say_repartitioned(repartitioned: Mapping[str, Sequence[str]]) -> None:
-    for name, by in repartitioned.items():
-        say(f"{PROGRAM}: records of {name} are divided anew, by {', '.join(by)}")
 
 
 def need_own_count(

@@ -1,6 +1,7 @@
 """Show a pipeline's stages, the edges between them, and their stable names.
 
-With --checkpoint-dir: the effect of changed code on the state in the newest whole checkpoint.
+With --source: also how the partitions of a new cluster read each source. With --checkpoint-dir: the
+effect of changed code on the state in the newest whole checkpoint.
 Nothing is written, and running processes are not disturbed.
 """
 
@@ -11,10 +12,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_UNREACHABLE, say
-from ripple.cli.lib.output_forms import add_format, write
+from ripple.cli.lib.output_forms import add_format, many, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.run.plan_outputs import seen_at
+from ripple.cli.run.plan_sources import readings
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import adapt, refusals
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Sequence
 
+    from ripple.cli.run.plan_sources import Readings
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
@@ -50,6 +53,13 @@ _UNKNOWN = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--source",
+        type=a_place,
+        action="append",
+        metavar="[SOURCE=]URI",
+        help="of a new cluster: also show how its partitions read each source",
+    )
     parser.add_argument(
         "--checkpoint-dir",
         type=a_store,
@@ -86,15 +96,22 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
         if options.sink:
             raise InputError("--sink goes with --checkpoint-dir: without state, all is written")
-        write(options.format, _values(plan), lambda: _describe(plan))
+        found = readings(plan, options.source) if options.source else None
+        write(options.format, _values(plan, found), lambda: _describe(plan, found))
         for remark in brief_spans(plan):
             say(f"ripple plan: {remark}")
         return 0
+    if options.source:
+        raise InputError("--source goes without --checkpoint-dir: it asks about a new cluster")
     return _compare(plan, options)
 
 
-def _describe(plan: Plan) -> None:
+def _describe(plan: Plan, found: Readings | None) -> None:
     print(plan.describe(), end="")
+    if found is not None:
+        print(f"on a cluster, its first stage in {many(found.partitions, 'partition')}:")
+        for source in found.sources:
+            print(f"    {source}")
     kept = list(keeping(plan))
     if kept:
         print("keeps:")
@@ -102,8 +119,9 @@ def _describe(plan: Plan) -> None:
         print(f"    {one.kind} {one.name}: {one.text}")
 
 
-def _values(plan: Plan) -> dict[str, Any]:
+def _values(plan: Plan, found: Readings | None) -> dict[str, Any]:
     """Return a plan as JSON values: ``source``, or ``sources`` where it has several."""
+    read = {} if found is None else {"cluster": found.as_values()}
     sources = [
         {"name": one.name, "fields": _fields(one.fields), "key": one.node_key}
         for one in plan.sources
@@ -146,7 +164,7 @@ def _values(plan: Plan) -> dict[str, Any]:
             }
             for output in plan.outputs
         ],
-    }
+    } | read
 
 
 def _fields(fields: Collection[Field]) -> list[dict[str, str]]:

@@ -84,6 +84,11 @@ def need_division(
     return repartitioned
 
 
+def anew_text(source: str, by: Key) -> str:
+    """Return the sentence for people, of a source whose records are divided anew."""
+    return f"records of {source} are divided anew, by {', '.join(by)}"
+
+
 def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
     """Return sources and the nodes of the first stage in groups that share no source."""
     groups: list[tuple[set[str], list[Keyed]]] = []
