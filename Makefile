@@ -120,6 +120,7 @@ sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
 			tests.worker.scenarios:members_come_and_go \
 			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
 			tests.worker.trials:window_totals tests.worker.trials:chain \
+			tests.worker.trials:matched_at_once tests.worker.trials:moved_at_once \
 			tests.worker.trials:quotes_moved tests.worker.trials:both_moved \
 			tests.worker.trials:moved_at_broker tests.worker.trials:events_moved \
 			tests.worker.trials:by_watermark tests.worker.trials:endings \

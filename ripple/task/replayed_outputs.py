@@ -236,8 +236,7 @@ class ReplayedOutputs(Outputs):
             table = replayed.rows().select(table.column_names).cast(table.schema)
         names = [field.name for field in plan.fold(of).row_key]
         shown.settled(table.select(names))
-        # Rows of joins are in one partition, which the state of their table does not tell.
-        if self.standings[output].is_shared and not plan.row_tables:
+        if self.standings[output].is_shared:
             shown.only(_keys_held(plan, plan.fold(of), engine.snapshot().tables))
         left = shown.left()
         if replayed is None and plan.frees(plan.fold(of)) and "window_start_ns" in names:

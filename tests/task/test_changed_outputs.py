@@ -30,7 +30,7 @@ from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, sim_world
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
@@ -206,6 +206,26 @@ def test_pairs_that_a_join_does_not_show_any_more_are_gone(
     after = world.run(joined(6))
     assert set(after) == {("five", "seven"), ("seven", "seven")}
     assert after == fresh.run(joined(6))
+
+
+def test_other_partitions_keep_their_rows_of_a_fold_over_rows_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def joined(most: int) -> Plan:
+        orders = rp.Pipeline("p").source("orders", Order, out_of_order="1s")
+        rows = orders.join_asof("near", orders, on="k", tolerance="1s", emit="eager")
+        groups = rows.partition("by", key="k").fold("f", n=rp.count())
+        return groups.filter("few", rp.col("n") <= most).sink("out").plan()
+
+    def of_all_parts(sink: LogSink, key: Any) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"k": ["five", "seven", "elsewhere"], "op": ["set"] * 3})
+
+    monkeypatch.setattr(LogSink, "is_shared", True, raising=False)
+    monkeypatch.setattr(LogSink, "shown_keys", of_all_parts, raising=False)
+    world = World("log")
+    world.append(*[("five", 1, S)] * 5, *[("seven", 1, S)] * 7)
+    assert set(world.run(joined(9))) == {("five",), ("seven",)}
+    assert set(world.run(joined(6))) == {("five",)}  # "elsewhere" is not taken back
 
 
 def test_keys_that_a_migration_leaves_out_are_gone(world: World) -> None:

@@ -38,6 +38,7 @@ TRIALS = (
     "by_watermark",
     "endings",
     "matched",
+    "matched_at_once",
     "idle",
     "idle_sources",
     "idle_stages",
@@ -48,8 +49,9 @@ TRIALS = (
     "rows",
     "idle_totals",
     "quotes_moved",
+    "moved_at_once",
 )
-TRIALS = TRIALS[:-4] if EXAMPLES == 1 else TRIALS
+TRIALS = TRIALS[:-5] if EXAMPLES == 1 else TRIALS
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

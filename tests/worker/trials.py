@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -31,6 +31,9 @@ def events(name: str) -> list[dict[str, Any]]:
     for refused in listed[::13]:
         refused["size"] = 0
     return listed
+
+
+Emit: TypeAlias = Literal["eager", "final"]
 
 
 def first(window: Any = None, idle: str | None = None) -> Any:
@@ -240,6 +243,30 @@ def as_of() -> Any:
     )
 
 
+def at_once() -> Any:
+    """Join trades with quotes, rows at their reading: show them, and fold them behind steps."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
+    rows = bought.join_asof("at-quote", quotes, on="symbol", tolerance=20, lateness=4, emit="eager")
+    last = rows.partition("by-symbol", key="symbol")
+    last = last.fold("newest", bid=rp.max("bid"), n=rp.count("bid"), of=rp.count())
+    how = {"strategy": "nearest", "how": "inner", "allow_exact_matches": False}
+    near = bought.join_asof(
+        "near", quotes, on="symbol", tolerance=8, lateness=6, **how, emit="eager"
+    )
+    some = near.filter("kept", rp.col("size") != 1)
+    some = some.derive("parts", part=10 // (rp.col("size") - 3))  # fails for some
+    venues = some.partition("by-venue", key=("venue", "symbol"))
+    venues = venues.fold("venues", n=rp.count(), bids=rp.sum("bid"), part=rp.min("part"))
+    return (
+        rows.sink("shown")
+        .also(last.sink("last"))
+        .also(some.sink("pairs"))
+        .also(venues.sink("sizes"))
+    )
+
+
 def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     """Return trades and quotes in a random order, in which quotes lag more and more."""
     random = Random(name)
@@ -277,10 +304,10 @@ def as_trade(quote: Any) -> dict[str, Any]:
     return {**middle(quote), "venue": "", "size": 1}
 
 
-def repartitioned(trades_by: str, quotes_by: str, *, joins: bool) -> Any:
+def repartitioned(trades_by: str, quotes_by: str, *, emit: Emit | None) -> Any:
     """Fold two sources by symbol; one or both have another key.
 
-    A record may be too late for one fold, and not for another. joins: whether they are joined; else
+    A record may be too late for one fold, and not for another. emit: of their join; without one
     events are shown.
     """
     market = rp.Pipeline("p")
@@ -292,13 +319,15 @@ def repartitioned(trades_by: str, quotes_by: str, *, joins: bool) -> Any:
     cold = prices.window("x", rp.Tumbling(20), lateness=60).fold("cold", last=rp.last("price"))
     venues = both.partition("by-venue", key=("venue", "symbol")).fold("rows", n=rp.sum("size"))
     whole = hot.sink("shown").also(cold.sink("last")).also(venues.sink("sizes"))
-    if joins:
-        near = bought.join_asof("near", quotes, on="symbol", tolerance=20, lateness=4, emit="final")
+    if emit:
+        near = bought.join_asof("near", quotes, on="symbol", tolerance=20, lateness=4, emit=emit)
         return whole.also(near.sink("pairs"))
     return whole.also(both.sink("all")).also(quotes.sink("quoted"))
 
 
-def moved(name: str, *keys: str, joins: bool, has_broker: bool = False) -> ClusterTrial:
+def moved(
+    name: str, *keys: str, emit: Emit | None = None, has_broker: bool = False
+) -> ClusterTrial:
     """Return the trial of ``repartitioned``, of few inputs: of each source 4, or 2."""
     counts, found = {"trades": 4, "quotes": 2}, []
     keyed = dict(zip(counts, keys, strict=True))
@@ -307,7 +336,7 @@ def moved(name: str, *keys: str, joins: bool, has_broker: bool = False) -> Clust
         number = int(partition_numbers(records, (keyed[source],), counts[source])[0])
         found.append((f"{source}/{number}", event))
     inputs = [f"{source}/{at}" for source, count in counts.items() for at in range(count)]
-    plan = repartitioned(*keys, joins=joins)
+    plan = repartitioned(*keys, emit=emit)
     return ClusterTrial(plan, found, inputs=inputs, has_broker=has_broker)
 
 
@@ -331,11 +360,13 @@ __getattr__ = on_demand(
     source_stages=lambda: ClusterTrial(both_sources(further=True), from_both("stages")),
     joined=lambda: ClusterTrial(tables_joined(), from_both("joined")),
     matched=lambda: ClusterTrial(as_of(), from_both("matched")),
+    matched_at_once=lambda: ClusterTrial(at_once(), from_both("at once")),
+    moved_at_once=lambda: moved("moved at once", "venue", "t", emit="eager"),
     # One of two sources is repartitioned, or both; neither is in the trials above.
-    quotes_moved=lambda: moved("quotes moved", "symbol", "t", joins=True),
-    both_moved=lambda: moved("both moved", "venue", "t", joins=True),
-    moved_at_broker=lambda: moved("moved at a broker", "venue", "t", joins=True, has_broker=True),
-    events_moved=lambda: moved("events moved", "symbol", "t", joins=False),
+    quotes_moved=lambda: moved("quotes moved", "symbol", "t", emit="final"),
+    both_moved=lambda: moved("both moved", "venue", "t", emit="final"),
+    moved_at_broker=lambda: moved("moved at a broker", "venue", "t", emit="final", has_broker=True),
+    events_moved=lambda: moved("events moved", "symbol", "t"),
     by_watermark=lambda: ClusterTrial(ordered(), events("ordered")),
     endings=lambda: ClusterTrial(ending(), events("endings")),
     streams=lambda: ClusterTrial(streamed(), events("streams")),

@@ -83,11 +83,12 @@ class SourceRouter(Divider, GraphEngine):
         """Make the nodes, for their refusals; all of them wait for the inputs that are here."""
         mine: list[Mark] = [*self._inputs.values()]
         self.waiting = {}
-        self._feeds = dict.fromkeys(folds, mine)
-        for node in plan.holding:
-            self._holder(node, [mine for _ in sides_of(node)])
-        del graph
-        return []
+        of_joins = {table.input: table for table in plan.row_tables}
+        self._feeds = dict.fromkeys((*folds, *(one.name for one in of_joins.values())), mine)
+        holders = {
+            node.name: self._holder(node, [mine for _ in sides_of(node)]) for node in plan.holding
+        }
+        return [self._row_table(graph, of_joins[name], holders[name]) for name in of_joins]
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None

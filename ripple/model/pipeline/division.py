@@ -62,7 +62,7 @@ def undivided_why(
     if apart is not None or len(plan.sources) > 1:
         keyed = _keyed(plan)
         if keyed_by is not None and unlike_why(plan, keyed) is not None:
-            keyed = (*plan.holding, *plan.folds)  # stages are cut without the inputs: there is one
+            keyed = plan.keyed  # stages are cut without the inputs: there is one
         return apart or unlike_why(plan, keyed, keyed_by) or _event_edge_why(plan)
     alone, keyed = _event_edge_why(plan), _keyed(plan)
     if alone is not None or not keyed:
@@ -91,10 +91,7 @@ def undivided_why(
 
 def _keyed(plan: Plan) -> Sequence[Fold | Holding]:
     """Return the nodes of the first stage that need all records of a key."""
-    if not plan.folds:
-        return plan.holding
-    folds = first_folds(plan) if staying_why(plan) is None else plan.folds
-    return (*plan.holding, *folds)
+    return first_folds(plan) if plan.folds and staying_why(plan) is None else plan.keyed
 
 
 def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
@@ -111,8 +108,6 @@ def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
 
 def _apart_why(plan: Plan) -> str | None:
     """Return which join looks for rows in all partitions, None where none does."""
-    for table in plan.row_tables:
-        return f"{table.input} has emit='eager'"
     for node in plan.stream_joins:
         if not node.key:
             return (
@@ -156,7 +151,6 @@ def need_one_division(
     keyed_by: as for ``undivided_why``. is_one: whether one partition has all records.
     """
     need_no_ask(plan, where)
-    need_no_rows(plan, where)
     _need_idle_undivided(plan, where, keyed_by or {})
     why = undivided_why(plan, keyed_by)
     if why is not None and is_one:

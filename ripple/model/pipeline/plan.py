@@ -138,6 +138,12 @@ class Plan:
         """The rows of joins from their reading on, which stand among the folds."""
         return tuple(fold for fold in self.folds if isinstance(fold, RowTable))
 
+    @property
+    def keyed(self) -> tuple[Fold | Holding, ...]:
+        """The nodes that need all records of a key: a row table is where its join is."""
+        folds = (fold for fold in self.folds if not isinstance(fold, RowTable))
+        return (*self.holding, *folds)
+
     def sources_of(self, name: str) -> tuple[SourceSpec, ...]:
         """Return the sources of a node's records, in the order of their declarations."""
         found = self.above(name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.copartition import kind_of, other_keys_why
 from ripple.model.pipeline.division import need_one_division, undivided_why
+from ripple.model.pipeline.nodes import Fold
 from ripple.model.pipeline.stages import PARTITIONS_DEFAULT, key_of, shared_fields
 from ripple.model.pipeline.topology import stage_folds
 from ripple.model.window.spec import OnCount, OnInterval
@@ -18,7 +19,7 @@ from ripple.model.window.spec import OnCount, OnInterval
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.model.pipeline.nodes import Fold, Holding
+    from ripple.model.pipeline.nodes import Holding
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
 
@@ -61,7 +62,7 @@ def repartitioned_into(plan: Plan, repartitioned: Mapping[str, object]) -> int:
     """Return how many partitions the first stage has; 0 where a source with its own decides."""
     if len(repartitioned) < len(plan.sources):
         return 0
-    first = plan.folds[0].partitions if plan.folds else None
+    first = next((node.partitions for node in plan.keyed if isinstance(node, Fold)), None)
     return first or PARTITIONS_DEFAULT
 
 
@@ -92,7 +93,8 @@ def anew_text(source: str, by: Key) -> str:
 def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
     """Return sources and the nodes of the first stage in groups that share no source."""
     groups: list[tuple[set[str], list[Keyed]]] = []
-    for node in (*plan.holding, *stage_folds(plan, 0)):
+    first = {node.name for node in (*plan.holding, *stage_folds(plan, 0))}
+    for node in (one for one in plan.keyed if one.name in first):
         sources = {source.name for source in plan.sources_of(node.name)}
         own = [group for group in groups if group[0] & sources]
         groups = [group for group in groups if group not in own]

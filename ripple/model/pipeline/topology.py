@@ -81,4 +81,4 @@ def _stages(plan: Plan) -> Iterator[Stage]:
         yield from tree_of(plan)
     else:
         names = tuple(fold.name for fold in plan.folds)
-        yield Stage(0, dividing(plan, (*plan.holding, *plan.folds)), names, None, None)
+        yield Stage(0, dividing(plan, plan.keyed), names, None, None)

@@ -16,6 +16,8 @@ from ripple.engine.operators import row_table_rows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
+from ripple.model.pipeline.repartitioned import repartitioned_sources
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.spark.parcel import check_plan
 from ripple.testing import check_pipeline, crash_test
@@ -164,8 +166,6 @@ def test_places_that_do_not_compute_it_say_so() -> None:
     plan = rows.sink("out").plan()
 
     told = "join 'at-quote' has emit='eager', which {} does not compute yet: run it in one process"
-    with pytest.raises(PlanError, match=told.format("a cluster")):
-        need_one_division(plan, "a cluster", is_one=True)
     with pytest.raises(PlanError, match=told.format("Spark")):
         check_plan(plan)
     kept = {one.name: one.keeps for one in keeping(plan)}
@@ -183,6 +183,21 @@ def test_places_that_do_not_compute_it_say_so() -> None:
         named.join("z", rows, left_on="of", right_on="symbol")
     final = prices(emit="final").sink("out").plan()
     assert final.nodes[2].of.node_key != plan.nodes[2].of.node_key
+
+
+def test_a_cluster_computes_it_where_the_keys_of_the_join_divide_the_sources() -> None:
+    rows = prices(emit="eager")
+    plan = rows.sink("out").plan()
+    both = {"trades": ("symbol",), "quotes": ("symbol",)}
+    need_one_division(plan, "a cluster", both)
+    (stage,) = stages_of(plan)
+    assert (stage.key, stage.folds) == (("symbol",), ("at-quote.rows",))
+    with pytest.raises(PlanError, match="of quotes are divided by bid, and at-quote needs all of"):
+        need_one_division(plan, "a cluster", both | {"quotes": ("bid",)})
+    assert repartitioned_sources(plan, both | {"quotes": ("bid",)}) == {"quotes": ("symbol",)}
+    whole = rows.partition("all", key=()).fold("whole", n=ra.count()).sink("out").plan()
+    with pytest.raises(PlanError, match="trades are divided by symbol, and whole needs all of one"):
+        need_one_division(whole, "a cluster", both)
 
 
 @pytest.mark.parametrize("name", ["row_index", "window_start_ns"])

@@ -1,0 +1,52 @@
+"""Rows of a join from their reading on, on a cluster of real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Job, ripple
+from tests.cluster.market import append
+from tests.cluster.up import Up
+
+PIPELINE = Path(__file__).with_name("pipeline_at_once.py")
+ROWS = 4000
+
+
+def job_of(folder: Path, quotes_by: str) -> Job:
+    """Make the logs of trades, divided by their symbol, and of quotes."""
+    counts = {"trades": (4, "symbol"), "quotes": (6, quotes_by)}
+    for name, (count, key) in counts.items():
+        given = ["--schema", f"{PIPELINE}:{name}", folder / name]
+        ripple("log", "create", *given, "--partitions", count, "--key", key)
+    named = tuple(f"{name}=log:{folder / name}" for name in counts)
+    return Job(PIPELINE, folder / "trades", folder / "made", ("out", "now-out"), 2, named=named)
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("quotes_by", ["symbol", "bid"])
+def test_rows_are_those_of_one_process_although_workers_were_killed(
+    quotes_by: str, tmp_path: Path
+) -> None:
+    """Quotes that another field divides are divided anew."""
+    job = job_of(tmp_path, quotes_by)
+    append(tmp_path, "trades", 0, ROWS)
+    up = Up(job)
+    up.says(r"partition \d: begins at .*trades/0 0")
+    append(tmp_path, "quotes", 0, ROWS)
+    append(tmp_path, "trades", 1, ROWS)
+    number = up.says(r"worker-1 +\| process (\d+)")[1]
+    subprocess.run(["kill", "-9", number], check=True)
+    append(tmp_path, "quotes", 1, ROWS)
+    up.says(r"(?s)was killed by SIGKILL.*partition \d: (restored|replayed)")
+    up.process.send_signal(signal.SIGTERM)
+    assert up.ended() == 0, up.said
+    append(tmp_path, "trades", 2, ROWS)
+    again = Up(job, "--until-end")
+    assert again.ended() == 0, again.said
+    _, rows = made = job.tables_made()
+    assert made == job.tables_alone(tmp_path)
+    assert len(rows.rows) > 2 * ROWS
