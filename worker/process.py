@@ -25,11 +25,12 @@ from ripple.core.setting import SettingsError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
 from ripple.task.endpoints import EndpointUris
+from ripple.task.home import check_code
 from ripple.world import LiveExecutor, live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.engine.exchange import become_free
-from worker.engine.identity import about, check_code, code_of, delta_addresses, ends_of
+from worker.engine.identity import about, code_of, delta_addresses, ends_of
 from worker.engine.lane_home import lane_home
 from worker.engine.stages import has_lanes, has_state_edge
 from worker.first_version import begin_above
@@ -107,7 +108,7 @@ async def _work(
     divides, needs_one, repartitioned = ends.divides, ends.needs_one, ends.repartitioned
     has = has_lanes(plan, divides=divides or bool(repartitioned))
     home = _home(settings, plan, [*sources.values(), *sinks.values()]) if has else None
-    await check_code(plan, store, divides=divides or bool(repartitioned))
+    await check_code(store, plan, divides=divides or bool(repartitioned))
     lanes = _lanes(settings, home) if has else ""
     said = ends_of(sources, sinks, lanes, settings.batch_rows)
     inputs = ends.counts()

@@ -1,15 +1,18 @@
-"""The owner kind of a store's state: one process that computes all stages, or a cluster."""
+"""Whether a store's state fits a plan here: in one process with all stages, or in a cluster."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home
+from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home, refusals
 from ripple.model.pipeline.topology import is_spread
-from ripple.storage.checkpoint import newest_of_each
+from ripple.storage.checkpoint import bare, newest_of_each
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.model.pipeline.plan import Plan
+    from ripple.storage.checkpoint import Checkpoint
     from ripple.world.ports import ObjectStore
 
 
@@ -30,23 +33,31 @@ def other_division(plan: Plan, stage: int | None, *, divides: bool) -> str:
     )
 
 
-async def check_division(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
-    """Raise ChangedPlanError for ``other_division`` of a store's state. Raises StoreError."""
-    async for one in newest_of_each(store, plan.name):
-        why = other_division(plan, one.stage, divides=divides)
-        if why:
-            raise ChangedPlanError(why)
-        return
+async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
+    """Raise ChangedPlanError if partitions of a cluster would reject their checkpoints.
+
+    Each partition checks its own again when it starts. Raises StoreError.
+    """
+
+    def why(one: Checkpoint) -> str:
+        reasons = refusals(plan, bare(one), staged=divides or is_spread(plan))
+        return other_division(plan, one.stage, divides=divides) or "; ".join(reasons)
+
+    await _check(store, plan, why)
 
 
 async def check_home(store: ObjectStore, plan: Plan, *, staged: bool) -> None:
     """Raise ChangedPlanError where a pipeline cannot resume here; nothing is touched.
 
-    staged: whether each stage has partitions of its own here. The first partition with a checkpoint
-    is asked for all; a damaged one is reported when it is restored. Raises StoreError.
+    staged: whether each stage has partitions of its own here. Raises StoreError.
     """
+    await _check(store, plan, lambda one: of_other_home(plan.name, one.stage, staged=staged))
+
+
+async def _check(store: ObjectStore, plan: Plan, why: Callable[[Checkpoint], str]) -> None:
+    """Ask the first partition with a checkpoint for all; a damaged one only fails itself later."""
     async for one in newest_of_each(store, plan.name):
-        why = of_other_home(plan.name, one.stage, staged=staged)
-        if why:
-            raise ChangedPlanError(why)
+        reason = why(one)
+        if reason:
+            raise ChangedPlanError(reason)
         return

@@ -13,6 +13,7 @@ from ripple.cli.cluster.starting import process as module
 from ripple.cli.cluster.starting.plan import Planned
 from ripple.cli.cluster.starting.process import REFUSALS_MAX, Process, WillNotStartError
 from ripple.cli.cluster.up import _Cluster
+from ripple.cli.lib.exits import EXIT_SCHEMA
 from ripple.control.process import standard_error
 from tests.patience import PATIENCE_S
 
@@ -42,6 +43,13 @@ async def test_process_that_always_refuses_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(WillNotStartError, match="worker-1 does not start"):
         await lived(process)
     assert process.starts == REFUSALS_MAX
+
+
+async def test_process_whose_schema_does_not_fit_is_given_up_at_once(tmp_path: Path) -> None:
+    process = Process(planned(tmp_path, f"exit {EXIT_SCHEMA}"), lambda *_: None)
+    with pytest.raises(WillNotStartError, match="worker-1 does not start"):
+        await lived(process)
+    assert process.starts == 1
 
 
 async def test_process_that_has_worked_is_restarted_until_it_works(tmp_path: Path) -> None:

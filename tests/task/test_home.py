@@ -77,6 +77,23 @@ def test_state_of_a_run_is_refused_before_a_cluster_starts(
     assert "the state of 'two' is that of one process" in capfd.readouterr().err
 
 
+def test_state_of_other_code_is_refused_before_a_cluster_starts(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "one.py"
+    code = SOURCE.replace('.partition("all", key=()).fold("total", n=rp.sum("s"))', "")
+    file.write_text(code)
+    log = topic_of(tmp_path, load_plan(f"{file}"), [{"symbol": "A", "size": 1}], partitions=1)
+    given = [f"{file}", "--source", log, "--sink", f"log:{tmp_path}/sum"]
+    assert main(["run", *given, "--checkpoint-dir", f"{tmp_path}/dir/store"]) == 0
+    file.write_text(code.replace("rp.sum", "rp.max"))
+    capfd.readouterr()
+    assert main(["cluster", "up", *given, "--dir", f"{tmp_path}/dir"]) == 1
+    refused = capfd.readouterr().err
+    assert "the state of fold 'f' in the checkpoint does not fit" in refused
+    assert "worker-1" not in refused
+
+
 class Slow(MemoryStore):
     """Answers nothing about a folder when it is asked for the first time."""
 

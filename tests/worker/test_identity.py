@@ -20,11 +20,12 @@ from ripple.core.settings import arguments
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import MemoryStore
+from ripple.task.home import check_code
 from ripple.testing import sim_world
 from tests.engine.migration.plans import plan_of, states
 from tests.worker.pipeline_counts import PLAN
 from tests.worker.trials import both_sources
-from worker.engine.identity import check_code, code_of, ends_of
+from worker.engine.identity import code_of, ends_of
 from worker.process import work
 from worker.settings import SETTINGS, flags_of, load
 
@@ -32,21 +33,21 @@ from worker.settings import SETTINGS, flags_of, load
 async def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> None:
     world, store = sim_world(), MemoryStore()
     before = plan_of()
-    await check_code(before, store, divides=False)
+    await check_code(store, before, divides=False)
     owner = await Checkpoints(store, before.name).claim(world.clock, world.random)
     await owner.write(states(before)[0].snapshot())
     for fits in (before, plan_of(step="renamed"), plan_of(shown=("minutes",))):
-        await check_code(fits, store, divides=False)
+        await check_code(store, fits, divides=False)
     with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
-        await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
+        await check_code(store, plan_of(aggregate=ra.max("volume")), divides=False)
     for name in await store.list(f"{before.name}/00000/manifest/"):
         await store.delete(name)
         await store.put_if_absent(name, b"damaged")
-    await check_code(before, store, divides=False)  # its own partition is stopped, and no other
+    await check_code(store, before, divides=False)  # its own partition is stopped, and no other
     other = await Checkpoints(store, before.name, 3).claim(world.clock, world.random)
     await other.write(states(before)[0].snapshot())
     with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
-        await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
+        await check_code(store, plan_of(aggregate=ra.max("volume")), divides=False)
 
 
 def test_places_are_the_same_however_they_are_said_and_others_are_not(

@@ -13,12 +13,9 @@ from ripple.control.assignment.stage_names import records_of
 from ripple.control.process_settings import PORT_MAX, PROCESS_PORTS_APART
 from ripple.core import sexp
 from ripple.core.setting import SettingsError
-from ripple.engine.migration.adaptation import ChangedPlanError, refusals
-from ripple.model.pipeline.topology import is_spread, stages_of
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.fingerprint import fingerprint
 from ripple.model.schema.notation import type_to_sexp
-from ripple.storage.checkpoint import bare, newest_of_each
-from ripple.task.home import other_division
 from ripple.world.addresses import joined
 from worker.engine.stages import name_of, stage_counts
 
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.model.pipeline.plan import Plan
-    from ripple.world.ports import ObjectStore
 
 PROTOCOL = 1
 
@@ -86,20 +82,6 @@ def ends_of(
     if lanes:
         found["lanes"] = shortened(lanes)
     return tuple(sorted(found.items()))
-
-
-async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
-    """Raise ChangedPlanError if partitions would reject their checkpoints.
-
-    The first partition with a checkpoint is checked for all; each checks its own again when it
-    starts. A manifest that cannot be read keeps no worker out: only its partition fails.
-    """
-    async for one in newest_of_each(store, plan.name):
-        why = other_division(plan, one.stage, divides=divides)
-        why = why or "; ".join(refusals(plan, bare(one), staged=divides or is_spread(plan)))
-        if why:
-            raise ChangedPlanError(why)
-        return
 
 
 def about(plan: Plan) -> dict[str, Any]:

@@ -37,11 +37,10 @@ from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
 from ripple.model.pipeline.repartitioned import anew_text, need_division, repartitioned_into
-from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
-from ripple.task.home import check_division, check_home
+from ripple.task.home import check_code
 
 if TYPE_CHECKING:
     import argparse
@@ -164,7 +163,8 @@ def run(options: argparse.Namespace) -> int:
     for name, by in repartitioned.items():
         say(f"{PROGRAM}: {anew_text(name, by)}")
     place = options.store or f"{options.dir}/store"
-    asyncio.run(_check_store(plan, sources, place, divides=bool(repartitioned)))
+    divides = reach.divides or bool(repartitioned)
+    asyncio.run(_check_store(plan, sources, place, divides=divides))
     asked = Asked(
         pipeline=options.file,
         source=sources_joined(sources),
@@ -257,8 +257,8 @@ async def _check_store(
 ) -> None:
     """Raise an error unless the state in the store can go on with this plan and its sources.
 
-    divides: whether records of several sources are divided anew. ChangedPlanError for state of
-    another division, or of one process with all stages; InputError for other records of a source
+    divides: whether records of a source are divided anew. ChangedPlanError for state of other code,
+    of another division, or of one process with all stages; InputError for other records of a source
     without an end. Workers ask topics, and wait for them.
     """
     endless = [
@@ -266,16 +266,10 @@ async def _check_store(
         for one in plan.sources
         if find(innermost(sources[one.name]), "continued_source").use.is_endless
     ]
-    is_several = len(plan.sources) > 1
-    if not (endless or is_several or is_spread(plan)):
-        return
     if not (is_s3(place) or os.path.isdir(place)):
         return
     async with store_to_read(place) as store:
-        if is_spread(plan):
-            await check_home(store, plan, staged=True)
-        elif is_several:
-            await check_division(store, plan, divides=divides)
+        await check_code(store, plan, divides=divides)
         newest = [one async for one in newest_of_each(store, plan.name)] if endless else []
     for source in endless:
         opened = open_inputs(sources[source.name], plan, 1, follow=True, source=source)

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ripple.cli.cluster.starting.plan import Planned
+from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_SCHEMA
 from ripple.world.pauses import Pauses
 
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 # After a run of so long, it restarts with the shortest pause.
 STEADY_S = 10.0
-# A process that exits with a refusal so often, and has done nothing else, will not start. One
-# that has worked before may refuse for a passing reason, such as unavailable brokers.
+# A process that exits with a refusal so often, and has done nothing else, will not start; for a
+# schema that does not fit, once is enough. One that has worked before may refuse for a passing
+# reason, such as unavailable brokers.
 REFUSALS_MAX = 3
 REFUSED_WITHIN_S = 30.0
 LINE_BYTES_MAX = 1 << 16
@@ -62,8 +64,9 @@ class Process:
             if self._is_ending:
                 return
             lived_s = time.monotonic() - began_s
-            refusals += code == 1 and lived_s < REFUSED_WITHIN_S
-            if refusals == self.starts and refusals >= REFUSALS_MAX:
+            refusals += code in (EXIT_FAILURE, EXIT_SCHEMA) and lived_s < REFUSED_WITHIN_S
+            never_passes = code == EXIT_SCHEMA
+            if refusals == self.starts and (refusals >= REFUSALS_MAX or never_passes):
                 raise WillNotStartError(f"{self.name} does not start: see its log above")
             pause_s = pauses.next_s()
             self._say(self.name, f"{_ended(code)}; restarting in {pause_s:g} s")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.connector import Writing
 from ripple.connectors.files.text.cut_record import Owner
-from ripple.connectors.inputs import keyed_by_source
+from ripple.connectors.inputs import keyed_by, keyed_by_source
 from ripple.connectors.installed import load
 from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import committed_in
 from ripple.connectors.registry import find
 from ripple.core.errors import InputError
+from ripple.model.pipeline.division import divided_why
 from ripple.storage.log import Topic
 from ripple.storage.log.errors import LogError
 from ripple.storage.log_uri import PREFIX, LogUri
@@ -73,6 +74,8 @@ class Reach:
         """The number of each source's partitions."""
         self.keyed_by = keyed_by_source(opened)
         """The dividing fields by source; None where the division does not matter."""
+        self.divides = divided_why(plan, keyed_by(next(iter(opened.values())))) is not None
+        """Whether a chain's records are divided anew, by the key of its fold."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }
