@@ -26,7 +26,7 @@ from ripple.engine.migration.lineage import (
 )
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.model.pipeline.node_keys import unknown_folds
-from ripple.model.pipeline.nodes import Fold, Holding, RowTable, tables_below
+from ripple.model.pipeline.nodes import Fold, Holding, RowTable, is_join, tables_below
 from ripple.model.pipeline.plan import inputs_first
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class _Judge:
         again = _again(Node("fold", fold.node_key))
         if old is None:
             return f"there is no state for fold {fold.name!r} in the checkpoint ({why}): {again}"
-        if isinstance(fold, RowTable):  # nothing is stored of it
+        if is_join(fold):
             return f"the rows of {fold.name!r} are not those of the checkpoint ({why}): {again}"
         return (
             f"the state of fold {fold.name!r} in the checkpoint does not fit ({why}): {again}; or "

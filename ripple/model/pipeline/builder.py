@@ -58,6 +58,7 @@ from ripple.model.pipeline.nodes import (
     Step,
     StreamJoin,
     Waiting,
+    is_join,
     types_of,
 )
 from ripple.model.pipeline.plan import Plan
@@ -785,9 +786,14 @@ class Pipeline:
         with blaming("migrate", fold):
             draft = self._draft
             need_text("the fold", fold)
-            folds = [one.name for one in draft.folds]
+            folds = {one.name: one for one in draft.folds}
+            if is_join(folds.get(fold)):
+                raise PlanError(
+                    "a join keeps no state of its own: its rows follow from those of its sides, so "
+                    "migrate the folds below it"
+                )
             if fold not in folds:
-                listed = ", ".join(folds) or "none"
+                listed = ", ".join(n for n, one in folds.items() if not is_join(one)) or "none"
                 raise PlanError(f"there is no such fold before this: the folds are {listed}")
             digest = digest_in(from_digest)
             if any((one.fold, one.from_digest) == (fold, digest) for one in draft.migrations):
@@ -813,6 +819,15 @@ class Pipeline:
     def __repr__(self) -> str:
         steps = " > ".join(self._draft.used)
         return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
+
+    if not TYPE_CHECKING:  # a checker of types knows the names that there are
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the way to write a step of another library."""
+            from ripple.model.pipeline.other_names import hint  # noqa: PLC0415 - only on errors
+
+            text = f"{type(self).__name__!r} object has no attribute {name!r}{hint(name)}"
+            raise AttributeError(text, name=name, obj=self)
 
     @contextmanager
     def _step(self, verb: str, name: str, allowed_as: str = "") -> Iterator[Draft]:

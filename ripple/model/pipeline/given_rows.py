@@ -42,8 +42,7 @@ def given_rows(name: str, table: Any) -> tuple[Fields, pa.RecordBatch]:
     """Return the fields of given rows, and the rows as a record batch. Raises PlanError."""
     given: Mapping[str, Any]
     if hasattr(table, "__arrow_c_stream__") or isinstance(table, pa.RecordBatch):
-        arrow = pa.table(table)
-        _check_size(arrow.nbytes // 2)  # before it is copied; wide types may take twice as much
+        arrow = _read(table)
         schema = _checked(lambda: from_arrow(arrow.schema, name=name))
         given = {one: _plain(arrow.column(one)) for one in arrow.column_names}
         members = [_may_be_null(one, arrow.column(one.name).null_count) for one in schema.fields]
@@ -63,6 +62,19 @@ def given_rows(name: str, table: Any) -> tuple[Fields, pa.RecordBatch]:
     rows = _batch(members, given)
     _check_size(rows.nbytes)
     return tuple(members), rows
+
+
+def _read(given: Any) -> pa.Table:
+    """Return given rows as a table. Raises PlanError before a stream of more is read to its end."""
+    if isinstance(given, pa.RecordBatch):
+        given = pa.table(given)
+    reader = pa.RecordBatchReader.from_stream(given)
+    batches, size = [], 0
+    for batch in reader:
+        size += batch.nbytes
+        _check_size(size // 2)  # before it is copied; wide types may take twice as much
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def _check_size(size: int) -> None:

@@ -522,6 +522,11 @@ class RowTable(Fold):
     """The rows of a join from their reading on, by their origins; each is final when it follows."""
 
 
+def is_join(node: object) -> bool:
+    """Return whether a view is of a join, whose rows follow from its sides: nothing is stored."""
+    return isinstance(node, TableJoin | RowTable)
+
+
 ROW_KEY = (Field("row_input", String()), Field("row_offset", Int64()), Field("row_index", Int64()))
 
 

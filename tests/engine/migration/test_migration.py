@@ -264,3 +264,12 @@ def test_second_migration_from_one_digest_is_refused() -> None:
     line = line.migrate("f", renamed, from_digest="b" * 32)
     with pytest.raises(PlanError, match=r"there is a migration from a+ already"):
         line.migrate("f", renamed, from_digest="x/y#" + "a" * 32)
+
+
+def test_migration_of_a_join_is_refused_since_its_rows_follow_from_its_sides() -> None:
+    line = beginning().fold("f", n=ra.count())
+    trades = Pipeline("test").source("trades", Trade)
+    eager = trades.join_asof("j", trades, on="symbol", tolerance="1s", emit="eager")
+    for joined, name in ((line.join("j", line, on="symbol"), "j"), (eager, "j.rows")):
+        with pytest.raises(PlanError, match=f"migrate '{name}': a join keeps no state of its own"):
+            joined.migrate(name, renamed, from_digest="0" * 32)

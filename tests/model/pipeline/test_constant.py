@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +141,23 @@ def test_fields_compared_the_other_way_round_change_the_keys() -> None:
 def test_rows_that_are_no_constant_are_refused(rows: Any, key: Any, said: str) -> None:
     with pytest.raises(PlanError, match=f"^constant 'c': .*{re.escape(said)}"):
         rp.constant("c", rows, key=key)
+
+
+def test_an_endless_stream_of_rows_is_read_no_further_than_the_limit() -> None:
+    piece = pa.record_batch({"a": np.arange(CONSTANT_BYTES_MAX // 80)})
+    read = []
+
+    def endless() -> Iterator[pa.RecordBatch]:
+        while len(read) < 100:
+            read.append(piece)
+            yield piece
+
+    stream = pa.RecordBatchReader.from_batches(piece.schema, endless())
+    with pytest.raises(PlanError, match=r"\(CONSTANT_BYTES_MAX\)"):
+        rp.constant("c", stream, key="a")
+    assert 20 <= len(read) < 25
+    stream = pa.RecordBatchReader.from_batches(piece.schema, [piece])
+    assert rp.constant("c", stream, key="a").rows.num_rows == piece.num_rows
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""Names of steps in other libraries, each with the way to write it here."""
+
+from __future__ import annotations
+
+_UNION = 'rp.union("NAME", one, other)'
+_FOLD = '.partition("NAME", key="FIELD").fold("NAME", n=rp.count())'
+_AGGREGATES = '.fold("NAME", n=rp.count(), total=rp.sum("FIELD"))'
+_DERIVE = '.derive("NAME", field=rp.col("FIELD") * 2)'
+_MAP = '.map("NAME", function, into=Record)'
+_WINDOW = '.window("NAME", rp.Tumbling("60s")) before .fold(...)'
+_JOIN = '.join("NAME", other, on="FIELD", how="left") of tables, or .join_asof and .join_interval'
+_DISTINCT = '.distinct("NAME", key="FIELD", within="1h")'
+_ASK = '.ask("NAME", async_function, into=Record)'
+_RUN = 'rp.run(pipeline, source=..., sink=...) after .sink("NAME")'
+
+# By name, without underscores and in lower case: names of Polars, pandas, Flink, Kafka Streams,
+# Spark and Bytewax.
+_HERE = {
+    **dict.fromkeys(("union", "unionall", "concat", "merge", "append", "vstack"), _UNION),
+    **dict.fromkeys(("groupby", "group", "groupbykey", "keyby", "repartition", "by"), _FOLD),
+    **dict.fromkeys(("agg", "aggregate", "reduce", "count", "sum", "mean"), _AGGREGATES),
+    **dict.fromkeys(("withcolumns", "withcolumn", "assign", "withfields", "extend"), _DERIVE),
+    **dict.fromkeys(("select", "mapvalues", "apply", "process", "drop", "rename", "cast"), _MAP),
+    **dict.fromkeys(("where", "query", "filternot"), '.filter("NAME", rp.col("FIELD") > 0)'),
+    **dict.fromkeys(("explode", "flatmapvalues"), '.flat_map("NAME", function, into=Record)'),
+    **dict.fromkeys(("groupbydynamic", "rolling", "windowedby", "resample", "windowall"), _WINDOW),
+    **dict.fromkeys(("leftjoin", "outerjoin", "innerjoin", "cogroup", "connect"), _JOIN),
+    "joinwhere": '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"))',
+    "intervaljoin": '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"))',
+    "mergeasof": '.join_asof("NAME", other, on="FIELD")',
+    **dict.fromkeys(("unique", "dropduplicates", "deduplicate"), _DISTINCT),
+    **dict.fromkeys(("to", "write", "output", "sinkto", "addsink", "writestream"), '.sink("NAME")'),
+    **dict.fromkeys(("collect", "execute", "run", "start", "show"), _RUN),
+    **dict.fromkeys(("totable", "ktable"), '.table("NAME", Record, key="FIELD")'),
+    "withwatermark": '.source("NAME", Record, out_of_order="10s")',
+    "assigntimestampsandwatermarks": '.source("NAME", Record, out_of_order="10s")',
+    **dict.fromkeys(
+        ("asyncmap", "mapasync", "unorderedwait"), '.ask("NAME", function, into=Record)'
+    ),
+}
+
+
+def hint(name: str) -> str:
+    """Return the way to write a step of another library, "" for an unknown one."""
+    here = _HERE.get(name.replace("_", "").lower())
+    return f": write {here}" if here else ""
