@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine.output_stream import shown_schema
+from ripple.engine.operators.stream_rows import identified_schema
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import stage_of_output, stages_of
 from ripple.model.schema.compat import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _PREFIXES = {False: "shown/", True: "uncommitted/"}  # by whether it is sent before its commit
+_EVENTS = "events/"
 
 
 class Stream(NamedTuple):
@@ -51,7 +53,7 @@ class Edge:
     stage: the downstream stage; of an output, its own stage. senders: the stage whose partitions
     send over it. schema: of its rows; None if the receiver accepts any. offer: its schema in the
     handshake. output: its name, None for an edge. is_uncommitted: an output that is sent as it is
-    computed, before its sink has committed it.
+    computed, before its sink has committed it. is_events: an output whose rows only grow.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Edge:
     offer: Schema
     output: str | None = None
     is_uncommitted: bool = False
+    is_events: bool = False
 
 
 def cost_of(changes: EdgeChanges) -> int:
@@ -82,13 +85,16 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
 
 
 def shown_of(plan: Plan) -> dict[str, Edge]:
-    """Return the outputs of a plan for external clients, by the name on the wire.
-
-    Outputs of events have no table to follow.
-    """
+    """Return the outputs of a plan for external clients, by the name on the wire."""
     shown = {}
-    for output in (one for one in plan.outputs if not one.is_stream):
-        stage, schema = stage_of_output(plan, output.name), shown_schema(plan, output)
+    for output in plan.outputs:
+        stage = stage_of_output(plan, output.name)
+        if output.is_stream:
+            name, schema = events_name(output.name), identified_schema(output.fields)
+            offer = _offer(f"stage {stage}", schema)
+            shown[name] = Edge(name, stage, stage, schema, offer, output.name, is_events=True)
+            continue
+        schema = shown_schema(plan, output)
         offer = _offer(f"stage {stage}", schema)
         for ahead in _PREFIXES:
             name = shown_name(output.name, uncommitted=ahead)
@@ -101,6 +107,11 @@ def shown_name(output: str, *, uncommitted: bool) -> str:
     return _PREFIXES[uncommitted] + output
 
 
+def events_name(output: str) -> str:
+    """Return the name on the wire of an output of events."""
+    return _EVENTS + output
+
+
 def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
     """Return the outputs that a process offers to external clients."""
     found = {}
@@ -109,6 +120,9 @@ def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
             if name.startswith(prefix):
                 stage, output = int(offer.name.split()[1]), name.removeprefix(prefix)
                 found[name] = Edge(name, stage, stage, None, offer, output, ahead)
+        if name.startswith(_EVENTS):
+            stage, output = int(offer.name.split()[1]), name.removeprefix(_EVENTS)
+            found[name] = Edge(name, stage, stage, None, offer, output, is_events=True)
     return found
 
 

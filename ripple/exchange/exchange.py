@@ -114,6 +114,7 @@ class Exchange:
         publications = Publications(
             [self._send(one, number, epoch, wake) for one in edges],
             [self._send(one, number, epoch, wake) for one in shown],
+            self.limits,
         )
         self._changed()
         return publications

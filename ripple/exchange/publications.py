@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.machine.partition import Partition
-    from ripple.exchange.publication import Publication
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.publication import Publication, Published
 
 
 class Publications:
@@ -19,9 +19,15 @@ class Publications:
     next owner sends its own table.
     """
 
-    def __init__(self, edges: Sequence[Publication], shown: Sequence[Publication]) -> None:
+    def __init__(
+        self,
+        edges: Sequence[Publication],
+        shown: Sequence[Publication],
+        limits: ExchangeLimits,
+    ) -> None:
         """Publish ``edges``, one for each stage that follows, and the outputs ``shown``."""
         self._edges = edges
+        self._limits = limits
         self._shown = [one for one in shown if not one.edge.is_uncommitted]
         self._uncommitted = [one for one in shown if one.edge.is_uncommitted]
 
@@ -48,6 +54,15 @@ class Publications:
         """The epoch of a later owner, if a subscriber has reported one."""
         found = (edge.superseded_by for edge in self._edges)
         return max((epoch for epoch in found if epoch is not None), default=None)
+
+    def begin(self, partition: Partition) -> None:
+        """Let a restored partition keep the newest rows of its outputs of events."""
+        for publication in self._shown:
+            edge = publication.edge
+            if edge.is_events and edge.output is not None:
+                partition.keep_newest(
+                    edge.output, self._limits.newest_rows, self._limits.newest_bytes
+                )
 
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Set the trace contexts of the next offer."""
@@ -79,6 +94,8 @@ class Publications:
                 publication.offer(_showing(partition, publication))
 
 
-def _showing(partition: Partition, publication: Publication) -> OutputStream:
+def _showing(partition: Partition, publication: Publication) -> Published:
     assert publication.edge.output is not None
+    if publication.edge.is_events:
+        return partition.showing_events(publication.edge.output)
     return partition.showing(publication.edge.output, uncommitted=publication.edge.is_uncommitted)

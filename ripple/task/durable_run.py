@@ -86,6 +86,8 @@ class DurableRun:
         self._turn_length_ns = settings.turn_ms * 1_000_000
         self._turn_ns = now_ns
         self._batches = 0
+        if sends is not None:
+            sends.begin(live.engine)
         cut = live.engine.cut
         self._commits = CommitPace(
             settings.commit_interval_ns, settings.commit_batches, now_ns, cut, is_hasty=is_hasty

@@ -23,6 +23,9 @@ class Publisher(Protocol):
     def is_owed(self) -> bool:
         """Whether a subscriber waits for an offer, unless the next commit brings one."""
 
+    def begin(self, partition: Partition) -> None:
+        """Let a restored partition keep what subscribers may ask for, before it goes on."""
+
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Take the trace contexts of the next offer; see ``ripple.core.tracing``."""
 

@@ -121,6 +121,9 @@ class Published:
                 assert is_within(self._taken, committed.cut), "it is not committed"
             self.cut, self._taken = self._taken, None
 
+    def begin(self, partition: Any) -> None:
+        """Nothing is kept for anyone."""
+
     def offer_uncommitted(self, partition: Any) -> None:
         """Nobody follows those."""
 

@@ -1,7 +1,7 @@
 """Query live outputs in SQL, each partition at its own committed cut, which is reported.
 
-Tables hold the current rows, without windows that are over and were freed. Names of outputs that
-are not SQL identifiers are put in double quotes.
+Tables hold the current rows, without windows that are over and were freed; of outputs of events
+the newest rows. Names of outputs that are not SQL identifiers are put in double quotes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=log:DIR/TOPIC",
-        help="a table of the newest rows of an output of events, from the log of its sink",
+        help="read an output of events from the log of its sink, which has all of its rows",
     )
     parser.add_argument(
         "--newest",
@@ -116,9 +116,9 @@ async def _asked(options: argparse.Namespace, events: Mapping[str, NewestEvents]
         from ripple.client.sql.tables_read import mentioned  # noqa: PLC0415 - an extra, and slow
 
         for name in events:
-            if name in edges:
+            if name in edges and not edges[name].is_events:
                 raise InputError(f"the output {name!r} has a table: leave --events {name}= out")
-        named = mentioned(options.sql, edges)
+        named = [name for name in mentioned(options.sql, edges) if name not in events]
         found = await _shown(observer, named, options.timeout)
     missing = {one.output: one.missing for one in found if one.missing}
     if missing:
@@ -153,6 +153,12 @@ async def _answered(
         for one in found:
             for number, position in one.cuts.items():
                 say(f"{one.output}/{number} at {cuts.text(position.cut)} (epoch {position.epoch})")
+            begins = {number: cut for number, cut in one.begins.items() if any(cut.values())}
+            for number, begin in begins.items():
+                say(f"{one.output}/{number} has all rows from {cuts.text(begin)} on")
+            if begins:
+                place = f"--events {one.output}=log:DIR/TOPIC"
+                say(f"earlier rows of {one.output} are in its sink; {place} reads those of a log")
         for name, newest in events.items():
             for number, (first, end) in newest.ranges.items():
                 say(f"{name}/{number} from offset {first} to {end}")
@@ -167,10 +173,13 @@ async def _shown(observer: Observer, outputs: list[str], timeout_s: float) -> li
 
 
 def _cut(one: OutputRows) -> dict[str, Any]:
-    return {
+    found: dict[str, Any] = {
         str(number): {"epoch": position.epoch, "cut": dict(position.cut)}
         for number, position in one.cuts.items()
     }
+    for number, begin in one.begins.items():
+        found[str(number)]["begins"] = dict(begin)
+    return found
 
 
 def _ranges(one: NewestEvents) -> dict[str, Any]:

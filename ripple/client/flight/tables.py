@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.client.flight.errors import FlightError, Why
-from ripple.client.outputs.discovery import NO_TABLE
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,11 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.client.outputs import Observer, OutputRows, OutputSubscription
+    from ripple.core.cut import Cut
     from ripple.world.ports import Clock
 
 HEARD_S = 10.0
 IDLE_S = 60.0
-CUTS, OUTPUT = "ripple.cuts", "ripple.output"
+CUTS, BEGINS, OUTPUT = "ripple.cuts", "ripple.begins", "ripple.output"
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +58,7 @@ class Tables:
             raise FlightError(Why.AWAY, str(error)) from error
 
     async def table(self, output: str, key: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the current rows; the schema's metadata has the cuts.
+        """Return the current rows; the schema's metadata has the cuts, and of events the begins.
 
         key: only rows with these key fields. The rows of a dead owner are of its last cut.
         Raises FlightError, also for a partition without any rows so far.
@@ -76,7 +76,10 @@ class Tables:
                     shown = seen.shown(key)
                 except InputError as error:
                     raise FlightError(Why.WRONG, f"output {output!r}: {error}") from error
-        return shown.table.replace_schema_metadata({OUTPUT: output, CUTS: cuts_of(shown)})
+        about = {OUTPUT: output, CUTS: cuts_of(shown)}
+        if shown.begins:
+            about[BEGINS] = _json_of(shown.begins)
+        return shown.table.replace_schema_metadata(about)
 
     async def keys(self, output: str) -> tuple[str, ...]:
         """Return the fields of an output's key. Raises FlightError."""
@@ -98,9 +101,7 @@ class Tables:
     async def _following(self, output: str) -> AsyncIterator[OutputSubscription]:
         if output not in await self.names():
             known = ", ".join(self._observer.outputs)
-            raise FlightError(
-                Why.UNKNOWN, f"no output {output!r}: there are {known or 'none'} ({NO_TABLE})"
-            )
+            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known or 'none'}")
         one = self._followed.setdefault(output, _Followed())
         async with one.lock:  # a subscription has one caller at a time
             if one.seen is None:
@@ -113,5 +114,9 @@ class Tables:
 
 def cuts_of(shown: OutputRows) -> str:
     """Return the cut of each partition, as JSON."""
-    cuts = {str(number): dict(position.cut) for number, position in shown.cuts.items()}
-    return json.dumps(cuts, sort_keys=True)
+    return _json_of({number: position.cut for number, position in shown.cuts.items()})
+
+
+def _json_of(cuts: Mapping[int, Cut]) -> str:
+    found = {str(number): dict(cut) for number, cut in cuts.items()}
+    return json.dumps(found, sort_keys=True)

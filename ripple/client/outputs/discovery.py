@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
 STATUS_S = 5.0
 
-NO_TABLE = (
-    "an output of events has no table: read it where its sink writes it, as ripple query does with "
-    "--events NAME=log:DIR/TOPIC"
-)
-
 
 class AccessDeniedError(ConnectionError):
     """Coordinators answer, and refuse access."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
-from ripple.client.outputs.discovery import NO_TABLE, AccessDeniedError, Endpoints
+from ripple.client.outputs.discovery import AccessDeniedError, Endpoints
 from ripple.client.outputs.subscription import OutputSubscription
 from ripple.core.errors import InputError
 from ripple.exchange.connection import speak
-from ripple.exchange.edges import shown_name
+from ripple.exchange.edges import events_name, shown_name
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import Session
 from ripple.exchange.subscription import Subscription
@@ -122,7 +122,7 @@ class Observer:
                     await self._learned.wait()
         if not self._edges:
             asked = ", ".join(f"{name} at {at}" for name, at in self.places.processes.items())
-            does = f"offers one ({NO_TABLE})" if self._sessions else "answers"
+            does = "offers one" if self._sessions else "answers"
             raise ConnectionError(
                 f"no outputs available: none of {asked} {does}"
                 if asked
@@ -142,10 +142,15 @@ class Observer:
         edges = await self.known(timeout_s)
         if output not in edges:
             meant = get_close_matches(output, edges, n=1)
-            known = f"they are {', '.join(edges) or 'none'} ({NO_TABLE})"
+            known = f"they are {', '.join(edges) or 'none'}"
             hint = f"did you mean {meant[0]}?" if meant else known
             raise InputError(f"no output {output!r}: {hint}")
-        name = shown_name(output, uncommitted=uncommitted)
+        if edges[output].is_events and uncommitted:
+            raise InputError(
+                f"output {output!r} has events, which are shown once they are committed: follow "
+                "it without uncommitted"
+            )
+        name = self._name_of(output, uncommitted=uncommitted)
         if name not in self._edges:
             raise InputError(f"output {output!r} has no uncommitted changes: workers are older")
         if name in self._followings:
@@ -172,9 +177,14 @@ class Observer:
 
     def leave(self, output: str, *, uncommitted: bool = False) -> None:
         """End a subscription."""
-        found = self._followings.pop(shown_name(output, uncommitted=uncommitted), None)
+        found = self._followings.pop(self._name_of(output, uncommitted=uncommitted), None)
         if found is not None:
             found[1].end()
+
+    def _name_of(self, output: str, *, uncommitted: bool) -> str:
+        """Return an output's name on the wire."""
+        name = events_name(output)
+        return name if name in self._edges else shown_name(output, uncommitted=uncommitted)
 
     @property
     def refusal(self) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripple.client.outputs.event_rows import EventRows
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.core.frozen import frozen
@@ -39,7 +41,9 @@ class Position(NamedTuple):
 class Change:
     """The changes of one partition. since: the cut before, None for a whole table.
 
-    rows: the key, ``op`` (int8 of ``ripple.core.row_ops``), the values; each key once.
+    rows: the key, ``op`` (int8 of ``ripple.core.row_ops``), the values; each key once. Of an output
+    of events they are new ones; None is the cut before also where rows in between were missed.
+    dropped: older rows of events that are not shown any more, in the same columns.
     """
 
     partition: int
@@ -47,6 +51,7 @@ class Change:
     since: Cut | None
     position: Position
     rows: pa.RecordBatch
+    dropped: pa.RecordBatch | None = None
 
 
 @frozen
@@ -54,21 +59,23 @@ class OutputRows:
     """An output's current rows, each partition at its own cut.
 
     A cut is committed, or, in an uncommitted subscription, computed. Final rows that were freed
-    are absent. missing: partitions without rows so far.
+    are absent. missing: partitions without rows so far. begins: of an output of events, per
+    partition the cut after which no row is missing; its sink has those before. None of folds.
     """
 
     output: str
     table: pa.Table
     cuts: Mapping[int, Position]
     missing: tuple[int, ...]
+    begins: Mapping[int, Cut] = field(default_factory=dict)
 
 
 class _Part:
     """The rows of one partition."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, table: ColumnTable | EventRows) -> None:
         self.layout = layout
-        self.table = ColumnTable(layout)
+        self.table = table
         self.position: Position | None = None
 
 
@@ -140,12 +147,18 @@ class OutputSubscription:
             if rows:
                 table = pa.Table.from_batches(rows)
             positions = {n: p.position for n, p in sorted(self._parts.items()) if p.position}
-            self._shown = OutputRows(self.name, table, positions, self.missing)
+            tables = {number: part.table for number, part in sorted(self._parts.items())}
+            begins = {n: t.begins for n, t in tables.items() if isinstance(t, EventRows)}
+            self._shown = OutputRows(self.name, table, positions, self.missing, begins)
         if not key:
             return self._shown
         whole = self._shown
         return OutputRows(
-            self.name, of_key(self.layout, whole.table, key), whole.cuts, whole.missing
+            self.name,
+            of_key(self.layout, whole.table, key),
+            whole.cuts,
+            whole.missing,
+            whole.begins,
         )
 
     def _taken(self, arrival: Arrival) -> Change | None:
@@ -154,26 +167,52 @@ class OutputSubscription:
         if position is not None and arrival.epoch < position.epoch:
             self._following.dropped(arrival)
             return None
-        if position is not None and not self._goes_on(position, changes):
+        is_events = self._following.edge.is_events
+        if position is not None and not (is_events or self._goes_on(position, changes)):
             self._following.refused(arrival)
             return None
         if self.layout is None:
             self.layout, self._schema = layout_of(changes.rows.schema), changes.rows.schema
         rows = changes.rows
         self._shown = None
+        if is_events:
+            return self._came(arrival)
         if part is None or changes.since is None:
-            before = part
-            part = self._parts[arrival.sender] = _Part(self.layout)
-            part.table.apply(rows)
+            before, table = part, ColumnTable(self.layout)
+            part = self._parts[arrival.sender] = _Part(self.layout, table)
+            table.apply(rows)
             if before is not None:  # present rows are not reported as new
-                rows = self._difference(before.table.rows(), part.table.rows())
+                rows = self._difference(before.table.rows(), table.rows())
         else:
+            assert isinstance(part.table, ColumnTable)
             part.table.apply(rows)
         part.position = Position(arrival.epoch, dict(changes.cut), changes.watermark_ns)
         self._following.applied(arrival)
         since = None if position is None else position.cut
         process = self._place_of(arrival.sender)
         return Change(arrival.sender, process, since, part.position, rows)
+
+    def _came(self, arrival: Arrival) -> Change:
+        """Return the change by rows of events, which follow those that are here, or replace them.
+
+        A sender with an older cut sends none, see ``Publication``.
+        """
+        changes = arrival.changes
+        assert self.layout is not None
+        assert changes.since is not None, "rows of events are between two cuts"
+        part = self._parts.get(arrival.sender)
+        if part is None:
+            rows = EventRows(self.layout, changes.rows.schema, changes.since)
+            part = self._parts[arrival.sender] = _Part(self.layout, rows)
+        assert isinstance(part.table, EventRows)
+        position = part.position
+        came = part.table.add(None if position is None else position.cut, changes)
+        part.position = Position(arrival.epoch, dict(changes.cut), changes.watermark_ns)
+        self._following.applied(arrival)
+        process = self._place_of(arrival.sender)
+        return Change(
+            arrival.sender, process, came.since, part.position, came.rows, dropped=came.dropped
+        )
 
     def _goes_on(self, position: Position, changes: EdgeChanges) -> bool:
         """Return whether changes begin at the partition's cut, or a table is not older.

@@ -91,10 +91,7 @@ def _explained(error: duckdb.Error) -> str:
     """Return DuckDB's message in a line, with the remedy where we know one."""
     text = " ".join(str(error).split())
     if absent := _ABSENT.search(text):  # DuckDB would suggest its own names
-        return (
-            f"no output {absent[1]}: ripple query --list shows the outputs. Those of events have "
-            "no table: ripple query --events NAME=log:DIR/TOPIC makes one"
-        )
+        return f"no output {absent[1]}: ripple query --list shows the outputs"
     if 'at or near "-"' in text:
         return f'{text} (a name with a hyphen is put in double quotes: FROM "vwap-1m")'
     return text

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import InputError, NodeError
 from ripple.core.hashing import mix_of
+from ripple.engine.changes.newest_rows import NewestRows
 from ripple.engine.edges.kinds import edges_from
 from ripple.engine.edges.outgoing import Outgoing
 from ripple.engine.kernels.view import View
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.column import Column
     from ripple.engine.graph.node import Graph
+    from ripple.engine.machine.event_stream import EventStream
     from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.operators.groups import Groups
     from ripple.engine.operators.join_state import JoinState
@@ -193,6 +195,8 @@ class Partition(Sending):
             edge.stage.number: Outgoing(edge, graph, columns[edge.above.name][0]) for edge in edges
         }
         self._showings: dict[tuple[str, bool], OutputStream] = {}
+        self._newest: dict[StreamRows, NewestRows] = {}
+        self._events: dict[str, EventStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold | TableJoinRows] = [*leaves, *self._table_folds]
         self._frees = any(leaf.frees for leaf in leaves) or finals or bool(self._outgoing)
@@ -228,6 +232,9 @@ class Partition(Sending):
             rows = view.take()
             for name in names:
                 taken[name] = rows
+        for stream, newest in self._newest.items():
+            if (came := stream.take_identified()) is not None:
+                newest.add(came, self.cut)
         gone = self._take_retracted() if self._retracts else self._none_retracted
         if self._correcting:
             self._count_retractions(taken)
@@ -351,10 +358,30 @@ class Partition(Sending):
             from ripple.engine.machine.output_stream import OutputStream  # noqa: PLC0415
 
             view = self._view_of(output)
-            if isinstance(view, StreamRows):
-                raise InputError(f"output {output!r} shows events, and has no table to follow")
+            assert isinstance(view, View), "of events there is showing_events"
             self._showings[key] = OutputStream(self, view)
         return self._showings[key]
+
+    def keep_newest(self, output: str, rows_max: int, bytes_max: int) -> None:
+        """Keep the newest rows of an output of events from now on; called right after a stabilize.
+
+        They are no part of the state: a restored partition has those that it has read since.
+        """
+        view = self._view_of(output)
+        assert isinstance(view, StreamRows), "of a fold there is the table"
+        if view not in self._newest:
+            schema = view.identify()
+            self._newest[view] = NewestRows(schema, self.cut, rows_max, bytes_max)
+
+    def showing_events(self, output: str) -> EventStream:
+        """Return the stream of an output of events for external subscribers; see keep_newest."""
+        from ripple.engine.machine.event_stream import EventStream  # noqa: PLC0415 - as above
+
+        view = self._view_of(output)
+        assert isinstance(view, StreamRows), "of a fold there is showing"
+        if output not in self._events:
+            self._events[output] = EventStream(self, self._newest[view])
+        return self._events[output]
 
     # --- cut and tables ---
 

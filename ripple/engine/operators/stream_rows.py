@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.core.hashing import mix_each, xxh64_of
+from ripple.core.row_ops import OP, OP_SET
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
+from ripple.model.pipeline.nodes import ROW_KEY
 from ripple.model.row_identity import mix_in
 from ripple.model.schema.exported import Part
+from ripple.model.schema.types import Field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,6 +22,18 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fields
 
     Ints = npt.NDArray[np.int64]
+
+
+def identified_schema(fields: Fields) -> pa.Schema:
+    """Return the columns of rows with their identities: input, offset, index, ``op``, the fields.
+
+    The identity is named as ROW_KEY is, with underscores behind where a field has such a name.
+    """
+    tail, taken = "", {field.name for field in fields}
+    while any(f"{one.name}{tail}" in taken for one in ROW_KEY):
+        tail += "_"
+    own = arrow_fields([Field(f"{one.name}{tail}", one.type) for one in ROW_KEY])
+    return pa.schema([*own, pa.field(OP, pa.int8(), nullable=False), *arrow_fields(fields)])
 
 
 class StreamRows:
@@ -36,7 +51,11 @@ class StreamRows:
         self.digest = self.final_digest = 0
         self.count = 0
         """Rows since the partition was restored here."""
+        self.identified: pa.Schema | None = None
+        """The columns of ``take_identified``, once it is used."""
+        self._fields = fields
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._identified: dict[str, list[pa.RecordBatch]] = {}
         self._nothing = Part.of_all(pa.RecordBatch.from_pylist([], self.schema))
 
     def add(self, name: str, rows: Rows, offsets: Ints, indexes: Ints) -> None:
@@ -53,6 +72,12 @@ class StreamRows:
         self.count += rows.count
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         self._waiting.setdefault(name, []).append(batch)
+        if self.identified is not None:
+            inputs = pa.repeat(name, rows.count)
+            ops = pa.repeat(pa.scalar(OP_SET, pa.int8()), rows.count)
+            own = [inputs, pa.array(offsets), pa.array(indexes), ops]
+            identified = pa.RecordBatch.from_arrays([*own, *columns], schema=self.identified)
+            self._identified.setdefault(name, []).append(identified)
 
     def take(self) -> Part:
         """Return the rows since the last call, by input and in its order.
@@ -65,6 +90,20 @@ class StreamRows:
         if not batches:
             return self._nothing
         return Part.of_all(batches[0] if len(batches) == 1 else pa.concat_batches(batches))
+
+    def identify(self) -> pa.Schema:
+        """Let ``take_identified`` return the rows from now on, and return its columns."""
+        if self.identified is None:
+            self.identified = identified_schema(self._fields)
+        return self.identified
+
+    def take_identified(self) -> pa.RecordBatch | None:
+        """Return the rows since the last call with their identities, in the order of ``take``."""
+        came, self._identified = self._identified, {}
+        batches = [one for name in sorted(came) for one in came[name]]
+        if len(batches) < 2:
+            return batches[0] if batches else None
+        return pa.concat_batches(batches)
 
     def take_retracted(self) -> pa.RecordBatch:
         """Return no rows: none was taken back."""

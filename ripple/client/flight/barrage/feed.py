@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.client.flight.barrage.rows import Rows
 from ripple.client.flight.errors import FlightError, Why
-from ripple.client.outputs.discovery import NO_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -96,6 +95,8 @@ class Feed:
                     assert self._seen.layout is not None
                     self._rows = Rows(self._seen.layout)
                 for change in changes:
+                    if change.dropped is not None:
+                        self._rows.apply(change.partition, change.dropped)
                     self._rows.apply(change.partition, change.rows)
                 self.shared.clear()
                 self._wake()
@@ -134,7 +135,7 @@ class Feeds:
         names = await self.names()
         if output not in names:
             known = ", ".join(names) or "none"
-            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known} ({NO_TABLE})")
+            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known}")
         async with self._following:
             feed = self._feeds.get(output)
             if feed is not None and feed.is_over:  # its users were told of the end
