@@ -15,7 +15,7 @@ import ripple
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.division import need_chain, need_no_idle, need_no_rows, need_no_table
+from ripple.model.pipeline.division import need_chain, need_no_idle, need_no_table
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
 
@@ -107,7 +107,6 @@ def check_plan(
 ) -> None:
     """Raise PlanError for a plan that Spark does not compute. The rest: see ``Parcel.of``."""
     need_no_ask(plan, "Spark")
-    need_no_rows(plan, "Spark")
     if not has_markers:
         need_no_idle(plan, _NO_MARKERS)
     if not has_tables:

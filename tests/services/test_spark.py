@@ -259,6 +259,63 @@ def test_a_replay_of_several_sources_has_the_digest_of_a_run(
     assert "one task   read all: no number but 1" in Replay(spark, plan, together).report().text()
 
 
+AT_ONCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+start = rp.Pipeline("market")
+trades = start.source("trades", Trade, time="t", out_of_order="2s")
+quotes = start.source("quotes", Trade, time="t", out_of_order="2s")
+rows = trades.join_asof("at", quotes, on="symbol", tolerance="9s", lateness="1s", emit="eager")
+few = rows.filter("of-more", rp.col("size") > 1)
+totals = few.partition("by", key="symbol").fold("totals", n=rp.count(), met=rp.count("price_right"))
+pipeline = few.sink("rows").also(totals.sink("totals-out"))
+"""
+
+
+def test_rows_at_once_are_replayed_by_partition(spark: Any, tmp_path: Path) -> None:
+    from ripple.spark import Replay
+
+    market = tmp_path / "market.py"
+    market.write_text(AT_ONCE)
+    plan, events = load_plan(str(market)), trades(3000)
+    places = {
+        source: topic_of(
+            tmp_path / "lg", plan, made, partitions=count, key=("symbol",), source=source
+        )
+        for source, made, count in (("trades", events, 4), ("quotes", events[1000:], 2))
+    }
+    seen: list[Any] = []
+    rp.run(
+        plan,
+        source=places,
+        sink={"rows": f"{tmp_path}/rows.jsonl", "totals-out": f"{tmp_path}/totals.jsonl"},
+        on_batch=lambda engine, _: seen.append(engine),
+    )
+    one = Replay(spark, str(market), places)
+    report = one.write({"rows": f"{tmp_path}/rows", "totals-out": f"{tmp_path}/totals"})
+    assert report.digests == seen[-1].digests
+    assert [part["partition"] for part in report.partitions] == [0, 1]
+    for output, key in (
+        ("rows", ("row_input", "row_offset", "row_index")),
+        ("totals", ("symbol",)),
+    ):
+        changes = map(json.loads, Path(tmp_path, f"{output}.jsonl").read_text().splitlines())
+        newest = {str([row[name] for name in key]): row for row in changes}
+        shown = pq.read_table(f"{tmp_path}/{output}").to_pylist()
+        replayed = {str([row[name] for name in key]): {"op": "set", **row} for row in shown}
+        assert replayed == newest
+    still = Replay(spark, str(market), places, closes=False).report()
+    assert len(still.partitions) == 2
+
+
 def test_a_pipeline_object_is_replayed(spark: Any, tmp_path: Path) -> None:
     import ripple.spark as rs
 

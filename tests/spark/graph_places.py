@@ -88,6 +88,13 @@ def shown(rows, at):
 
 asof = shown(sold.join_asof("at", quotes, on="symbol", tolerance="5s", strategy="nearest",
     lateness="5s", emit="final"), "bid")
+now = sold.join_asof("at", quotes, on="symbol", tolerance="5s", lateness="5s", emit="eager")
+now_by = now.partition("b", key="symbol")
+eager = (
+    quotes.sink("events")
+    .also(now.sink("rows-out"))
+    .also(now_by.fold("met", n=rp.count(), bid=rp.max("bid"), last=rp.max("t")).sink("bars-out"))
+)
 near = shown(sold.join_interval("near", quotes, on="symbol", within=("-1s", "2s"), how="full",
     lateness="5s", emit="final"), "bid")
 later = shown(quotes.join_interval("later", sold, on="symbol", within=("1s", "2s"), how="right",

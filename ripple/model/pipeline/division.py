@@ -100,7 +100,8 @@ def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
     is_open: whether inputs may go on; once all have ended, all rows that waited for the watermark
     are there in both.
     """
-    for node in plan.waiting if is_open else ():
+    at_once = {table.input for table in plan.row_tables}
+    for node in (one for one in plan.waiting if is_open and one.name not in at_once):
         return f"the rows of {node.name} follow by the watermark of all inputs"
     ending = [fold.name for fold in plan.folds if fold.expiry is not None]
     return f"the keys of {ending[0]} end by ttl= in one process" if ending else None
@@ -230,15 +231,6 @@ def need_no_table(plan: Plan, where: str) -> None:
                 "pipelines over events alone: run it in one process, with ripple run or rp.run, "
                 "or on a cluster"
             )
-
-
-def need_no_rows(plan: Plan, where: str) -> None:
-    """Raise PlanError for the rows of joins from their reading on, which one process computes."""
-    for table in plan.row_tables:
-        raise PlanError(
-            f"join {table.input!r} has emit='eager', which {where} does not compute yet: run it in "
-            "one process, with ripple run or rp.run, or say emit='final'"
-        )
 
 
 def need_no_idle(plan: Plan, where: str) -> None:
