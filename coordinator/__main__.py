@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the process; return its exit code."""
-    daemon = Daemon("ripple-coordinator", SETTINGS, load, lambda settings: partial(_work, settings))
-    return daemon.main(sys.argv[1:] if given is None else given)
+    return DAEMON.main(sys.argv[1:] if given is None else given)
 
 
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
@@ -39,6 +38,8 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
     log.say("ended")
     log.close()
 
+
+DAEMON = Daemon("ripple-coordinator", SETTINGS, load, lambda settings: partial(_work, settings))
 
 if __name__ == "__main__":
     leave(main())

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the process; return its exit code."""
-    daemon = Daemon("ripple-worker", SETTINGS, load, _ready, flags=flags_of)
-    return daemon.main(sys.argv[1:] if given is None else given)
+    return DAEMON.main(sys.argv[1:] if given is None else given)
 
 
 def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
@@ -46,6 +45,8 @@ async def _work(settings: Settings, plan: Plan, ending: asyncio.Event) -> None:
     log.say("stopped")
     log.close()
 
+
+DAEMON = Daemon("ripple-worker", SETTINGS, load, _ready, flags=flags_of)
 
 if __name__ == "__main__":
     leave(main())

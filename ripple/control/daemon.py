@@ -78,16 +78,23 @@ class Daemon(Generic[S]):
         finally:
             process.standard_error.flush()
 
+    def check(self, given: Sequence[str]) -> None:
+        """Raise the error with which a start with these arguments would refuse its settings."""
+        self._in_force(arguments(self.settings, self.flags(given)))
+
+    def _in_force(self, said: Arguments) -> S:
+        config = said.config or os.environ.get(CONFIG_VARIABLE)
+        return self.load(said, os.environ, _file(config))
+
     def _main(self, given: Sequence[str]) -> int:
         said = arguments(self.settings, self.flags(given))
         if said.is_help:
             sys.stdout.write(help_text(self.program, self.settings))
             sys.stdout.flush()
             return 0
-        config = said.config or os.environ.get(CONFIG_VARIABLE)
         for line in mistyped(self.settings, os.environ):
             process.write(f"{self.program}: {line}\n")
-        settings = self.load(said, os.environ, _file(config))
+        settings = self._in_force(said)
         if said.is_check:
             sys.stdout.write(without_secrets(settings.text))
             sys.stdout.flush()

@@ -77,8 +77,8 @@ def test_state_of_a_run_is_refused_before_a_cluster_starts(
     assert "the state of 'two' is that of one process" in capfd.readouterr().err
 
 
-def test_state_of_other_code_is_refused_before_a_cluster_starts(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_other_code_and_wrong_settings_are_refused_before_a_cluster_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "one.py"
     code = SOURCE.replace('.partition("all", key=()).fold("total", n=rp.sum("s"))', "")
@@ -91,6 +91,12 @@ def test_state_of_other_code_is_refused_before_a_cluster_starts(
     assert main(["cluster", "up", *given, "--dir", f"{tmp_path}/dir"]) == 1
     refused = capfd.readouterr().err
     assert "the state of fold 'f' in the checkpoint does not fit" in refused
+    assert "worker-1" not in refused
+    file.write_text(code)
+    monkeypatch.setenv("RIPPLE_HEARTBEAT_INTERVAL_MS", "soon")
+    assert main(["cluster", "up", *given, "--dir", f"{tmp_path}/dir", "--free-ports"]) == 1
+    refused = capfd.readouterr().err
+    assert refused.startswith("ripple: heartbeat_interval_ms is 'soon', not an integer")
     assert "worker-1" not in refused
 
 

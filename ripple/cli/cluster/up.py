@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ripple.cli.cluster.starting.at_work import AtWork
+    from ripple.cli.cluster.starting.plan import Planned
     from ripple.model.pipeline.plan import Plan
 
 PROGRAM = "ripple"
@@ -187,6 +188,7 @@ def run(options: argparse.Namespace) -> int:
         check_begun(asked.store or f"{options.dir}/store", options.partitions)
     cluster_down.check_free(options.dir)  # a better error than that a port is taken
     planned = processes(asked)
+    _check_settings(planned)
     lock = cluster_down.held(options.dir)
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
@@ -206,6 +208,13 @@ def run(options: argparse.Namespace) -> int:
         return asyncio.run(cluster.run(status))
     finally:
         lock.release()
+
+
+def _check_settings(planned: Sequence[Planned]) -> None:
+    """Raise the error of a process that would refuse its settings: some are of the environment."""
+    for one in planned:
+        _, _, module, *given = one.command
+        import_module(f"{module}.__main__").DAEMON.check(given)
 
 
 def need_own_count(
