@@ -1,217 +1,232 @@
-"""The inputs of a one-shot run together with the answers to its rows, which count at once."""
+"""The inputs of a run together with the answers to its rows.
+
+In a durable run the answers' log is one input more: an answer is made durable there, then it counts
+as any recorded one does, so that a replay finds it again and calls nobody. In a one-shot run, which
+keeps nothing, an answer counts at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from functools import partial
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
 from ripple.connectors.inputs import Signal
-from ripple.core.errors import NodeError
-from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
-from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
-from ripple.engine.operators.rows import reason_of
+from ripple.core.errors import InputAwayError, InputError
+from ripple.core.events import Remark, no_listener
 from ripple.model.batch import Answers
-from ripple.model.pipeline.asking import CONCURRENCY_MAX
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
-from ripple.task.calls import Call, Calls
+from ripple.task.answer_log import divided, fitted, question_keys
+from ripple.task.calling import Calling
 from ripple.task.logged_inputs import LoggedInputs
-from ripple.world.pauses import jittered
+from ripple.world.errors import StoreError
+from ripple.world.pauses import doubling
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
+    from ripple.core.events import EventListener
+    from ripple.engine.machine import Engine
     from ripple.model.batch import Batch, Marker
-    from ripple.model.pipeline.nodes import Ask
     from ripple.model.pipeline.plan import Plan
-    from ripple.world.ports import Clock, Random
+    from ripple.task.answer_log import AnswerLog
+    from ripple.world.ports import Clock, Guards, Random
 
 HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
-GIVEN_UP_MAX = CONCURRENCY_MAX
-"""How many calls of an ask, given up, may still be ending."""
-_NS = 1_000_000_000
-
-
-class _Exit(NamedTuple):
-    """An exit of the process, by a user's function."""
-
-    error: BaseException
+PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
+FAR = 1 << 62  # behind every answer
 
 
 class AnsweredInputs(LoggedInputs):
     """A wrapper around inputs that calls for the rows that wait in the engine; see Inputs.
 
     Invariants: nothing is read while rows at the limits are held, and each call ends, so that
-    reading goes on. ``_doing`` has a task for each call in progress, and ``_given_up`` the
-    cancelled ones until they end, with the names of their asks. ``_waited_ns`` is how long
-    this has waited: by it calls are too late and pauses over, since a call makes no progress while
-    the engine works.
+    reading goes on. No call is made while the log has answers to come: one may be to its row. At
+    most one ``_putting`` makes answers durable; those that come meanwhile are for the next one.
+    While it syncs the inputs, nothing is read.
     """
 
-    def __init__(self, inputs: Inputs, plan: Plan, clock: Clock, random: Random) -> None:
-        super().__init__(inputs, answers_of(0))
-        self._clock = clock
+    def __init__(
+        self,
+        inputs: Inputs,
+        plan: Plan,
+        clock: Clock,
+        random: Random,
+        log: AnswerLog | None = None,
+        *,
+        partition: int = 0,
+        emit: EventListener = no_listener,
+        guards: Guards = all_guards,
+    ) -> None:
+        """log: opened, or read where no answer is to be added; None where none is kept."""
+        super().__init__(inputs, answers_of(partition))
         self._asks = {ask.name: ask for ask in plan.asks}
-        self._calls = {
-            ask.name: Calls(
-                ask.concurrency, ask.timeout_ns, ask.retries, lambda s: jittered(s, random)
-            )
-            for ask in plan.asks
-        }
-        self._doing: dict[asyncio.Task[Any], tuple[str, Call]] = {}
-        self._given_up: dict[asyncio.Task[Any], str] = {}
-        self._outcomes: dict[str, list[Outcome]] = {ask.name: [] for ask in plan.asks}
-        self._waited_ns = 0
-        self._woken = asyncio.Event()
+        self._keys = {} if log is None else question_keys(plan)
+        self._clock, self._log = clock, log
+        self._emit, self._guards = emit, guards
+        self._calling = Calling(plan, clock, random)
+        self._new: list[tuple[str, pa.RecordBatch]] = []
+        self._putting: asyncio.Task[None] | None = None
+        self._access = asyncio.Lock()
+        self._stop = cast("Cut | None", None)
+        self._is_live = log is None
+        self._is_reading = self._is_full = False
         self.unanswered: Callable[[], Mapping[str, pa.RecordBatch]] = dict
-        """Returns the engine's new rows without an answer; a task sets it."""
+        """Returns the engine's new rows without an answer."""
         self.held: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """Returns how many rows the engine holds for answers, and their bytes; a task sets it."""
+        """Returns how many rows the engine holds for answers, and their bytes."""
+
+    def ask_for(self, engine: Engine) -> None:
+        """Call for the rows that wait in an engine; see AskingInputs."""
+        self.unanswered, self.held = engine.unanswered, lambda: engine.asked_size
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end; see Inputs."""
-        first, end = await self._inputs.bounds()
-        return {**first, self._name: 0}, {**end, self._name: 0}
+        if self._is_full:
+            raise InputAwayError("rows wait for answers, and no input is read")
+        async with self._access:
+            first, end = await self._inputs.bounds()
+        log = self._log
+        return (
+            {**first, self._name: 0 if log is None else log.first},
+            {**end, self._name: 0 if log is None else log.end},
+        )
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the inputs and the log of answers reach ``cut``; see Inputs."""
+        if self._log is not None:
+            self._log.check(cut.get(self._name, 0))
+        await self._inputs.check(self._own(cut), self._own(identities))
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that identifies the records before ``cut``; see Inputs."""
+        return {**await self._inputs.identities(self._own(cut)), self._name: ""}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; see Inputs."""
-        await self._inputs.open(self._own(cut), rows, None if stop is None else self._own(stop))
+        """Go to ``cut``; see Inputs. Without a stop in the log, calls are made from now on."""
+        # Markers of idle inputs count at an offset, and inputs are opened anew up to there.
+        self._stop, self._is_live = stop, stop is None or stop[self._name] >= FAR
+        async with self._access:
+            await self._inputs.open(self._own(cut), rows, None if stop is None else self._own(stop))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return answers, or else the next entry of the inputs; it makes calls, and never waits."""
-        self._call()
-        for name, outcomes in self._outcomes.items():
-            if outcomes:
-                self._outcomes[name] = []
-                rows = answer_rows(self._asks[name], outcomes)
-                entry = Answers(watermark.NONE, cut[self._name] + 1, name, rows)
+        self._is_reading = False
+        if self._putting is not None and self._putting.done():
+            putting, self._putting = self._putting, None
+            putting.result()
+        offset = cut[self._name]
+        recorded = self._recorded(cut, offset)
+        if isinstance(recorded, Answers):
+            return self._name, recorded
+        if self._is_live and not recorded:
+            self._calling.add(self.unanswered())
+            self._calling.step()
+            self._new += self._calling.take()
+            if self._new and self._log is None:
+                ask, rows = self._new.pop(0)
+                entry = Answers(watermark.NONE, offset + rows.num_rows, ask, rows)
                 return self._name, entry
+            if self._new and self._putting is None:
+                self._putting = asyncio.create_task(self._put())
+                self._putting.add_done_callback(lambda _: self._calling.wake())
         rows_held, bytes_held = self.held()
-        if rows_held >= HELD_ROWS_MAX or bytes_held >= HELD_BYTES_MAX:
+        self._is_full = rows_held >= HELD_ROWS_MAX or bytes_held >= HELD_BYTES_MAX
+        if (self._is_full and self._is_live and not recorded) or self._access.locked():
             return Signal.WAITING
         found = self._inputs.next(self._own(cut))
-        is_open = any(map(len, self._calls.values()))
-        return Signal.WAITING if found is Signal.ENDED and is_open else found
+        self._is_reading = found is Signal.WAITING
+        if found is Signal.ENDED and recorded:
+            raise InputError(
+                f"the log of answers has {recorded} answers to records that were read once, and "
+                "the inputs end before them: give the sources that they were recorded with"
+            )
+        return Signal.WAITING if found is Signal.ENDED and self._is_open else found
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether answers are still to come."""
+        return self._putting is not None or bool(self._new) or self._calling.is_open
+
+    def _recorded(self, cut: Cut, offset: int) -> Answers | int:
+        """Return the next recorded answers, or how many, whose records are still to be read."""
+        log = self._log
+        stop = FAR if self._stop is None else self._stop[self._name]
+        one = None if log is None or offset >= stop else log.after(offset)
+        if one is None or log is None:
+            return 0
+        rows = one.known(cut, stop)
+        if not rows.num_rows:
+            return min(stop, log.end) - offset
+        ask = self._asks.get(one.ask)
+        is_asked = ask is not None and self._keys[one.ask] == one.question
+        return Answers(
+            watermark.NONE,
+            offset + rows.num_rows,
+            one.ask if is_asked else "",  # by other code, which had this question
+            fitted(rows, ask) if ask is not None and is_asked else rows,
+        )
 
     async def more(self) -> None:
-        """Wait until a call ends, or is due again."""
-        if not self._doing and not any(map(len, self._calls.values())):
+        """Wait until a call ends or is due again, an answer is durable, or the inputs have more."""
+        if not self._is_open:
             await self._inputs.more()
             return
-        times_ns = [one.next_ns for one in self._calls.values()]
-        next_ns = min((one for one in times_ns if one is not None), default=None)
-        left_s = None
-        if next_ns is not None:
-            left_s = max(0, next_ns - self._waited_ns) / _NS
-        began_ns = self._clock.monotonic_ns()
-        waking = asyncio.create_task(self._woken.wait())
+        others: list[asyncio.Future[Any]] = []
+        if self._is_reading:
+            others.append(asyncio.ensure_future(self._inputs.more()))
         try:
-            await asyncio.wait(
-                [waking, *self._doing], timeout=left_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            await self._calling.more(others)
         finally:
-            self._waited_ns += self._clock.monotonic_ns() - began_ns
-            waking.cancel()
-            self._woken.clear()
+            for one in others:
+                one.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
 
     def wake(self) -> None:
         """Let ``more`` return."""
-        self._woken.set()
+        self._calling.wake()
         self._inputs.wake()
+
+    async def sync(self) -> None:
+        """Make the input read so far durable; see Inputs."""
+        async with self._access:
+            await self._inputs.sync()
 
     async def close(self) -> None:
         """Give up all calls, and release the inputs."""
-        for task in list(self._doing):
-            self._give_up(task)
+        await self.give_up()
         await self._inputs.close()
 
-    def _call(self) -> None:
-        """Take the results of ended calls, and make the due ones."""
-        for task in [one for one in self._doing if one.done()]:
-            name, call = self._doing.pop(task)
-            self._end(name, call, task)
-        self._check_given_up()
-        now_ns = self._waited_ns
-        late = {call for calls in self._calls.values() for call in calls.overdue(now_ns)}
-        for task in [one for one, (_, call) in self._doing.items() if call in late]:
-            name, call = self._give_up(task)
-            timeout_s = self._asks[name].timeout_ns / _NS
-            self._fail(name, call, f"TimeoutError: a call took longer than {timeout_s:g} s")
-        for name, rows in self.unanswered().items():
-            self._calls[name].add(_calls_for(self._asks[name], rows))
-        for name, calls in self._calls.items():
-            for call in calls.due(now_ns):
-                task = asyncio.ensure_future(_called(self._asks[name], call))
-                self._doing[task] = name, call
+    async def give_up(self) -> None:
+        """Make no more calls, and record no more answers."""
+        self._is_live = self._is_live and self._log is None
+        self._calling.give_up()
+        putting, self._putting = self._putting, None
+        if putting is not None:
+            putting.cancel()
+            await asyncio.gather(putting, return_exceptions=True)
 
-    def _give_up(self, task: asyncio.Task[Any]) -> tuple[str, Call]:
-        name, call = self._doing.pop(task)
-        self._given_up[task] = name
-        task.cancel()
-        task.add_done_callback(self._forget)
-        return name, call
+    # --- recording answers ---
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        del self._given_up[task]
-        if not task.cancelled():
-            task.exception()  # else asyncio tells that nobody took it
-
-    def _check_given_up(self) -> None:
-        """Raise NodeError where a function goes on and on after its calls were cancelled."""
-        if len(self._given_up) <= GIVEN_UP_MAX:
-            return
-        name, count = Counter(self._given_up.values()).most_common(1)[0]
-        if count > GIVEN_UP_MAX:
-            raise NodeError(
-                f"ask {name!r}: {count} calls took too long, were cancelled, and go on: let the "
-                "function pass CancelledError on, which 'except BaseException' catches too"
-            )
-
-    def _end(self, name: str, call: Call, task: asyncio.Task[Any]) -> None:
-        if task.cancelled():
-            self._fail(name, call, "CancelledError: the function ended its own call")
-            return
-        error = task.exception()
-        if error is None and isinstance(task.result(), _Exit):
-            raise task.result().error
-        if error is None:
-            self._calls[name].answered(call)
-            self._outcomes[name].append(Outcome(call.row, task.result()))
-        elif isinstance(error, Exception):
-            self._fail(name, call, reason_of(error))
-        else:
-            raise error
-
-    def _fail(self, name: str, call: Call, reason: str) -> None:
-        if self._calls[name].failed(call, self._waited_ns):
-            made = f"in {call.made} calls" if call.made > 1 else "in a call"
-            self._outcomes[name].append(Outcome(call.row, None, f"no answer {made}: {reason}"))
-
-
-async def _called(ask: Ask, call: Call) -> Any:
-    """Return the function's result, or the exit that it raises.
-
-    A task that raises an exit ends its loop at once, with nothing given up in good order.
-    """
-    try:
-        return await ask.function(call.given())
-    except (KeyboardInterrupt, SystemExit) as error:
-        return _Exit(error)
-
-
-def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
-    """Yield the calls for rows with their identities, each with the row as an object."""
-    make = ask.row or SimpleNamespace
-    of = (rows.column(name).to_pylist() for name in (INPUT, OFFSET, INDEX))
-    names = [field.name for field in ask.fields_in]
-    values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-    for identity, row in zip(zip(*of, strict=True), values, strict=True):
-        # Made anew for each call: a function may change what it is given.
-        yield Call(Identity(*identity), partial(make, **dict(zip(names, row, strict=True))))
+    async def _put(self) -> None:
+        """Make new answers durable, after the records of their rows."""
+        assert self._log is not None
+        log = self._log
+        if self._guards("answer_sync"):
+            # An answer behind records that a power cut takes would be to others in their place.
+            await self.sync()
+            self._calling.wake()
+        parts, self._new = divided(self._new, self._keys, log.end)
+        for write in (lambda: log.add(parts), log.tidy):
+            for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
+                try:
+                    await write()
+                    break
+                except StoreError as error:
+                    self._emit(Remark(f"answers wait for the store, and rows for them: {error}"))
+                await self._clock.sleep(pause_s)

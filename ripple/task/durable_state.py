@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.commit_group import PreparedGroup
 from ripple.core.errors import InputError, OutputError
 from ripple.core.events import DeadLettersLost
-from ripple.model.pipeline.input_names import markers_of
+from ripple.model.pipeline.input_names import answers_of, markers_of
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.fenced.errors import FencedError
 from ripple.task.checkpointing import CheckpointWriter
@@ -40,7 +40,7 @@ from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.drive import Drive
 from ripple.task.durable_run import DurableRun
 from ripple.task.live import LivePartition
-from ripple.task.marker_input import checkpoints_with, commit_with, has_markers
+from ripple.task.marker_input import checkpoints_with, commit_with, has_answers, has_markers
 from ripple.task.marker_log import MarkerLog
 from ripple.task.owned_state import ALONE, OwnedState, Ownership
 from ripple.task.record_intake import RecordIntake
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from ripple.core.events import EventListener
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
+    from ripple.task.answer_log import AnswerLog
     from ripple.task.spec import TaskContext, TaskSpec
     from ripple.task.standby import Standby
     from ripple.world.ports import World
@@ -153,11 +154,11 @@ class DurableState(OwnedState):
         # Whoever is refused has changed nothing.
         endings.add(spec.outputs.close)
         place = self.open_place(plan.name)
-        markers = self.marker_log(plan.name)
+        logs = [self.marker_log(plan.name)] if plan.is_idle else []
+        logs += [self.answer_log(plan.name)] if plan.asks else []
 
         async def newest_epoch() -> int:
-            known = await place.newest_epoch()
-            return max(known, await markers.newest_epoch()) if plan.is_idle else known
+            return max([await one.newest_epoch() for one in (place, *logs)])
 
         owner = await self.own(spec.outputs, context, newest_epoch)
         return Claimed(self, spec, context, owner, await self.checkpoints.begin(), place)
@@ -166,6 +167,14 @@ class DurableState(OwnedState):
         """Return the log of the partition's markers."""
         store, guards = self.checkpoints.store, self.world.guards
         return MarkerLog(store, pipeline, self.partition, guards=guards)
+
+    def answer_log(self, pipeline: str) -> AnswerLog:
+        """Return the log of the partition's answers."""
+        # Few pipelines have it.
+        from ripple.task.answer_log import AnswerLog  # noqa: PLC0415
+
+        store, guards = self.checkpoints.store, self.world.guards
+        return AnswerLog(store, pipeline, self.partition, guards=guards)
 
     def open_place(self, pipeline: str) -> HintStore:
         """Return the store of dead letters and notes."""
@@ -251,7 +260,8 @@ class Claimed:
             of_lanes = await spec.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
         check_holders(self.listed, standings)
-        claimed, standings = await self._marked(standings, endings, markers)
+        claimed, standings = await self._answered(standings, endings)
+        claimed, standings = await claimed._marked(standings, endings, markers)
         spec = claimed.spec
         has_committed = any(one.committed for one in standings.values())
         start = await first_cut(claimed.listed, has_committed, spec.inputs)
@@ -284,6 +294,48 @@ class Claimed:
             await opened.flush()  # else with the first commit
         return opened
 
+    def _cuts(self, standings: Mapping[str, OutputStatus]) -> list[Cut]:
+        """Return the cuts of checkpoints and outputs."""
+        cuts = [one.cut for one in self.listed]
+        cuts += [one.committed.cut for one in standings.values() if one.committed]
+        return cuts + [one.unfinished for one in standings.values() if one.unfinished]
+
+    async def _answered(
+        self, standings: Mapping[str, OutputStatus], endings: Endings
+    ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
+        """Put the log of answers among the inputs, and into all cuts, if there is one.
+
+        One that was read once is read for ever, also by a pipeline that asks no more.
+        """
+        state, spec, cuts = self.state, self.spec, self._cuts(standings)
+        plan, world, name = spec.plan, state.world, answers_of(state.partition)
+        if not plan.asks and not has_answers(cuts):
+            return self, standings
+        # Few pipelines have it.
+        from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
+
+        log = state.answer_log(plan.name)
+        await log.read()
+        log.check(max((cut.get(name, 0) for cut in cuts), default=0))
+        log.check_plan(plan, cuts)
+        if plan.asks:
+            await log.open(self.owner.epoch, world.random)
+            await log.declare(plan)
+        answered = AnsweredInputs(
+            spec.inputs,
+            plan,
+            world.clock,
+            world.random,
+            log,
+            partition=state.partition,
+            emit=self.context.emit,
+            guards=world.guards,
+        )
+        endings.add(answered.give_up)
+        listed = checkpoints_with(name, self.listed)
+        known = {output: _with_input(one, name) for output, one in standings.items()}
+        return replace(self, spec=replace(spec, inputs=answered), listed=listed), known
+
     async def _marked(
         self, standings: Mapping[str, OutputStatus], endings: Endings, log: MarkerLog
     ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
@@ -292,10 +344,7 @@ class Claimed:
         Once read, it is read for ever, also without ``idle`` in the pipeline; before, none of it
         was read.
         """
-        state, spec = self.state, self.spec
-        cuts = [one.cut for one in self.listed]
-        cuts += [one.committed.cut for one in standings.values() if one.committed]
-        cuts += [one.unfinished for one in standings.values() if one.unfinished]
+        state, spec, cuts = self.state, self.spec, self._cuts(standings)
         has_read = has_markers(cuts)
         if not spec.plan.is_idle and not has_read:
             return self, standings

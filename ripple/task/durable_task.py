@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.asking import need_no_ask
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask, TaskState
 from ripple.task.owned_state import ALONE, Ownership
@@ -39,7 +38,6 @@ class DurableTask(PartitionTask[TaskSpec]):
         checkpoints: of the partition, in a store that should retry failures. standby: follows the
         owner, over the inputs of ``spec``.
         """
-        need_no_ask(spec.plan, "a durable run")
         self.kept = DurableState(checkpoints, world, ownership, standby=standby)
         """Its state in the store."""
         self._is_promoted = False

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.passed_inputs import PassedInputs
-from ripple.task.several_sources import WatermarkedInputs
+from ripple.task.several_sources import AskingInputs, WatermarkedInputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.connectors.inputs import Inputs
+    from ripple.engine.machine import Engine
 
 T = TypeVar("T")
 
@@ -39,6 +40,11 @@ class LoggedInputs(PassedInputs):
         self._watermarks_ns = asked
         if isinstance(self._inputs, WatermarkedInputs):
             self._inputs.watermarks_ns = asked
+
+    def ask_for(self, engine: Engine) -> None:
+        """Call for the rows of an engine, where the wrapped inputs do; see AskingInputs."""
+        if isinstance(self._inputs, AskingInputs):
+            self._inputs.ask_for(engine)
 
     def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
         """Return the entries of the inputs alone."""

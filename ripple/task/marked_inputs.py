@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.events import EventListener, InputIdle, Remark, Silences
+from ripple.model.pipeline.input_names import of_sources
 from ripple.model.window import watermark
 from ripple.task.idleness import Idleness
 from ripple.task.logged_inputs import LoggedInputs
@@ -65,7 +66,7 @@ class MarkedInputs(LoggedInputs):
         self._replay = replay
         self._log = log
         self._clock, self._emit, self._guards = clock, emit, guards
-        self._idleness = Idleness(plan, inputs.names)
+        self._idleness = Idleness(plan, of_sources(inputs.names))
         self._silent: set[str] = set()
         self._cut: Cut = {}
         self._rows, self._stop = 1, cast("Cut | None", None)

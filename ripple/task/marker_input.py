@@ -1,6 +1,6 @@
-"""The log of a partition's markers as an input: whether it is one, and its place in cuts.
+"""The logs of a partition as inputs, of markers and of answers: whether they are, and their place.
 
-A cut from before the pipeline had ``idle`` does not name it: nothing of it was read.
+A cut from before the pipeline had ``idle``, or asked, does not name it: nothing of it was read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.input_names import is_markers
+from ripple.model.pipeline.input_names import is_answers, is_markers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,11 +24,16 @@ def has_markers(cuts: Iterable[Cut]) -> bool:
     return any(map(is_markers, chain.from_iterable(cuts)))
 
 
+def has_answers(cuts: Iterable[Cut]) -> bool:
+    """Return whether answers were read: once so, they are read for ever."""
+    return any(map(is_answers, chain.from_iterable(cuts)))
+
+
 def checkpoints_with(name: str, listed: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
-    """Return checkpoints whose cuts name the log of markers."""
+    """Return checkpoints whose cuts name a log."""
     return tuple(replace(one, cut={name: 0, **one.cut}) for one in listed)
 
 
 def commit_with(name: str, commit: Commit | None) -> Commit | None:
-    """Return a commit whose cut names the log of markers."""
+    """Return a commit whose cut names a log."""
     return None if commit is None else commit._replace(cut={name: 0, **commit.cut})

@@ -112,8 +112,7 @@ class RecordIntake:
             spec.inputs.waiting_count = lambda: drive.engine.waiting_count
             spec.inputs.is_awaited = spec.is_awaited
         if isinstance(spec.inputs, AskingInputs):
-            spec.inputs.unanswered = drive.engine.unanswered
-            spec.inputs.held = lambda: drive.engine.asked_size
+            spec.inputs.ask_for(drive.engine)
         self._letters = letters
         self._notes = notes
         self._flush = flush

@@ -47,13 +47,11 @@ class WatermarkedInputs(Protocol):
 
 @runtime_checkable
 class AskingInputs(Protocol):
-    """Inputs that call for the rows that wait for answers in the engine.
+    """Inputs that call for the rows that wait for answers in an engine."""
 
-    unanswered: returns the new ones per ask; held: their number and their bytes. A task sets both.
-    """
-
-    unanswered: Callable[[], Mapping[str, pa.RecordBatch]]
-    held: Callable[[], tuple[int, int]]
+    def ask_for(self, engine: Engine) -> None:
+        """Call for the rows of this engine from now on."""
+        ...
 
 
 @runtime_checkable

@@ -19,7 +19,6 @@ from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
 from ripple.core.events import InputBack, InputIdle, Remark, Restored
-from ripple.model.pipeline.asking import need_no_ask
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
@@ -118,7 +117,6 @@ class Task:
         Raises PlanError, InputError and OutputError, which name the argument and the remedy.
         """
         self.plan = plan = plan_of(pipeline)
-        need_no_ask(plan, "a durable run")
         self._sources: dict[str, str | Inputs] = {
             name: one if is_inputs(one) else uri_of(one, _SOURCE)
             for name, one in sources_of(plan, source).items()

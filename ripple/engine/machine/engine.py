@@ -339,8 +339,8 @@ class Engine(Partition):
         The first answer to a row counts; one to a row that waits for none is passed over. Raises
         InputError for one to a record that was not applied yet; nothing is consumed.
         """
-        del answers
-        self._need_answers(name)
+        self._need_answers(name).advance_to(answers.next_offset, 0)  # by other code, which asked
+        self._reported = False
 
     def _need_answers(self, name: str) -> Input:
         log = self._answers

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.copartition import kind_of, other_keys_why
 from ripple.model.pipeline.division import need_one_division, undivided_why
 from ripple.model.pipeline.nodes import Fold
@@ -73,6 +74,7 @@ def need_division(
 
     Raises PlanError where ``where`` cannot divide the records as they must be.
     """
+    need_no_ask(plan, where)
     repartitioned = {} if is_one else repartitioned_sources(plan, keyed_by)
     if not repartitioned:
         need_one_division(plan, where, keyed_by, is_one=is_one)
