@@ -191,9 +191,7 @@ class AnswerLog:
                     "rows of these records: give the pipeline another name and other outputs"
                 )
             if declared is not None and not _fits(declared[1], node):
-                was = ", ".join(
-                    f"{field.name}: {field.type}" for field in list(declared[1])[_OWN:]
-                )
+                was = ", ".join(f"{field.name}: {field.type}" for field in list(declared[1])[_OWN:])
                 raise PlanError(
                     f"pipeline {plan.name!r}: answers of {ask!r} were recorded as {{{was}}}: "
                     "another name asks anew"

@@ -8,6 +8,7 @@ keeps nothing, an answer counts at once.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ripple.connectors.inputs import Signal
@@ -163,14 +164,12 @@ class AnsweredInputs(LoggedInputs):
         rows = one.known(cut, stop)
         if not rows.num_rows:
             return min(stop, log.end) - offset
+        next_offset = offset + rows.num_rows
         ask = self._asks.get(one.ask)
-        is_asked = ask is not None and self._keys[one.ask] == one.question
-        return Answers(
-            watermark.NONE,
-            offset + rows.num_rows,
-            one.ask if is_asked else "",  # by other code, which had this question
-            fitted(rows, ask) if ask is not None and is_asked else rows,
-        )
+        is_read = self._is_live or self._guards("answer_replay")
+        if ask is None or self._keys[one.ask] != one.question or not is_read:
+            return Answers(watermark.NONE, next_offset, "", rows)  # other code had this question
+        return Answers(watermark.NONE, next_offset, one.ask, fitted(rows, ask))
 
     async def more(self) -> None:
         """Wait until a call ends or is due again, an answer is durable, or the inputs have more."""
@@ -222,7 +221,7 @@ class AnsweredInputs(LoggedInputs):
             await self.sync()
             self._calling.wake()
         parts, self._new = divided(self._new, self._keys, log.end)
-        for write in (lambda: log.add(parts), log.tidy):
+        for write in (partial(log.add, parts), log.tidy):
             for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
                 try:
                     await write()

@@ -154,11 +154,12 @@ class DurableState(OwnedState):
         # Whoever is refused has changed nothing.
         endings.add(spec.outputs.close)
         place = self.open_place(plan.name)
-        logs = [self.marker_log(plan.name)] if plan.is_idle else []
-        logs += [self.answer_log(plan.name)] if plan.asks else []
+        asked = [place.newest_epoch]
+        asked += [self.marker_log(plan.name).newest_epoch] if plan.is_idle else []
+        asked += [self.answer_log(plan.name).newest_epoch] if plan.asks else []
 
         async def newest_epoch() -> int:
-            return max([await one.newest_epoch() for one in (place, *logs)])
+            return max([await one() for one in asked])
 
         owner = await self.own(spec.outputs, context, newest_epoch)
         return Claimed(self, spec, context, owner, await self.checkpoints.begin(), place)

@@ -16,8 +16,6 @@ from ripple.task.spec import NotifyingInputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow as pa
-
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import ripple as rp
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import LostRecordsWarning, NodeError
-from ripple.task import answered_inputs, blocking
+from ripple.task import blocking, calling
 
 
 @rp.record(version=1)
@@ -60,7 +61,7 @@ def test_a_run_ends_though_a_call_goes_on(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_calls_that_go_on_are_not_left_behind_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking, "GRACE_S", 0)
-    monkeypatch.setattr(answered_inputs, "GIVEN_UP_MAX", 20)
+    monkeypatch.setattr(calling, "GIVEN_UP_MAX", 20)
     with pytest.raises(NodeError, match=r"32 calls took too long.* CancelledError on"):
         run(for_ever, 100, timeout="1ms")
 
@@ -130,13 +131,13 @@ def test_answers_are_no_second_input_of_a_branch_beside() -> None:
     assert [row["n"] for row in sinks["counts"].rows()] == [1]
 
 
-def test_a_function_that_ends_the_process_ends_the_run_in_good_order() -> None:
+def test_a_function_that_ends_the_process_ends_the_run_with_an_error() -> None:
     async def end(_row: object) -> None:
-        raise SystemExit(7)
+        sys.exit(0)
 
     (sink := MemorySink()).batches.append(pa.record_batch({"size": [1]}))
     asked = rp.Pipeline("test").source("sizes", Size).ask("grade", end, into=Grade)
-    with pytest.raises(SystemExit, match="7"):
+    with pytest.raises(NodeError, match=r"'grade': its function called sys.exit\(0\)"):
         rp.run(asked.sink("out"), source=[{"size": 1}, {"size": 2}], sink=sink)
 
     assert sink.batches == [], "the sink was closed"

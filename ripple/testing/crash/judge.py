@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
-from ripple.model.pipeline.input_names import is_markers
+from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
+from ripple.model.pipeline.input_names import of_sources
 from ripple.testing.check import Divergence, Follower, Marker, as_text
+from ripple.testing.reference.graph import GraphReference
 from ripple.testing.reference.interpreter import Reference, Table, same_row
 
 if TYPE_CHECKING:
     from ripple.engine.machine import Engine
     from ripple.model.batch import IdleMarker
     from ripple.model.pipeline.plan import Plan
+    from ripple.task.answer_log import Recorded
     from ripple.testing.crash.source import CrashSource
     from ripple.testing.reference.steps import Row
     from ripple.testing.reference.windows import Key
@@ -44,6 +47,7 @@ class Judge:
         self._events: dict[str, list[str]] = {}
         self._tables: dict[str, Table] = {}
         self._known: dict[Cut, State] = {}
+        self._answered: set[tuple[Any, ...]] = set()
         self._applied = dict.fromkeys(source.inputs, 0)
         self._markers = {
             name: [isinstance(event, Marker) for event in events]
@@ -123,10 +127,24 @@ class Judge:
         self._apply_to_reference(marker.input, marker.offset)
         self._reference.advance(marker.input, marker.watermark_ns)
 
-    def close(self) -> None:
-        """Note the reference's final tables: the undisturbed run has ended."""
+    def take_answers(self, recorded: Recorded) -> None:
+        """Take recorded answers, after all records: where between them decides nothing."""
+        assert isinstance(self._reference, GraphReference), "a plan with an ask is no chain"
+        self._apply_rest()
+        for row in recorded.rows.to_pylist():
+            at = tuple(row.pop(name) for name in (INPUT, OFFSET, INDEX))
+            assert at not in self._answered, f"the log has two answers to {at}"
+            self._answered.add(at)
+            reason = row.pop(REASON) or ""
+            self._reference.answer(recorded.ask, at, None if reason else row, reason)
+
+    def _apply_rest(self) -> None:
         for name, offset in self._source.end.items():
             self._apply_to_reference(name, offset)
+
+    def close(self) -> None:
+        """Note the reference's final tables: the undisturbed run has ended."""
+        self._apply_rest()
         self._tables = self._reference.tables()
         for output, inputs in self._reference.streams().items():
             self._events[output] = [as_text(row) for rows in inputs.values() for row in rows]
@@ -162,8 +180,8 @@ class Judge:
 
 
 def read_of(cut: Mapping[str, int]) -> dict[str, int]:
-    """Return a cut without the log of markers."""
-    return {name: offset for name, offset in cut.items() if not is_markers(name)}
+    """Return a cut without the logs of markers and of answers."""
+    return {name: cut[name] for name in of_sources(cut)}
 
 
 def cut_of(engine: Engine) -> Cut:

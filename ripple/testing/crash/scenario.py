@@ -18,11 +18,12 @@ from ripple.core.row_ops import OP
 from ripple.engine.machine import Engine
 from ripple.model.batch import Batch
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.input_names import markers_of
+from ripple.model.pipeline.input_names import answers_of, markers_of
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore
+from ripple.task.answer_log import AnswerLog
 from ripple.task.dead_letters.log import letters_in
 from ripple.task.durable_task import DurableTask
 from ripple.task.marker_log import MarkerLog
@@ -115,11 +116,14 @@ class CrashScenario:
         self.source = CrashSource(self.plan, events, names)
         self._judge = Judge(self.plan, self.source)
         # A seed's variant decides; the outputs differ between these two.
-        self._expected = {first: self._undisturbed(first) for first in (False, True)}
+        # What answers services give is in no input, so runs that ask are held to their logs alone.
+        firsts = () if self.plan.asks else (False, True)
+        self._expected = {first: self._undisturbed(first) for first in firsts}
         self._judge.close()
         for outcome in self._expected.values():
             self._hold_logs(outcome)
-        self._check_files()
+        if self._expected:
+            self._check_files()
 
     def __repr__(self) -> str:
         return f"CrashScenario(<pipeline {self.plan.name}>, ...)"
@@ -165,6 +169,8 @@ class CrashScenario:
         def is_done() -> bool:
             if task.report.restored is None or read_of(task.engine.cut) != end:
                 return False
+            if isinstance(task.engine, Engine) and task.engine.asked_size[0]:
+                return False
             # Where all may be idle, the clock ends every window, and lets every row follow.
             all_idle = all(source.idle_ns is not None for source in plan.sources)
             return not (all_idle and task.engine.waiting_count)
@@ -175,7 +181,7 @@ class CrashScenario:
             if learn:
                 self._judge.learn(engine)
             else:
-                self._judge.check(engine, on_grid=not variant.alongside)
+                self._judge.check(engine, on_grid=not (variant.alongside or self.plan.asks))
 
         inputs = self.source.opened(world.disk, BATCH_ROWS, follow=variant.alongside)
         checkpoints = Checkpoints(
@@ -217,11 +223,17 @@ class CrashScenario:
     def _outputs(self, world: SimWorld, variant: Variant) -> SinkGroup:
         return SinkGroup(
             {
-                output.name: partial(self._open_sink, world, output, is_log=_is_log(at, variant))
+                output.name: partial(
+                    self._open_sink, world, output, is_log=self._is_log(at, variant)
+                )
                 for at, output in enumerate(self.plan.outputs)
             },
             world.executor,
         )
+
+    def _is_log(self, at: int, variant: Variant) -> bool:
+        alone = variant.alongside or bool(self.plan.asks)
+        return alone or (at % 2 == 0) == variant.logs_first
 
     def _open_sink(self, world: SimWorld, output: Output, *, is_log: bool) -> Sink:
         owner = Owner(self.plan.name, output.name)
@@ -247,11 +259,11 @@ class CrashScenario:
         return outcome
 
     async def _compare(self, world: SimWorld, variant: Variant, task: DurableTask) -> None:
-        expected = self._expected[variant.logs_first]
         found = await self._outcome(world, variant, task)
-        if variant.alongside and self.plan.is_idle:
-            await self._compare_marked(world, variant, task, found)
+        if (variant.alongside and self.plan.is_idle) or self.plan.asks:
+            await self._compare_recorded(world, variant, task, found)
             return
+        expected = self._expected[variant.logs_first]
         assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
         assert found.counters == expected.counters
         assert found.dead_letters == expected.dead_letters, f"dead letters: {found.dead_letters}"
@@ -264,18 +276,26 @@ class CrashScenario:
             same = repr(_rows(found.logs[name])) == repr(_rows(rows))  # so that a NaN is a NaN
             assert same, f"the log of output {name!r}: {_rows(found.logs[name])}"
 
-    async def _compare_marked(
+    async def _compare_recorded(
         self, world: SimWorld, variant: Variant, task: DurableTask, found: Outcome
     ) -> None:
-        """Compare with the reference over the records and markers read."""
-        log = MarkerLog(self._left(world, variant)[1], self.plan.name)
+        """Compare with the reference over the records, markers and answers read."""
+        store = self._left(world, variant)[1]
+        log = MarkerLog(store, self.plan.name)
         await log.read()
         judge, at = Judge(self.plan, self.source), 0
-        while at < task.engine.cut[markers_of(0)]:
+        while at < task.engine.cut.get(markers_of(0), 0):
             marker = log.after(at)
             assert marker is not None, f"the log of markers ends at {at}: {task.engine.cut}"
             judge.take(marker)
             at = marker.next_offset
+        answers, at = AnswerLog(store, self.plan.name), 0
+        await answers.read()
+        while at < task.engine.cut.get(answers_of(0), 0):
+            recorded = answers.after(at)
+            assert recorded is not None, f"the log of answers ends at {at}: {task.engine.cut}"
+            judge.take_answers(recorded)
+            at = recorded.end
         judge.close()
         assert isinstance(task.engine, Engine)
         judge.hold(task.engine)
@@ -326,23 +346,19 @@ class CrashScenario:
             self._places(variant),
             manifest,
             in_store=variant.in_store,
-            one_way=not self.plan.is_idle,
+            one_way=not (self.plan.is_idle or self.plan.asks),
         )
 
     def _places(self, variant: Variant) -> list[Place]:
         places = []
         for at, output in enumerate(self.plan.outputs):
-            if _is_log(at, variant):
+            if self._is_log(at, variant):
                 places.append(Place(f"{_log_of(output.name)}/0/output.cut"))
             else:
                 path = _file_of(output.name)
                 expected = self._expected[variant.logs_first].files[output.name]
                 places.append(Place(f"{path}.cut", path, expected))
         return places
-
-
-def _is_log(at: int, variant: Variant) -> bool:
-    return variant.alongside or (at % 2 == 0) == variant.logs_first
 
 
 def _file_of(output: str) -> str:
