@@ -38,8 +38,9 @@ from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from ripple.core.cut import Cut
     from ripple.world import ObjectStore
 
 EXAMPLES = (
@@ -200,6 +201,8 @@ def _print(one: Checkpoint, options: argparse.Namespace) -> None:
 
 
 async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
+    from ripple.task import answer_log  # noqa: PLC0415 - slow to import, and the others need none
+
     found: list[dict[str, Any]] = []
     for checkpoints in await _chosen(store, options):
         pipeline, partition = checkpoints.pipeline, checkpoints.partition
@@ -207,7 +210,8 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         problems: list[str] = []
         for look in (
             partial(checkpoints.verify),
-            partial(_marker_problems, store, checkpoints),
+            partial(_log_problems, marker_log.problems_of, store, checkpoints),
+            partial(_log_problems, answer_log.problems_of, store, checkpoints),
             partial(_letter_problems, store, folder, checkpoints),
         ):
             try:
@@ -220,10 +224,14 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
     return _print_verified(options.format, found)
 
 
-async def _marker_problems(store: ObjectStore, checkpoints: Checkpoints) -> list[str]:
-    """Return the problems of a partition's markers of idle inputs."""
+async def _log_problems(
+    problems_of: Callable[[ObjectStore, str, int, Iterable[Cut]], Awaitable[list[str]]],
+    store: ObjectStore,
+    checkpoints: Checkpoints,
+) -> list[str]:
+    """Return the problems of a partition's markers of idle inputs, or of its answers."""
     cuts = [one.cut for one in await _listed(checkpoints)]
-    return await marker_log.problems_of(store, checkpoints.pipeline, checkpoints.partition, cuts)
+    return await problems_of(store, checkpoints.pipeline, checkpoints.partition, cuts)
 
 
 async def _letter_problems(

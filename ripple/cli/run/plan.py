@@ -8,7 +8,6 @@ Nothing is written, and running processes are not disturbed.
 from __future__ import annotations
 
 import asyncio
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_UNREACHABLE, say
@@ -24,7 +23,6 @@ from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compa
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.brief_spans import brief_spans
 from ripple.model.pipeline.description import blind_spots, type_text
-from ripple.model.pipeline.input_names import is_markers
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.pipeline.topology import stages_of
@@ -32,6 +30,7 @@ from ripple.storage.checkpoint import Checkpoints, partitions
 from ripple.storage.store.opening import store_to_read
 from ripple.task import marker_log
 from ripple.task.arguments import folds_of
+from ripple.task.marker_input import has_answers, has_markers
 
 if TYPE_CHECKING:
     import argparse
@@ -181,7 +180,7 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         if options.sink:
             value |= {"passed_over": (), "remarks": (), "problems": ()}
             cuts = _with_outputs(plan, options.sink, value, None)
-            _with_markers(plan, options, value, cuts)
+            _with_logs(plan, options, value, cuts)
         write(options.format, value, lambda: _print(value) if options.sink else print(would))
         return _code(value)
     value |= {
@@ -194,7 +193,7 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         comparison = compare(plan, found.snapshot, options.rebuild)
         value |= _of_run(plan, found, comparison)
         cuts = _with_outputs(plan, options.sink, value, comparison)
-        _with_markers(plan, options, value, (found.checkpoint.cut, *cuts))
+        _with_logs(plan, options, value, (found.checkpoint.cut, *cuts))
     write(options.format, value, lambda: _print(value))
     return _code(value)
 
@@ -262,16 +261,25 @@ def _with_outputs(
     return seen.cuts
 
 
-def _with_markers(
+def _with_logs(
     plan: Plan, options: argparse.Namespace, value: dict[str, Any], cuts: Collection[Cut]
 ) -> None:
-    """Add the verdict on the markers of idle inputs that checkpoint and outputs have read."""
-    if not plan.is_idle and not any(map(is_markers, chain.from_iterable(cuts))):
+    """Add the verdict on the markers and the answers that checkpoint and outputs have read."""
+    is_marked = plan.is_idle or has_markers(cuts)
+    is_answered = bool(plan.asks) or has_answers(cuts)
+    if not is_marked and not is_answered:
         return
+    at = plan.name, options.partition, cuts
 
     async def look() -> list[str]:
         async with store_to_read(options.checkpoint_dir, "--checkpoint-dir") as store:
-            return await marker_log.problems_of(store, plan.name, options.partition, cuts)
+            found = await marker_log.problems_of(store, *at) if is_marked else []
+            if is_answered:
+                # slow to import, and few plans need it
+                from ripple.task import answer_log  # noqa: PLC0415
+
+                found += await answer_log.problems_of(store, *at, plan)
+            return found
 
     if problems := asyncio.run(look()):
         value["problems"] = (*value["problems"], *problems)
