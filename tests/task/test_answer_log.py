@@ -10,6 +10,8 @@ import shutil
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import ripple as rp
 from ripple.core.errors import InputError, LimitError, PlanError
 from ripple.model.schema.columns import records_of
@@ -108,7 +110,7 @@ class Other:
 def simple(name: str = "grade", into: type = Grade, more: int = 0) -> rp.Pipeline:
     begun = rp.Pipeline("asked").source("ticks", Tick)
     if more:
-        begun = begun.derive("more", more=rp.col("size") + more)
+        begun = begun.filter("large", rp.col("size") > more)
     return begun.ask(name, graded, into=into).sink("out")
 
 
