@@ -61,7 +61,7 @@ static size_t batch_bytes_of(const BatchColumn* column, int64_t rows)
         return batch_bits(rows) + mask;
     case BATCH_TEXT:
         return batch_room(4 * ((size_t)rows + 1)) +
-               batch_room((size_t)column->text_bytes + BATCH_SHORT);
+               batch_room((size_t)column->text_bytes + BATCH_SHORT) + mask;
     default:
         return 0;
     }
@@ -113,6 +113,7 @@ static char* batch_fill_column(const BatchColumn* c, int64_t rows, struct ArrowA
         out->buffers[1] = room;
         return room + batch_room((size_t)rows);
     }
+    room = batch_fill_mask(c, rows, out, room);
     if (c->kind == BATCH_TEXT) {
         int32_t* offsets = (int32_t*)room;
         char* data = room + batch_room(4 * ((size_t)rows + 1));
@@ -131,7 +132,6 @@ static char* batch_fill_column(const BatchColumn* c, int64_t rows, struct ArrowA
         out->buffers[2] = data;
         return data + batch_room((size_t)c->text_bytes + BATCH_SHORT);
     }
-    room = batch_fill_mask(c, rows, out, room);
     out->buffers[1] = room;
     if (c->kind == BATCH_NUMBER) {
         int64_t* values = (int64_t*)room;

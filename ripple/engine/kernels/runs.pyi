@@ -7,7 +7,7 @@ def last_before(
     last: Ints,
     their_slots: Ints,
     their_times: Ints,
-    number: int,
+    numbers: Ints,
     slots: Ints,
     times: Ints,
     *,

@@ -131,7 +131,7 @@ def last_before(
     int64_t[::1] last not None,
     const int64_t[::1] their_slots not None,
     const int64_t[::1] their_times not None,
-    int64_t number,
+    const int64_t[::1] numbers not None,
     const int64_t[::1] slots not None,
     const int64_t[::1] times not None,
     *,
@@ -139,8 +139,8 @@ def last_before(
 ):
     """Find for each row the last one of others with its slot that is not after it.
 
-    Both are in the order of their times; the others have rising numbers, from ``number`` on. last:
-    the number of the last one of each slot, -1 for none: of those before, and then of all.
+    Both are in the order of their times; the others have ``numbers``. last: the number of the last
+    one of each slot, -1 for none: of those before, and then of all.
     is_strict: those at the time of a row are after it. Returns numbers int64[n], -1 for none, as
     for a slot of -1.
     """
@@ -151,6 +151,7 @@ def last_before(
     cdef int64_t bound
     check_length(n, times.shape[0])
     check_length(others, their_times.shape[0])
+    check_length(others, numbers.shape[0])
     check_slots(their_slots, capacity)
     for i in range(n):
         if slots[i] >= capacity:
@@ -163,11 +164,11 @@ def last_before(
             while at < others and (
                 their_times[at] < bound or (their_times[at] == bound and not is_strict)
             ):
-                last[their_slots[at]] = number + at
+                last[their_slots[at]] = numbers[at]
                 at += 1
             out[i] = last[slots[i]] if slots[i] >= 0 else -1
         for at in range(at, others):
-            last[their_slots[at]] = number + at
+            last[their_slots[at]] = numbers[at]
     return found
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.kernels.runs import last_before
-from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
-from ripple.engine.operators.passed_rows import PassedRows
+from ripple.engine.kernels.stored import gathered
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.held_rows import IDENTITY, PLACE, SLOT, TIME
+from ripple.engine.operators.passed_rows import Numbers
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
@@ -27,26 +29,28 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _UNNEEDED_MAX = 4096
-_NOTHING = np.empty(0, np.int64)
 
 
 class AsofRows(StreamJoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
-    Invariants: every row that a side holds is at or above the last marks; ``_passed`` has the rows
-    of the right side below them that may still match, in their order. Others are dropped from it,
-    and keys that no row has, once they may be as many. ``_last`` has the number of the last one of
-    each slot, -1 for none, where matches are looked for backward.
+    Invariants: every row that waits on a side is at or above the last marks. Of the rows of the
+    right side below them ``_last`` has backward the last one of each slot, -1 for none, else
+    ``_known_numbers`` all, in their order. Rows without a further match are dropped, and keys
+    without a row, once they may be as many as the others.
     """
 
     node: AsofJoin
+    _has_slots = True
 
     def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
         """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
-        self._passed = PassedRows(self.right.held.schema)
         self._last = np.empty(0, np.int64)
+        self._known_numbers = Numbers()
         self._needed_before = 0
+        self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
+        self._layout = Layout(self._schema)
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -61,7 +65,7 @@ class AsofRows(StreamJoinRows):
 
     @property
     def _known_count(self) -> int:
-        return len(self._passed)
+        return self.right.held.rows.count - self.right.held.count
 
     @property
     def _is_backward(self) -> bool:
@@ -79,111 +83,125 @@ class AsofRows(StreamJoinRows):
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
-        left = self.left.held.take_below(self.watermark_ns)
-        right = self.right.held.take_below(self.known_ns)
-        if left is None and right is None:
+        left = self.left.held.take_numbers(self.watermark_ns)
+        right = self.right.held.take_numbers(self.known_ns)
+        if not len(left) and not len(right):
             return None
-        before = len(self._passed)
-        if right is not None:
-            slots = self.slots_of(right, self.right)
-            self._passed.add(right, slots, np.asarray(right.column(TIME)))
-        slots = _NOTHING if left is None else self.slots_of(left, self.left)
-        times = _NOTHING if left is None else np.asarray(left.column(TIME))
-        at = self._last_before(before, slots, times) if self._is_backward else None
-        if left is not None:
-            self.taken = self._with_matches(left, self._matches(slots, times, at))
-        if len(self._passed) + len(self.keys.index) > 2 * self._needed_before + _UNNEEDED_MAX:
+        slots, times = (self.left.held.rows.words(name, left) for name in (SLOT, TIME))
+        if self._is_backward:
+            at = self._last_before(right, slots, times)
+        else:
+            self._known_numbers.add(right)
+            at = self._beside(slots, times)
+        if len(left):
+            self.taken = self._with_matches(left, times, self._counted(at))
+            self.left.held.forget()
+        kept = self.right.held.rows.count + len(self.keys.index)
+        if kept > 2 * self._needed_before + _UNNEEDED_MAX:
             self._drop()
         self.given += 0 if self.taken is None else self.taken.count
         return self.taken
 
-    def _with_matches(self, left: pa.RecordBatch, at: Ints) -> Rows | None:
+    def _with_matches(self, left: Ints, times: Ints, at: Ints) -> Rows | None:
         """Return rows of the left side, each with its match, or with nulls."""
         self._count(at < 0)
         if self.node.how == "inner":
-            left, at = left.filter(pa.array(at >= 0)), at[at >= 0]
-        if not left.num_rows:
+            is_there = at >= 0
+            left, times, at = left[is_there], times[is_there], at[is_there]
+        if not len(left):
             return None
-        columns = {field.name: left.column(field.name) for field in self.node.left_fields}
-        added = zip(self.node.added, self.node.right_fields, strict=True)
-        columns |= {one.name: self._passed.column(of.name, at) for one, of in added}
-        rows = Rows(Columns(columns), left.num_rows, np.array(left.column(PLACE)))
-        rows.times_ns = np.array(left.column(TIME))
-        if self.node.finals:
-            self.identities_taken = np.array(left.column(IDENTITY))
+        node, held = self.node, self.left.held.rows
+        mine = [field.name for field in node.left_fields]
+        theirs = [field.name for field in node.right_fields]
+        batch = gathered(
+            self._schema, len(left), [(held, mine, left), (self.right.held.rows, theirs, at)]
+        )
+        columns = Columns(batch, self._layout)
+        rows = Rows(columns, len(left), held.words(PLACE, left))
+        rows.times_ns = times
+        if node.finals:
+            self.identities_taken = held.words(IDENTITY, left)
         return rows
 
-    def _last_before(self, first: int, slots: Ints, times: Ints) -> Ints:
+    def _last_before(self, right: Ints, slots: Ints, times: Ints) -> Ints:
         """Return the last row of the right side at these keys and times, -1 for none.
 
-        first: of the rows added since the last call.
+        right: those that were taken out since the last call.
         """
         more = self.keys.capacity - len(self._last)
         if more > 0:
             self._last = np.concatenate([self._last, np.full(max(more, len(self._last)), -1)])
-        theirs = self._passed.slots[first:], self._passed.times[first:]
-        is_strict = self.node.is_strict
-        return last_before(self._last, *theirs, first, slots, times, is_strict=is_strict)
+        rows, node = self.right.held.rows, self.node
+        theirs = rows.words(SLOT, right), rows.words(TIME, right), right
+        at = last_before(self._last, *theirs, slots, times, is_strict=node.is_strict)
+        if node.tolerance_ns is not None:
+            found = np.flatnonzero(at >= 0)
+            at[found[self._are_far(rows.words(TIME, at[found]), times[found])]] = -1
+        return at
 
-    def _matches(self, slots: Ints, times: Ints, at: Ints | None) -> Ints:
-        """Return which of the rows of the right side match at these keys and times, -1 for none.
-
-        at: the last ones before them, where those are known.
-        """
-        if at is None:
-            at = self._beside(slots, times)
-        elif self.node.tolerance_ns is not None:
-            self._drop_far(at, times, self._passed.times)
+    def _counted(self, at: Ints) -> Ints:
+        """Return matches, -1 for those that say that there is none."""
         if self.node.deleted is not None:
-            is_none = self._passed.column(self.node.deleted.name, at).fill_null(False)
+            deleted = pa.schema([(self.node.deleted.name, pa.bool_())])
+            found = gathered(deleted, len(at), [(self.right.held.rows, deleted.names, at)])
+            is_none = found.column(0).fill_null(False)
             at[is_none.to_numpy(zero_copy_only=False)] = -1
         return at
 
     def _beside(self, slots: Ints, times: Ints) -> Ints:
         """Return the rows of the right side that are next at these keys and times, or nearest."""
-        node = self.node
+        node, rows = self.node, self.right.held.rows
         is_asked = np.zeros(self.keys.capacity, np.bool_)
         is_asked[slots[slots >= 0]] = True
-        asked = np.flatnonzero(is_asked[self._passed.slots])
+        known = self._known_numbers.values
+        asked = known[is_asked[rows.words(SLOT, known)]]
         if not len(asked):
             return np.full(len(slots), -1, np.int64)
-        theirs = self._passed.times[asked]
-        found = Near(slots, times, self._passed.slots[asked], theirs, is_strict=node.is_strict)
+        theirs = rows.words(TIME, asked)
+        found = Near(slots, times, rows.words(SLOT, asked), theirs, is_strict=node.is_strict)
         at = found.after()
-        self._drop_far(at, times, theirs)
+        at[self._are_far(theirs[at], times)] = -1
         if node.strategy == "nearest":
             after, at = at, found.before()
-            self._drop_far(at, times, theirs)
+            at[self._are_far(theirs[at], times)] = -1
             is_nearer = (at < 0) | (theirs[after] - times < times - theirs[at])
             at = np.where((after >= 0) & is_nearer, after, at)
         return np.where(at >= 0, asked[at], -1)
 
-    def _drop_far(self, at: Ints, times: Ints, theirs: Ints) -> None:
-        if len(theirs):
-            at[np.abs(times - theirs[at]) > self.node.tolerance_ns] = -1
+    def _are_far(self, theirs: Ints, times: Ints) -> npt.NDArray[np.bool_]:
+        """Return which of the times are farther from the others than a match may be."""
+        assert self.node.tolerance_ns is not None, "only bounded matches are looked at"
+        # As unsigned numbers, which no span between two times exceeds.
+        later, earlier = np.maximum(times, theirs), np.minimum(times, theirs)
+        far: npt.NDArray[np.bool_] = later.view(np.uint64) - earlier.view(np.uint64) > np.uint64(
+            self.node.tolerance_ns
+        )
+        return far
 
     def _needed(self) -> Ints:
-        """Return which of the rows of the right side may still match."""
-        if self._is_backward:  # the last one of each key
-            needed = np.sort(self._last[self._last >= 0])
-        else:
-            needed = np.arange(len(self._passed))
-        return needed[self._passed.times[needed] >= self.oldest_ns]
+        """Return which of the rows of the right side that were taken out may still match."""
+        known = self._last[self._last >= 0] if self._is_backward else self._known_numbers.values
+        return known[self.right.held.rows.words(TIME, known) >= self.oldest_ns]
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
-        needed = self._needed()
-        self._passed = self._passed.some(needed)
-        slots = self._passed.slots
+        needed, rows = self._needed(), self.right.held.rows
+        needed_slots = rows.words(SLOT, needed)
+        numbers = np.searchsorted(self.right.held.keep(needed), needed)
         is_used = np.zeros(self.keys.capacity, np.bool_)
-        is_used[slots] = True
+        is_used[rows.words(SLOT)] = True
+        waiting = self.left.held.rows.words(SLOT)
+        is_used[waiting[waiting >= 0]] = True
         live = self.keys.index.live_slots()
         self.keys.release(live[~is_used[live]])
         self.keys.trim()
         if self._is_backward:
             self._last = np.full(self.keys.capacity, -1)
-            self._last[slots] = np.arange(len(slots))
-        self._needed_before = len(needed) + len(self.keys.index)
+            self._last[needed_slots] = numbers
+        else:
+            self._known_numbers = Numbers()
+            self._known_numbers.add(numbers)
+        self._needed_before = rows.count + len(self.keys.index)
 
     @property
     def oldest_ns(self) -> int:
@@ -198,12 +216,15 @@ class AsofRows(StreamJoinRows):
     def nbytes(self) -> int:
         """Bytes held."""
         held = self.left.held.nbytes + self.right.held.nbytes
-        return held + self._passed.nbytes + self._last.nbytes + self.keys.index.nbytes
+        known = self._last.nbytes + self._known_numbers.nbytes
+        return held + known + self.keys.index.nbytes
 
     # --- snapshots ---
 
     def _known(self) -> list[pa.RecordBatch]:
-        return [self._passed.rows(self._needed())]
+        held, needed = self.right.held, self._needed()
+        places, times = (held.rows.words(name, needed) for name in (PLACE, TIME))
+        return [held.batch(needed[np.lexsort((places, times))])]
 
 
 class Near:

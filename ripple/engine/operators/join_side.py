@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import sides_of
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import Mark
+    from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import StreamJoin
 
     Ints = npt.NDArray[np.int64]
+
+_NONE = np.empty(0, np.int64)
 
 
 class JoinSide:
@@ -30,8 +34,13 @@ class JoinSide:
     partner are needed of the sides that the join names by ``how``.
     """
 
-    def __init__(self, node: StreamJoin, number: int, feeds: Sequence[Mark]) -> None:
-        """Make an empty side: 0 the left one, 1 the right one. feeds: its awaited inputs."""
+    def __init__(
+        self, node: StreamJoin, number: int, feeds: Sequence[Mark], keys: KeySpace | None = None
+    ) -> None:
+        """Make an empty side: 0 the left one, 1 the right one.
+
+        feeds: what it waits for. keys: those of which held rows have slots, from the beginning.
+        """
         self.reads, self.lateness_ns, self.key = sides_of(node)[number]
         self.reader = f"{node.name}/{number}"
         self.names = [field.name for field in self.key]
@@ -41,7 +50,10 @@ class JoinSide:
         fields = node.left_fields if number == 0 else (*self.key, *node.right_fields, *mark)
         has_own = number == 0 or node.how in ("right", "full")
         """Whether rows of the result have their identities from this side."""
-        self.held = HeldRows(fields, identities=bool(node.finals) and has_own)
+        identities = bool(node.finals) and has_own
+        self.held = HeldRows(fields, identities=identities, slots=keys is not None)
+        self._keys = keys
+        self._keyed = None if keys is None else Keyed(keys, self.names)
         self.news: list[pa.RecordBatch] | None = None
         """The rows since they were asked for; None where nothing asks."""
         self.keyless = 0
@@ -71,12 +83,43 @@ class JoinSide:
                     rows.keep(valid)
         if not rows.count:
             return
-        batch = self.held.batch_of(rows, identities)
-        self.held.add(batch)
+        self.held.hold(rows, identities, self._slots_of(rows))
         if self.news is not None:
-            self.news.append(batch)
+            self.news.append(self.held.batch_of(rows, identities))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Hold rows of a snapshot."""
+        slots = _NONE if self._keys is None else key_slots(self._keys, batch, self.names)
+        self.held.add(batch, slots)
+
+    def _slots_of(self, rows: Rows) -> Ints:
+        """Return the slots of the keys of rows; none where nothing asks."""
+        if self._keys is None or self._keyed is None:
+            return _NONE
+        valid = (rows.columns.valid(name) for name in rows.columns.nullable(self.names))
+        if all(one is None or one.all() for one in valid):
+            return self._keyed.slots(rows)
+        return key_slots(self._keys, self.held.batch_of(rows), self.names)
 
     def take_news(self) -> pa.RecordBatch | None:
         """Return the rows since the last call, in the order of their reading; None without any."""
         news, self.news = self.news, []
         return pa.concat_batches(news) if news else None
+
+
+def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
+    """Return the slot of each row's key among ``keys``, a new one for a new key, -1 for a null."""
+    columns = [batch.column(name) for name in names]
+    nulls = np.zeros(batch.num_rows, np.bool_)
+    for column in columns:
+        if column.null_count:
+            nulls |= column.is_null().to_numpy(zero_copy_only=False)
+    if nulls.any():
+        columns = [column.filter(pa.array(~nulls)) for column in columns]
+    slots = keys.slots(columns)
+    keys.adopt(slots)
+    if not nulls.any():
+        return slots
+    found = np.full(batch.num_rows, -1, np.int64)
+    found[~nulls] = slots
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
-from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, HeldRows, in_order
+from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, in_order
 from ripple.engine.operators.interval_rows import TOO_MANY, Due, Pairs, PiecewiseRows
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
@@ -37,7 +37,7 @@ class KnownSide:
         """Know no rows of a side."""
         self.side = side
         self.near = NearRows(side.held.schema)
-        self.alone = HeldRows(())
+        self.alone = side.held.empty()
 
     @property
     def count(self) -> int:

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from ripple.engine.graph.column import InputColumn
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
+from ripple.engine.operators.join_side import key_slots
 from ripple.engine.operators.passed_rows import Numbers, PassedRows
 from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.row_order import FIRST_NS, LAST_NS, RowOrder, earlier, later
-from ripple.engine.operators.stream_join_rows import key_slots
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.operators.join_side import JoinSide
+from ripple.engine.operators.join_side import JoinSide, key_slots
 from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import show_by_input
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import RejectedRow, Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark, Origins
-    from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import StreamJoin
 
     Ints = npt.NDArray[np.int64]
@@ -35,6 +34,9 @@ class StreamJoinRows(ABC):
     taken: the rows taken last. identities_taken: theirs, where places do not tell them.
     """
 
+    _has_slots = False
+    """Whether held rows have the slots of their keys."""
+
     def __init__(
         self, node: StreamJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput
     ) -> None:
@@ -44,9 +46,10 @@ class StreamJoinRows(ABC):
         side.
         """
         self.node: StreamJoin = node
-        self.sides = tuple(JoinSide(node, number, of) for number, of in enumerate(feeds))
-        self.left, self.right = self.sides
         self.keys = key_space(node.key_of(0))
+        keys = self.keys if self._has_slots else None
+        self.sides = tuple(JoinSide(node, number, of, keys) for number, of in enumerate(feeds))
+        self.left, self.right = self.sides
         self.lost = UncomputableRows(self.keys)
         """Rows that a step behind this node cannot take."""
         self.given = 0
@@ -158,22 +161,4 @@ class StreamJoinRows(ABC):
         for side, table in zip(self.sides, tables, strict=True):
             if table.num_rows:
                 (batch,) = table.combine_chunks().to_batches()
-                side.held.add(batch)
-
-
-def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
-    """Return the slot of each row's key among ``keys``, a new one for a new key, -1 for a null."""
-    columns = [batch.column(name) for name in names]
-    nulls = np.zeros(batch.num_rows, np.bool_)
-    for column in columns:
-        if column.null_count:
-            nulls |= column.is_null().to_numpy(zero_copy_only=False)
-    if nulls.any():
-        columns = [column.filter(pa.array(~nulls)) for column in columns]
-    slots = keys.slots(columns)
-    keys.adopt(slots)
-    if not nulls.any():
-        return slots
-    found = np.full(batch.num_rows, -1, np.int64)
-    found[~nulls] = slots
-    return found
+                side.add(batch)

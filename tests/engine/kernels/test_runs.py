@@ -74,7 +74,8 @@ def test_the_last_rows_before_others_are_those_of_a_list(
         others, asked = (
             (ints(slot for slot, _ in side), ints(time for _, time in side)) for side in sides
         )
-        found += last_before(last, *others, first, *asked, is_strict=strict).tolist()
+        numbers = first + np.arange(len(others[0]))
+        found += last_before(last, *others, numbers, *asked, is_strict=strict).tolist()
         first += len(others[0])
 
     expected = [
@@ -93,13 +94,13 @@ def test_the_last_rows_before_others_are_those_of_a_list(
 
 def test_slots_beyond_the_known_ones_are_refused() -> None:
     last, none, one = np.full(2, -1), ints([]), ints([0])
-    assert last_before(last, none, none, 0, ints([-1]), one, is_strict=False).tolist() == [-1]
+    assert last_before(last, none, none, none, ints([-1]), one, is_strict=False).tolist() == [-1]
     with pytest.raises(IndexError):
-        last_before(last, none, none, 0, ints([2]), one, is_strict=False)
+        last_before(last, none, none, none, ints([2]), one, is_strict=False)
     with pytest.raises(IndexError):
-        last_before(last, ints([2]), one, 0, none, none, is_strict=False)
+        last_before(last, ints([2]), one, one, none, none, is_strict=False)
     with pytest.raises(ValueError, match="one value for each slot"):
-        last_before(last, ints([0, 1]), one, 0, none, none, is_strict=False)
+        last_before(last, ints([0, 1]), one, one, none, none, is_strict=False)
 
 
 def test_slots_without_rows_have_none_whatever_their_number() -> None:

@@ -305,7 +305,7 @@ def test_rows_of_both_sides_are_freed() -> None:
         sizes.append(([table.num_rows for table in tables], engine.nbytes))
 
     assert sizes[-1][0] == sizes[5][0] == [16, 116]
-    assert max(size for _, size in sizes[-15:]) <= max(size for _, size in sizes[:25])
+    assert max(size for _, size in sizes[-15:]) <= 1.1 * max(size for _, size in sizes[:25])
 
 
 def test_the_slower_side_decides_what_is_kept() -> None:

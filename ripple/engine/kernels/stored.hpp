@@ -1,0 +1,219 @@
+// Rows in columns that grow at the end, and the order in which some of them leave.
+#ifndef RIPPLE_STORED_HPP
+#define RIPPLE_STORED_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "arrow_batch.h"
+
+namespace ripple {
+
+inline bool bit_at(const void* bits, int64_t at)
+{
+    return static_cast<const uint8_t*>(bits)[at >> 3] >> (at & 7) & 1;
+}
+
+template <typename T> void shrink(std::vector<T>& held)
+{
+    if (held.capacity() > 4 * held.size() + 1024)
+        held.shrink_to_fit();
+}
+
+// Values of one column: numbers and flags as words; of texts the words are where each ends.
+// Invariants: `valid` is empty while none is null. `bytes` has BATCH_SHORT more than the texts.
+struct StoredColumn {
+    int kind;
+    std::vector<int64_t> words;
+    std::vector<char> bytes;
+    std::vector<uint8_t> valid;
+
+    int64_t begin(int64_t row) const { return row ? words[row - 1] : 0; }
+
+    void add(const ArrowArray& a)
+    {
+        const size_t held = words.size(), n = static_cast<size_t>(a.length);
+        if (a.null_count && a.buffers[0]) {
+            valid.resize(held, 1);
+            for (size_t i = 0; i < n; i++)
+                valid.push_back(bit_at(a.buffers[0], a.offset + i));
+        } else if (!valid.empty()) {
+            valid.resize(held + n, 1);
+        }
+        words.resize(held + n);
+        if (kind == BATCH_TEXT) {
+            add_texts(a, held);
+        } else if (kind == BATCH_FLAG) {
+            for (size_t i = 0; i < n; i++)
+                words[held + i] = bit_at(a.buffers[1], a.offset + i);
+        } else if (n) {
+            memcpy(&words[held], static_cast<const int64_t*>(a.buffers[1]) + a.offset, 8 * n);
+        }
+    }
+
+    void add_words(const int64_t* more, int64_t n)
+    {
+        words.insert(words.end(), more, more + n);
+        if (!valid.empty())
+            valid.resize(words.size(), 1);
+    }
+
+    void add_texts(const ArrowArray& a, size_t held)
+    {
+        const int64_t n = a.length, end = begin(held);
+        if (!n)
+            return;
+        const int32_t* offsets = static_cast<const int32_t*>(a.buffers[1]) + a.offset;
+        const int64_t more = offsets[n] - offsets[0];
+        bytes.resize(end + more + BATCH_SHORT);
+        if (more)
+            memcpy(&bytes[end], static_cast<const char*>(a.buffers[2]) + offsets[0], more);
+        for (int64_t i = 0; i < n; i++)
+            words[held + i] = end + offsets[i + 1] - offsets[0];
+    }
+
+    // Keeps the rows with these rising numbers alone. In place: what is written is never ahead of
+    // what is read.
+    void keep(const int64_t* numbers, int64_t n)
+    {
+        int64_t end = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t word = words[numbers[i]];
+            if (kind == BATCH_TEXT) {
+                const int64_t from = begin(numbers[i]);
+                memmove(&bytes[end], &bytes[from], word - from);
+                word = end += word - from;
+            }
+            words[i] = word;
+            if (!valid.empty())
+                valid[i] = valid[numbers[i]];
+        }
+        words.resize(n);
+        if (!valid.empty())
+            valid.resize(n);
+        if (kind == BATCH_TEXT && !bytes.empty())
+            bytes.resize(end + BATCH_SHORT);
+        shrink(words);
+        shrink(bytes);
+        shrink(valid);
+    }
+
+    int64_t nbytes() const { return 8 * words.capacity() + bytes.capacity() + valid.capacity(); }
+};
+
+// The numbers of rows that wait, taken out by (time, place, number).
+// Invariants: each of `runs` is in this order from its `first` on. What would fit behind none of them
+// is in `heap`, the least at its front.
+struct Order {
+    static constexpr size_t RUNS_MAX = 4;
+    struct Run {
+        std::vector<int64_t> numbers;
+        size_t first = 0;
+    };
+    std::vector<Run> runs;
+    std::vector<int64_t> heap;
+    int64_t seen = 0; // numbers below were added
+    int64_t count = 0;
+
+    struct Less {
+        const int64_t *time, *place;
+        bool operator()(int64_t a, int64_t b) const
+        {
+            if (time[a] != time[b])
+                return time[a] < time[b];
+            return place[a] != place[b] ? place[a] < place[b] : a < b;
+        }
+    };
+    static auto greater(Less less)
+    {
+        return [less](int64_t a, int64_t b) { return less(b, a); };
+    }
+
+    void add_below(int64_t end, Less less)
+    {
+        count += end - seen;
+        for (; seen < end; seen++) {
+            auto fits = [&](const Run& run) { return less(run.numbers.back(), seen); };
+            auto run = std::find_if(runs.begin(), runs.end(), fits);
+            if (run == runs.end() && runs.size() < RUNS_MAX)
+                run = runs.emplace(run);
+            if (run != runs.end()) {
+                run->numbers.push_back(seen);
+                continue;
+            }
+            heap.push_back(seen);
+            std::push_heap(heap.begin(), heap.end(), greater(less));
+        }
+    }
+
+    // Takes those out whose time is below a mark, or all.
+    void take_below(int64_t mark, bool all, Less less, std::vector<int64_t>& taken)
+    {
+        for (Run& run : runs) {
+            const size_t before = taken.size();
+            while (run.first < run.numbers.size() && (all || less.time[run.numbers[run.first]] < mark))
+                taken.push_back(run.numbers[run.first++]);
+            merge(taken, before, less);
+            if (2 * run.first >= run.numbers.size()) {
+                run.numbers.erase(run.numbers.begin(), run.numbers.begin() + run.first);
+                run.first = 0;
+                shrink(run.numbers);
+            }
+        }
+        auto over = [](const Run& run) { return run.numbers.empty(); };
+        runs.erase(std::remove_if(runs.begin(), runs.end(), over), runs.end());
+        const size_t before = taken.size();
+        while (!heap.empty() && (all || less.time[heap.front()] < mark)) {
+            std::pop_heap(heap.begin(), heap.end(), greater(less));
+            taken.push_back(heap.back());
+            heap.pop_back();
+        }
+        merge(taken, before, less);
+        shrink(heap);
+        count -= taken.size();
+    }
+
+    static void merge(std::vector<int64_t>& taken, size_t before, Less less)
+    {
+        if (before && before < taken.size())
+            std::inplace_merge(taken.begin(), taken.begin() + before, taken.end(), less);
+    }
+
+    // Returns these of `rows` rows and those that wait, rising.
+    void add_to(const int64_t* numbers, int64_t n, int64_t rows, std::vector<int64_t>& kept) const
+    {
+        std::vector<char> is_kept(rows);
+        auto keep = [&](int64_t number) { is_kept[number] = 1; };
+        std::for_each(numbers, numbers + n, keep);
+        for (const Run& run : runs)
+            std::for_each(run.numbers.begin() + run.first, run.numbers.end(), keep);
+        std::for_each(heap.begin(), heap.end(), keep);
+        for (int64_t number = 0; number < rows; number++)
+            if (is_kept[number])
+                kept.push_back(number);
+    }
+
+    // Gives each row its number after only those with `kept` numbers, rising, are there.
+    void renumber(const int64_t* kept, int64_t n)
+    {
+        auto anew = [=](int64_t& number) { number = std::lower_bound(kept, kept + n, number) - kept; };
+        for (Run& run : runs)
+            std::for_each(run.numbers.begin() + run.first, run.numbers.end(), anew);
+        std::for_each(heap.begin(), heap.end(), anew);
+        seen = n;
+    }
+
+    int64_t nbytes() const
+    {
+        size_t held = heap.capacity();
+        for (const Run& run : runs)
+            held += run.numbers.capacity();
+        return static_cast<int64_t>(held * sizeof(int64_t));
+    }
+};
+
+} // namespace ripple
+
+#endif

@@ -1,0 +1,338 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""Rows in columns of memory that grow at the end, and those of them that wait in an order."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
+from libc.string cimport memcpy
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.model.keys.checked cimport check_length
+from ripple.model.schema.exported cimport ArrowArray, Exported, Lent, Made
+
+from ripple.model.schema.exported import KINDS as LETTERS
+
+cdef extern from "arrow_batch.h" nogil:
+    enum:
+        BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE, BATCH_SHORT
+    ctypedef struct BatchColumn:
+        int kind
+        const int64_t* bits
+        const int64_t* at
+        const uint8_t* valid
+        const uint8_t* present
+        const uint8_t** texts
+        const uint32_t* lengths
+        int64_t text_bytes
+        ArrowArray made
+    int batch_make(BatchColumn* columns, int count, int64_t rows, ArrowArray* batch)
+
+cdef extern from "stored.hpp" namespace "ripple" nogil:
+    cppclass StoredColumn:
+        int kind
+        vector[int64_t] words
+        vector[char] bytes
+        vector[uint8_t] valid
+        int64_t begin(int64_t)
+        void add(const ArrowArray&) except +
+        void add_words(const int64_t*, int64_t) except +
+        void keep(const int64_t*, int64_t)
+        int64_t nbytes()
+
+    cppclass Less "ripple::Order::Less":
+        const int64_t* time
+        const int64_t* place
+
+    cppclass Order:
+        int64_t count
+        void add_below(int64_t, Less) except +
+        void take_below(int64_t, cbool, Less, vector[int64_t]&) except +
+        void add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
+        void renumber(const int64_t*, int64_t)
+        int64_t nbytes()
+
+KINDS = {
+    pa.int64(): BATCH_NUMBER, pa.float64(): BATCH_NUMBER, pa.bool_(): BATCH_FLAG,
+    pa.string(): BATCH_TEXT,
+}
+cdef dict LENT = {kind: ord(letter) for kind, letter in LETTERS.items()}
+cdef int64_t TEXT_BYTES_MAX = 0x7FFFFFFF
+cdef int64_t[2] NOTHING     # what a row without values has: a word, or BATCH_SHORT bytes
+
+
+cdef class Stored:
+    """Rows numbered from 0 in the order in which they came."""
+
+    # Invariant: `columns` have `count` rows each; one of another type is in `others` instead.
+
+    cdef vector[StoredColumn] columns
+    cdef dict places, others
+    cdef list types
+    cdef object make
+    cdef readonly object schema
+    cdef readonly int64_t count
+
+    def __init__(self, schema not None, make):
+        """Have no rows; schema: of those to come. make: an empty column of another type."""
+        cdef StoredColumn column
+        self.schema, self.make, self.types = schema, make, schema.types
+        self.places = {name: at for at, name in enumerate(schema.names)}
+        self.others = {}
+        for at, kind in enumerate(self.types):
+            column.kind = KINDS.get(kind, BATCH_MADE)
+            self.columns.push_back(column)
+            if column.kind == BATCH_MADE:
+                self.others[at] = make(kind)
+
+    def add(self, list columns not None, int64_t count):
+        """Add so many rows, as a column each: one of Arrow's, lent by it, or int64[n]."""
+        cdef list alive = []
+        cdef const int64_t[::1] values
+        cdef vector[const ArrowArray*] arrays
+        cdef const ArrowArray* array
+        cdef size_t at
+        check_length(self.columns.size(), len(columns))
+        for at in range(self.columns.size()):
+            column = columns[at]
+            array = NULL
+            check_length(count, len(column))
+            if isinstance(column, np.ndarray):
+                is_right = self.types[at] == pa.int64() and column.dtype == np.int64
+            elif isinstance(column, Lent):
+                array = (<Lent>column).array
+                is_right = LENT.get(self.types[at]) == (<Lent>column).kind[0]
+            else:
+                is_right = self.types[at] == column.type
+                if self.columns[at].kind != BATCH_MADE:
+                    alive.append(Exported(column))
+                    array = &(<Exported>alive[len(alive) - 1]).whole
+            if not is_right:
+                raise TypeError(f"a column is no {self.types[at]}")
+            arrays.push_back(array)
+        for at in range(self.columns.size()):
+            if self.columns[at].kind == BATCH_MADE:
+                self.others[at].add(columns[at])
+            elif arrays[at] != NULL:
+                self.columns[at].add(arrays[at][0])
+            elif count:
+                values = columns[at]
+                self.columns[at].add_words(&values[0], count)
+        self.count += count
+
+    def words(self, str name not None, const int64_t[::1] numbers=None):
+        """Return numbers of some rows, or of all: int64[n]."""
+        cdef StoredColumn* column = self.column(name)
+        cdef int64_t i, n = self.count if numbers is None else numbers.shape[0]
+        found = np.empty(n, np.int64)
+        cdef int64_t[::1] out = found
+        if numbers is None:
+            if n:
+                memcpy(&out[0], column.words.data(), n * sizeof(int64_t))
+            return found
+        self.check(numbers, 0)
+        for i in range(n):
+            out[i] = column.words[numbers[i]]
+        return found
+
+    cdef StoredColumn* column(self, str name) except NULL:
+        return &self.columns[<int>self.places[name]]
+
+    cdef int check(self, const int64_t[::1] numbers, int64_t least) except -1:
+        cdef Py_ssize_t i
+        for i in range(numbers.shape[0]):
+            if not least <= numbers[i] < self.count:
+                raise IndexError(f"row {numbers[i]} of {self.count}")
+        return 0
+
+    def keep(self, const int64_t[::1] numbers not None):
+        """Keep some rows alone, whose numbers rise; they are numbered anew."""
+        cdef Py_ssize_t i, n = numbers.shape[0]
+        cdef size_t at
+        self.check(numbers, 0)
+        for i in range(1, n):
+            if numbers[i] <= numbers[i - 1]:
+                raise ValueError("the numbers of rows to keep do not rise")
+        for at in range(self.columns.size()):
+            if self.columns[at].kind == BATCH_MADE:
+                kept = self.make(self.types[at])
+                kept.add(self.others[at].take(np.asarray(numbers)))
+                self.others[at] = kept
+            else:
+                self.columns[at].keep(&numbers[0] if n else NULL, n)
+        self.count = n
+
+    @property
+    def nbytes(self):
+        """Bytes held."""
+        cdef size_t at
+        held = sum([one.nbytes for one in self.others.values()])
+        for at in range(self.columns.size()):
+            held += self.columns[at].nbytes()
+        return held
+
+
+cdef class Waiting:
+    """Which of stored rows wait, taken out by their times, and of one time by their places."""
+
+    cdef Stored rows
+    cdef size_t time, place
+    cdef Order order
+
+    def __init__(self, Stored rows not None, str time, str place):
+        """Rows of ``rows``, from now on; time, place: the columns."""
+        self.rows, self.time, self.place = rows, rows.places[time], rows.places[place]
+        self.add()
+
+    cdef Less less(self):
+        cdef Less less
+        less.time = self.rows.columns[self.time].words.data()
+        less.place = self.rows.columns[self.place].words.data()
+        return less
+
+    @property
+    def count(self):
+        """The number of rows."""
+        return self.order.count
+
+    def add(self):
+        """Let the rows wait that were added since the last call."""
+        self.order.add_below(self.rows.count, self.less())
+
+    def take_below(self, int64_t mark_ns):
+        """Take out the rows with times below a mark; return their numbers in the order: int64[n]."""
+        cdef vector[int64_t] taken
+        self.order.take_below(mark_ns, False, self.less(), taken)
+        return copied(taken)
+
+    def numbers(self):
+        """Return the numbers of all in the order: int64[n]."""
+        cdef vector[int64_t] taken
+        cdef Order copy = self.order
+        copy.take_below(0, True, self.less(), taken)
+        return copied(taken)
+
+    def keep(self, const int64_t[::1] numbers not None):
+        """Keep those rows alone that wait, and these; return which they were, rising: int64[n]."""
+        cdef vector[int64_t] found
+        cdef int64_t n = numbers.shape[0]
+        self.rows.check(numbers, 0)
+        self.order.add_to(&numbers[0] if n else NULL, n, self.rows.count, found)
+        kept = copied(found)
+        self.rows.keep(kept)
+        self.order.renumber(found.data(), found.size())
+        return kept
+
+    @property
+    def nbytes(self):
+        """Bytes held beside the rows."""
+        return self.order.nbytes()
+
+
+cdef class Texts:
+    """Where the texts of a column are, and their lengths."""
+
+    cdef vector[const uint8_t*] texts
+    cdef vector[uint32_t] lengths
+
+    cdef int point(self, StoredColumn* column, const int64_t* at, BatchColumn* out, int64_t n) except -1:
+        cdef int64_t i, begin
+        self.texts.resize(n)
+        self.lengths.resize(n)
+        for i in range(n):
+            self.texts[i] = <const uint8_t*>NOTHING
+            if out.present == NULL or out.present[i]:
+                begin = column.begin(at[i])
+                self.lengths[i] = <uint32_t>(column.words[at[i]] - begin)
+                if self.lengths[i]:
+                    self.texts[i] = <const uint8_t*>column.bytes.data() + begin
+            out.text_bytes += self.lengths[i]
+        if out.text_bytes > TEXT_BYTES_MAX:
+            raise OverflowError("the texts of one batch exceed 2 GiB")
+        out.texts, out.lengths = self.texts.data(), self.lengths.data()
+        return 0
+
+
+cdef class Picked:
+    """Numbers of stored rows, where a missing one is told apart."""
+
+    cdef const int64_t[::1] numbers
+    cdef vector[int64_t] at
+    cdef vector[uint8_t] present    # empty if all are
+
+    def __init__(self, Stored rows not None, const int64_t[::1] numbers not None):
+        cdef int64_t i, n = numbers.shape[0], missing = 0
+        rows.check(numbers, -1)
+        self.numbers = numbers
+        for i in range(n):
+            missing += numbers[i] < 0
+        if not missing:
+            return
+        self.at.resize(n)
+        self.present.resize(n)
+        for i in range(n):
+            self.present[i] = numbers[i] >= 0
+            self.at[i] = numbers[i] if numbers[i] >= 0 else 0
+
+    cdef const int64_t* places(self) noexcept:
+        if self.present.size():
+            return self.at.data()
+        return &self.numbers[0] if self.numbers.shape[0] else NULL
+
+
+def gathered(schema not None, int64_t count, list parts not None):
+    """Return a record batch of so many rows: columns of stored rows side by side.
+
+    parts: (rows, names of columns, numbers int64[n]) each; of -1 there are nulls.
+    """
+    cdef vector[BatchColumn] columns
+    cdef BatchColumn* one
+    cdef Stored rows
+    cdef StoredColumn* column
+    cdef Picked picked
+    cdef Texts texts
+    cdef Made made = Made.__new__(Made, schema)
+    cdef list alive = [], others = []
+    cdef size_t at, total = 0
+    cdef int failed
+    for _, names, _ in parts:
+        total += len(names)
+    columns.resize(total)
+    one = columns.data()
+    for rows, names, numbers in parts:
+        check_length(count, len(numbers))
+        picked = Picked(rows, numbers)
+        alive.append(picked)
+        for name in names:
+            column = rows.column(name)
+            one.kind, one.at = column.kind, picked.places()
+            if one.kind == BATCH_MADE:
+                others.append(rows.others[rows.places[name]].take(np.asarray(numbers)))
+            else:
+                one.bits = column.words.data() if column.words.size() else NOTHING
+                one.present = picked.present.data() if picked.present.size() else NULL
+                one.valid = column.valid.data() if column.valid.size() else NULL
+            if one.kind == BATCH_TEXT:
+                texts = Texts()
+                alive.append(texts)
+                texts.point(column, one.at, one, count)
+            one += 1
+    for at in range(total):
+        if columns[at].kind == BATCH_MADE:
+            others.pop(0)._export_to_c(<uintptr_t>&columns[at].made)
+    with nogil:
+        failed = batch_make(columns.data(), <int>total, count, &made.whole)
+    if failed:
+        raise MemoryError
+    return made.arrow()
+
+
+cdef copied(const vector[int64_t]& numbers):
+    cdef int64_t[::1] out
+    found = np.empty(numbers.size(), np.int64)
+    if numbers.size():
+        out = found
+        memcpy(&out[0], numbers.data(), numbers.size() * sizeof(int64_t))
+    return found
