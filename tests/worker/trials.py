@@ -255,7 +255,7 @@ def at_once() -> Any:
     near = bought.join_asof(
         "near", quotes, on="symbol", tolerance=8, lateness=6, **how, emit="eager"
     )
-    some = near.filter("kept", rp.col("size") != 1)
+    some = near.filter("kept", rp.col("bid") > rp.col("price"))  # until a better match
     some = some.derive("parts", part=10 // (rp.col("size") - 3))  # fails for some
     venues = some.partition("by-venue", key=("venue", "symbol"))
     venues = venues.fold("venues", n=rp.count(), bids=rp.sum("bid"), part=rp.min("part"))
