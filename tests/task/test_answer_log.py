@@ -20,7 +20,9 @@ from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
 from ripple.task import answer_log
 from ripple.task.answer_log import AnswerLog
-from ripple.testing import CrashScenario, crash_test, explore
+from ripple.testing import CrashScenario, Faults, crash_test, explore
+from ripple.testing.sim.faults import Drawn
+from ripple.testing.sim.run import run
 from ripple.testing.sim.world import sim_world
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
@@ -87,6 +89,17 @@ def test_a_crash_at_any_effect_around_answers_is_not_told() -> None:
 
 def test_answers_survive_random_faults() -> None:
     explore(scenario, seeds=range(4 * EXAMPLES))
+
+
+# The first seed that notices.
+SAFEGUARDS = {"answer_put": 0, "answer_replay": 5}
+
+
+@pytest.mark.parametrize("safeguard", SAFEGUARDS)
+def test_answers_without_a_safeguard_are_found_out(safeguard: str) -> None:
+    seeds = (SAFEGUARDS[safeguard], *range(32))
+    runs = (run(scenario, seed, Drawn(seed, Faults()), without=(safeguard,)) for seed in seeds)
+    assert any(one.error for one in runs)
 
 
 # --- of a durable run, in a folder ---
