@@ -221,6 +221,7 @@ class Standby:
             start=start,
             rebuild=(),
             staged=self._spec.staged,
+            make=self._spec.engine,
         )
         return engine, present, base
 
