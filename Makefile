@@ -123,6 +123,8 @@ sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
 			tests.worker.trials:matched_at_once tests.worker.trials:moved_at_once \
 			tests.worker.trials:quotes_moved tests.worker.trials:both_moved \
 			tests.worker.trials:moved_at_broker tests.worker.trials:events_moved \
+			tests.worker.trials:apart tests.worker.trials:apart_at_broker \
+			tests.worker.trials:both_apart \
 			tests.worker.trials:by_watermark tests.worker.trials:endings \
 			tests.worker.trials:idle tests.worker.trials:idle_sources \
 			tests.worker.trials:idle_stages tests.worker.trials:idle_totals \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ripple.core.frozen import frozen
@@ -186,7 +187,8 @@ class Grouping:
     part: the partition of these changes; None if there is one. stage: of that partition; None for
     the task that repartitions the source of a chain, the name of the source for one of several.
     source: of the pipeline, with offsets that may be committed with them. carried: lanes that are.
-    waits: whether to wait during outages; else they end the run.
+    waits: whether to wait during outages; else they end the run. divided_by: per output the fields
+    by which its rows are divided among the partitions, where those are not the stage's key.
     """
 
     plan: Plan
@@ -195,3 +197,4 @@ class Grouping:
     source: str | None = None
     carried: Carried | None = None
     waits: bool = True
+    divided_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
 from ripple.model.pipeline.division import divided_why, needs_one
-from ripple.model.pipeline.repartitioned import need_division
+from ripple.model.pipeline.repartitioned import fields_of_outputs, need_division
 from ripple.model.pipeline.topology import outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Carried
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
+    from ripple.model.pipeline.new_division import NewDivision
     from ripple.model.pipeline.plan import Plan
     from ripple.task.standby import Look
     from ripple.world.ports import Executor
@@ -50,7 +51,7 @@ class Endpoints(Protocol):
         ...
 
     @property
-    def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
+    def repartitioned(self) -> Mapping[str, NewDivision]:
         """The sources whose records are divided anew, each by which fields."""
         ...
 
@@ -140,7 +141,7 @@ class EndpointUris:
         return tuple((name, len(each.names)) for name, each in self._opened().items())
 
     @cached_property  # it opens all inputs, and is asked per source and receiver
-    def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
+    def repartitioned(self) -> Mapping[str, NewDivision]:
         """The sources whose records are divided anew, each by which fields. Raises so, too."""
         opened = self._opened()
         check_keys(self._plan, self._sources, opened)
@@ -234,7 +235,13 @@ class EndpointUris:
             part=part,
             stage=stage,
             carried=carried,
+            divided_by=self._divided_by(part) if stage == 0 else {},
         )
+
+    def _divided_by(self, part: Part) -> dict[str, tuple[str, ...]]:
+        """Return by which fields rows of outputs are divided, where sources are divided anew."""
+        is_one = part.of == 1 or self._plan.is_chain
+        return {} if is_one else fields_of_outputs(self._plan, self.repartitioned)
 
     def reached(self, part: Part) -> Look | None:
         """Return a reader of the cut that a partition's outputs have committed, if any."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.connectors.commit_group import Groups, SinkGroup
@@ -37,12 +38,13 @@ def group_at(
     stage: int | str | None = 0,
     carried: Carried | None = None,
     waits: bool = True,
+    divided_by: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> ReadableGroup:
     """Return the outputs of a partition by their URIs, which a restarted run continues.
 
     Files and logs are committed each by itself, and before outputs that are committed together.
     source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried,
-    waits: see Grouping. Raises OutputError and ConnectorError.
+    waits, divided_by: see Grouping. Raises OutputError and ConnectorError.
     """
     sinks: dict[str, str] = {}
     groups: dict[str, dict[str, str]] = {}
@@ -78,6 +80,7 @@ def group_at(
     for scheme, paths in groups.items():
         connector, use = openers[scheme].connector, openers[scheme].use
         carries = carrier is not None and carrier.connector.scheme == scheme
-        asked = Grouping(plan, part, stage, source, carried if carries else None, waits)
+        lanes = carried if carries else None
+        asked = Grouping(plan, part, stage, source, lanes, waits, divided_by)
         together.append(load(scheme, connector.package, use.opens)(paths, asked))
     return Groups([alone, *together]) if sinks or len(together) > 1 else together[0]

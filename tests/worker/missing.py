@@ -27,6 +27,7 @@ SAFEGUARDS = (
     "lane_holes",
     "lane_watermarks",
     "muted_replay",
+    "own_rows",
     "read_back",
 )
 TRIALS = (
@@ -38,6 +39,7 @@ TRIALS = (
     "tree",
     "both_moved",
     "events_moved",
+    "apart",
 )
 
 

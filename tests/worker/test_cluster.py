@@ -113,6 +113,7 @@ MISSED = {
     "marker_put": ("idle", 2),
     "marker_replay": ("idle", 3),
     "muted_replay": ("streams", 0),
+    "own_rows": ("apart", 0),
 }
 
 

@@ -326,9 +326,16 @@ def repartitioned(trades_by: str, quotes_by: str, *, emit: Emit | None) -> Any:
 
 
 def moved(
-    name: str, *keys: str, emit: Emit | None = None, has_broker: bool = False
+    name: str,
+    *keys: str,
+    emit: Emit | None = None,
+    has_broker: bool = False,
+    plan: Any = None,
 ) -> ClusterTrial:
-    """Return the trial of ``repartitioned``, of few inputs: of each source 4, or 2."""
+    """Return the trial of ``repartitioned``, of few inputs: of each source 4, or 2.
+
+    plan: another one.
+    """
     counts, found = {"trades": 4, "quotes": 2}, []
     keyed = dict(zip(counts, keys, strict=True))
     for source, event in from_both(name):
@@ -336,8 +343,43 @@ def moved(
         number = int(partition_numbers(records, (keyed[source],), counts[source])[0])
         found.append((f"{source}/{number}", event))
     inputs = [f"{source}/{at}" for source, count in counts.items() for at in range(count)]
-    plan = repartitioned(*keys, emit=emit)
+    plan = plan or repartitioned(*keys, emit=emit)
     return ClusterTrial(plan, found, inputs=inputs, has_broker=has_broker)
+
+
+def by_two_fields() -> Any:
+    """Fold trades by symbol, twice, and by venue, each too late for other records."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    by_symbol = bought.partition("by-symbol", key="symbol", partitions=3)
+    hot = by_symbol.window("w", rp.Tumbling(10), lateness=0).fold("hot", n=rp.count())
+    kept = by_symbol.fold("rows", n=rp.count(), total=rp.sum("price"), last=rp.last("size"))
+    over = kept.partition("over", key=("symbol", "n")).fold("by_n", at=rp.max("last"))
+    by_venue = bought.filter("of-more", rp.col("size") > 1).partition("by-venue", key="venue")
+    cold = by_venue.window("x", rp.Tumbling(20), lateness=60).fold("cold", last=rp.last("price"))
+    return hot.sink("shown").also(over.sink("last")).also(cold.sink("venues"))
+
+
+def both_by_two_fields() -> Any:
+    """Fold two sources by symbol, and one of them by venue, and show its events."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
+    both = rp.union("both", bought, quotes.map("as-trade", as_trade, into=Trade))
+    by_symbol = both.partition("by-symbol", key="symbol", partitions=2)
+    hot = by_symbol.window("w", rp.Tumbling(10), lateness=0).fold("rows", n=rp.count())
+    venues = bought.partition("by-venue", key="venue").fold("venues", last=rp.last("price"))
+    return hot.sink("shown").also(venues.sink("last")).also(bought.sink("all"))
+
+
+def one_source(name: str, *, has_broker: bool = False) -> ClusterTrial:
+    """Return the trial of ``by_two_fields``, of 4 inputs."""
+    found = []
+    for event in events(name):
+        records = pa.RecordBatch.from_pylist([{"symbol": event["symbol"]}])
+        found.append((f"trades/{partition_numbers(records, ('symbol',), 4)[0]}", event))
+    inputs = [f"trades/{at}" for at in range(4)]
+    return ClusterTrial(by_two_fields(), found, inputs=inputs, has_broker=has_broker)
 
 
 def in_one() -> ClusterTrial:
@@ -367,6 +409,10 @@ __getattr__ = on_demand(
     both_moved=lambda: moved("both moved", "venue", "t", emit="final"),
     moved_at_broker=lambda: moved("moved at a broker", "venue", "t", emit="final", has_broker=True),
     events_moved=lambda: moved("events moved", "symbol", "t"),
+    # Branches by keys without a common field: of one source, in a log and in a topic, and of two.
+    apart=lambda: one_source("apart"),
+    apart_at_broker=lambda: one_source("apart at a broker", has_broker=True),
+    both_apart=lambda: moved("both apart", "symbol", "symbol", plan=both_by_two_fields()),
     by_watermark=lambda: ClusterTrial(ordered(), events("ordered")),
     endings=lambda: ClusterTrial(ending(), events("endings")),
     streams=lambda: ClusterTrial(streamed(), events("streams")),

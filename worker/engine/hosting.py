@@ -123,7 +123,8 @@ class _Workloads:
     def _first(self, partition: int, number: int) -> InputWork:
         """Compute the first stage, from the source or from its repartitioned records."""
         context, plan, part = self._context, self._context.plan, Part(number, self._counts[FIRST])
-        is_noted = self._divides and context.home is not None  # how far the source was read
+        is_moved = self._divides or bool(self._repartitioned)
+        is_noted = is_moved and context.home is not None  # how far the source was read
         outputs = partial(context.ends.outputs, part, reads=not is_noted)
         engine: type[Engine] = Engine
         received = [
@@ -134,7 +135,8 @@ class _Workloads:
             plan, inputs = judged(plan, plan.source_names), partial(self._divided, number)
         elif self._repartitioned:
             plan, inputs = judged(plan, self._repartitioned), partial(self._partly_divided, part)
-            engine = receiver({one: self._targets(one) for one in self._repartitioned}, number)
+            if context.world.guards("own_rows"):
+                engine = receiver({one: self._targets(one) for one in self._repartitioned}, number)
         work = InputWork(
             context=context,
             partition=partition,

@@ -22,6 +22,7 @@ from worker.engine.stages import name_of, stage_counts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.model.pipeline.new_division import NewDivision
     from ripple.model.pipeline.plan import Plan
 
 PROTOCOL = 1
@@ -32,7 +33,7 @@ def code_of(
     *,
     divides: bool = False,
     needs_one: bool = False,
-    repartitioned: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    repartitioned: Mapping[str, NewDivision] = MappingProxyType({}),
     ends: tuple[tuple[str, str], ...] = (),
 ) -> Code:
     """Return the code and settings that all workers of a cluster must share.
@@ -59,9 +60,7 @@ def code_of(
             plan, divides=divides, needs_one=needs_one, repartitioned=repartitioned
         ),
         ends=tuple(
-            sorted(
-                (*ends, *((records_of(name), ",".join(by)) for name, by in repartitioned.items()))
-            )
+            sorted((*ends, *((records_of(name), by.code) for name, by in repartitioned.items())))
         ),
     )
 

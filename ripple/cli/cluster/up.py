@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from ripple.cli.cluster.starting.at_work import AtWork
     from ripple.cli.cluster.starting.plan import Planned
+    from ripple.model.pipeline.new_division import NewDivision
     from ripple.model.pipeline.plan import Plan
 
 PROGRAM = "ripple"
@@ -217,9 +218,7 @@ def _check_settings(planned: Sequence[Planned]) -> None:
         import_module(f"{module}.__main__").DAEMON.check(given)
 
 
-def need_own_count(
-    plan: Plan, repartitioned: Mapping[str, Sequence[str]], asked: int | None
-) -> None:
+def need_own_count(plan: Plan, repartitioned: Mapping[str, NewDivision], asked: int | None) -> None:
     """Raise InputError for another number of partitions than the pipeline itself says."""
     own = repartitioned_into(plan, repartitioned)
     if own and asked not in (None, own):

@@ -14,6 +14,7 @@ from ripple.cli.lib.output_forms import many
 from ripple.connectors.inputs import keyed_by, keyed_by_source
 from ripple.connectors.locate import open_inputs, sources_by_name
 from ripple.model.pipeline.division import divided_into, divided_why
+from ripple.model.pipeline.new_division import NewDivision
 from ripple.model.pipeline.repartitioned import anew_text, need_division, repartitioned_into
 from ripple.model.pipeline.stages import key_of
 from ripple.task.endpoints import check_keys
@@ -33,12 +34,13 @@ class Reading:
 
     partitions: of its input. divided_by: the known fields that divide it, () for none, None where
     nothing tells. anew_by: those that divide its records anew, None where it is read directly.
+    In JSON ``others`` has the folds with fields of their own.
     """
 
     source: str
     partitions: int
     divided_by: Key | None
-    anew_by: Key | None
+    anew_by: NewDivision | None
 
     def as_values(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -46,7 +48,8 @@ class Reading:
             "source": self.source,
             "partitions": self.partitions,
             "divided_by": None if self.divided_by is None else list(self.divided_by),
-            "anew_by": None if self.anew_by is None else list(self.anew_by),
+            "anew_by": None if self.anew_by is None else list(self.anew_by.by),
+            "others": {} if self.anew_by is None else dict(self.anew_by.others),
         }
 
     def __str__(self) -> str:
@@ -99,7 +102,7 @@ def _readings(plan: Plan, opened: Mapping[str, Inputs]) -> Readings:
     partitions = repartitioned_into(plan, anew) or gcd(*direct)
     first = plan.sources[0].name
     if divided_why(plan, keyed_by(opened[first])) is not None:
-        anew, partitions = {first: key_of(plan.folds[0])}, divided_into(plan)
+        anew, partitions = {first: NewDivision(key_of(plan.folds[0]))}, divided_into(plan)
     found = {name: keyed_by(each) for name, each in opened.items()}
     return Readings(
         partitions,

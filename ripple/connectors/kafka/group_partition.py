@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.connectors.kafka.cuts import topic_of
@@ -17,13 +18,14 @@ class GroupPartition:
     """The partition of a pipeline's stage that a group belongs to.
 
     stage: its number or name, see ``cuts.stage_of``. key: the fields by which rows of the stage
-    were divided among its partitions.
+    were divided among its partitions; keys: those of outputs with others.
     """
 
     pipeline: str
     part: Part
     stage: int | str = 0
     key: tuple[str, ...] = ()
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

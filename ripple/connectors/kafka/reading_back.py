@@ -66,12 +66,13 @@ class ReadingBack:
             begin, end = max(start, earliest[place]), self._ends[output][place]
             async for read in committed(self._broker, place, begin, end):
                 if len(read.records):
-                    yield self._own(written.rows.back(read.records))
+                    yield self._own(output, written.rows.back(read.records))
 
-    def _own(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _own(self, output: str, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Leave out records of other partitions of the stage."""
         number, of = self._partition.part
-        if of == 1 or not self._partition.key:
+        key = self._partition.keys.get(output, self._partition.key)
+        if of == 1 or not key:
             return rows
-        numbers = partition_numbers(rows, self._partition.key, of)
+        numbers = partition_numbers(rows, key, of)
         return rows.filter(pa.array(numbers == number))

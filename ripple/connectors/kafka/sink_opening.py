@@ -133,7 +133,7 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
 def _whose(asked: Grouping) -> GroupPartition:
     part, stage = asked.part or Part(0, 1), asked.stage
     key = stages_of(asked.plan)[stage].key if isinstance(stage, int) else ()
-    return GroupPartition(asked.plan.name, part, stage_of(stage), key)
+    return GroupPartition(asked.plan.name, part, stage_of(stage), key, asked.divided_by)
 
 
 def reached(path: str, asked: Writing) -> Commit | None:
@@ -168,8 +168,8 @@ def owners(path: str, asked: Writing) -> int:
     """
     target = _Target.parse(path)
     background, broker, looks = _connections.at(target.place)
-    sources = asked.plan.sources
-    stages = [stage_of(one.name if len(sources) > 1 else None) for one in sources]
+    is_chain = asked.plan.is_chain
+    stages = [stage_of(None if is_chain else one.name) for one in asked.plan.sources]
     stages += range(len(stages_of(asked.plan)))
 
     async def look() -> int:

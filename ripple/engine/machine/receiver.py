@@ -37,7 +37,7 @@ class Receiver(GraphEngine):
         targets = self.divided.get(port.source.name)
         if targets is None or goes_to_one(port):
             return
-        numbered = [(taken, targets.of_rows(taken, key, offsets)) for taken, key in found.keyed]
+        numbered = [(one.rows, targets.of_rows(one, offsets)) for one in found.keyed]
         shown = [taken for _, taken in found.shown]
         if shown:
             at, numbers = targets.pairs(numbered, shown, offsets)

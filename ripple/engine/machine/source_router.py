@@ -106,7 +106,7 @@ class SourceRouter(Divider, GraphEngine):
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
         found, targets = port.taken(branches, fate, too_late), self.targets
-        numbered = ((taken, targets.of_rows(taken, key, offsets)) for taken, key in found.keyed)
+        numbered = ((one.rows, targets.of_rows(one, offsets)) for one in found.keyed)
         at, numbers = targets.pairs(numbered, [taken for _, taken in found.shown], offsets)
         if len(at):
             own = [pa.array(offsets[at]), pa.array(after_ns[at])]

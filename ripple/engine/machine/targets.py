@@ -21,28 +21,31 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.engine.machine.way import Way
+    from ripple.engine.machine.way import Keyed, Way
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.nodes import Fields
+    from ripple.model.pipeline.new_division import NewDivision
 
     Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The partitions of the first stage, by Kafka's hash of the fields ``key`` of a row.
+    """The partitions of the first stage, by Kafka's hash of fields of a row.
 
     A row without one of these fields, and a record that reaches outputs of events alone, may be in
     any: its offset chooses.
+
+    fields: by which reader.
     """
 
-    key: tuple[str, ...]
+    fields: NewDivision
     partitions: int
 
-    def of_rows(self, rows: Rows, fields: Fields, offsets: Ints) -> Ints:
-        """Return the partition of each row. fields: of its key; offsets: of the batch's records."""
-        kinds = {field.name: field for field in arrow_fields(fields)}
-        schema = pa.schema([kinds[name] for name in self.key])
+    def of_rows(self, taken: Keyed, offsets: Ints) -> Ints:
+        """Return the partition of each row. offsets: of the batch's records."""
+        rows, key = taken.rows, self.fields.of(taken.reader)
+        kinds = {field.name: field for field in arrow_fields(taken.key)}
+        schema = pa.schema([kinds[name] for name in key])
         columns = [arrow_column(rows.columns[one.name], one.type) for one in schema]
         keys = pa.RecordBatch.from_arrays(columns, schema=schema)
         nulls = np.zeros(rows.count, np.bool_)
@@ -50,9 +53,9 @@ class Targets:
             if column.null_count:
                 nulls |= column.is_null().to_numpy(zero_copy_only=False)
         if not nulls.any():
-            return targets_of(keys, self.key, self.partitions)
+            return targets_of(keys, key, self.partitions)
         numbers = self.of_records(offsets[rows.origins])
-        numbers[~nulls] = targets_of(keys.filter(pa.array(~nulls)), self.key, self.partitions)
+        numbers[~nulls] = targets_of(keys.filter(pa.array(~nulls)), key, self.partitions)
         return numbers
 
     def of_records(self, offsets: Ints) -> Ints:

@@ -29,6 +29,14 @@ _NONE_LATE: Mapping[int, npt.NDArray[np.bool_] | None] = MappingProxyType({})
 SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 
 
+class Keyed(NamedTuple):
+    """Rows that come to keys. reader: the fold, or the side of another node; key: its fields."""
+
+    rows: Rows
+    reader: str
+    key: Fields
+
+
 class Taken(NamedTuple):
     """The rows of a batch that come to nodes that hold them, to folds and to outputs."""
 
@@ -38,10 +46,10 @@ class Taken(NamedTuple):
     shown: list[tuple[StreamRows, Rows]]
 
     @property
-    def keyed(self) -> list[tuple[Rows, Fields]]:
-        """The rows that come to keys, with the fields of these."""
-        held = [(rows, one.key) for one, rows in self.held]
-        return held + [(rows, fold.fold.key) for fold, rows in self.folded]
+    def keyed(self) -> list[Keyed]:
+        """The rows that come to keys."""
+        held = [Keyed(rows, one.reader, one.key) for one, rows in self.held]
+        return held + [Keyed(rows, one.fold.name, one.fold.key) for one, rows in self.folded]
 
 
 class Way:

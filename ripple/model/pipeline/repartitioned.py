@@ -1,4 +1,4 @@
-"""Which of several sources are divided anew, so that the records of a key meet in a partition.
+"""Which sources are divided anew, so that the records of a key meet in a partition.
 
 Pure: from the plan, and from the inputs' partitioners. See
 docs/design/0007-records-divided-anew.md.
@@ -12,42 +12,51 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.copartition import kind_of, other_keys_why
 from ripple.model.pipeline.division import need_one_division, undivided_why
+from ripple.model.pipeline.new_division import NewDivision
 from ripple.model.pipeline.nodes import Fold
-from ripple.model.pipeline.stages import PARTITIONS_DEFAULT, key_of, shared_fields
+from ripple.model.pipeline.stages import (
+    PARTITIONS_DEFAULT,
+    key_of,
+    shared_fields,
+    staying_why,
+)
 from ripple.model.pipeline.topology import stage_folds
 from ripple.model.window.spec import OnCount, OnInterval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ripple.model.pipeline.new_division import Key
     from ripple.model.pipeline.nodes import Holding
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
 
-    Key = tuple[str, ...]
     Keyed = Fold | Holding
 
 
-def repartitioned_sources(plan: Plan, keyed_by: Mapping[str, Key | None] | None) -> dict[str, Key]:
+def repartitioned_sources(
+    plan: Plan, keyed_by: Mapping[str, Key | None] | None
+) -> dict[str, NewDivision]:
     """Return the sources whose records are divided anew, in their order, with the fields.
 
     keyed_by: per source the fields by which its input is divided, () for nothing, None where
     nothing tells; None where one partition has all records. Empty where the sources are divided
-    alike, and where records cannot be divided anew: ``need_one_division`` says why. They cannot
-    without fields that all keys of sources that meet have, of tables, of sources with idle=,
-    beside a source that is not divided anew and whose keys a map may change, and below windows that
-    show partial results by the order of reading.
+    alike, of a chain, and where records cannot be divided anew: ``need_one_division`` says why.
+    They cannot without fields for each node, of tables, of sources with idle=, beside a source that
+    is not divided anew and whose keys a map may change, and below windows that show partial results
+    by the order of reading.
     """
-    is_alike = len(plan.sources) == 1 or undivided_why(plan, keyed_by) is None
-    if keyed_by is None or is_alike or plan.is_idle or any(one.via_log for one in plan.folds):
+    if keyed_by is None or plan.is_idle or plan.asks or any(one.via_log for one in plan.folds):
         return {}
-    found: dict[str, Key] = {}
+    if undivided_why(plan, keyed_by) is None:
+        return {}
+    found: dict[str, NewDivision] = {}
     keys = {one.name: keyed_by.get(one.name) or one.key for one in plan.sources}
     for sources, nodes in _meeting(plan):
-        by = _fields(plan, nodes, {name: keys[name] for name in sources})
+        by = _fields_of(plan, nodes, {name: keys[name] for name in sources})
         if by is None:
             return {}
-        moved = {name: by for name in sources if keys[name] != by}
+        moved = _moved(plan, sources, by, keys)
         if moved and other_keys_why(plan, set(sources) - moved.keys()) is not None:
             return {}
         found |= moved
@@ -69,7 +78,7 @@ def repartitioned_into(plan: Plan, repartitioned: Mapping[str, object]) -> int:
 
 def need_division(
     plan: Plan, where: str, keyed_by: Mapping[str, Key | None] | None, *, is_one: bool
-) -> dict[str, Key]:
+) -> dict[str, NewDivision]:
     """Return ``repartitioned_sources``, none where one partition has all records.
 
     Raises PlanError where ``where`` cannot divide the records as they must be.
@@ -87,9 +96,21 @@ def need_division(
     return repartitioned
 
 
-def anew_text(source: str, by: Key) -> str:
+def fields_of_outputs(plan: Plan, repartitioned: Mapping[str, NewDivision]) -> dict[str, Key]:
+    """Return by which fields of their keys rows of outputs over these sources are divided."""
+    return {
+        output.name: by
+        for output in plan.outputs
+        for source in plan.sources_of(output.of)
+        if source.name in repartitioned
+        and (by := repartitioned[source.name].of(output.of))
+        and set(by) <= {field.name for field in plan.key_of(output)}
+    }
+
+
+def anew_text(source: str, division: NewDivision) -> str:
     """Return the sentence for people, of a source whose records are divided anew."""
-    return f"records of {source} are divided anew, by {', '.join(by)}"
+    return f"records of {source} are divided anew, by {division}"
 
 
 def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
@@ -106,8 +127,72 @@ def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
     return [(sorted(sources, key=order.index), nodes) for sources, nodes in groups]
 
 
+def _moved(
+    plan: Plan, sources: Sequence[str], by: Mapping[str, Key], keys: Mapping[str, Key | None]
+) -> dict[str, NewDivision]:
+    """Return how the sources of a group are divided anew: those that differ, or all.
+
+    by: of each node. One partition has all rows of a record where all nodes have the same fields;
+    else no source can stay where it is, since it would be read twice.
+    """
+    is_one = len(set(by.values())) <= 1
+    found = {}
+    for source in sources:
+        own = {name: key for name, key in by.items() if _reads(plan, name, source)}
+        first = next(iter(own.values()))
+        if not is_one or keys[source] != first:
+            others = tuple((name, key) for name, key in own.items() if key != first)
+            found[source] = NewDivision(first, others)
+    return found
+
+
+def _reads(plan: Plan, node: str, source: str) -> bool:
+    return any(one.name == source for one in plan.sources_of(node))
+
+
+def _fields_of(
+    plan: Plan, nodes: Sequence[Keyed], keys: Mapping[str, Key | None]
+) -> dict[str, Key] | None:
+    """Return the fields that divide the rows of each node of a group, None where there are none.
+
+    The same for all, or else parts of the folds: the first one with all that fit, and so on. A fold
+    over a fold is in its part.
+    """
+    whole = _fields(plan, nodes, keys)
+    if whole is not None:
+        return {node.name: whole for node in nodes}
+    if staying_why(plan) is not None:
+        return None
+    parts: list[list[Keyed]] = []
+    found: dict[str, Key] = {}
+    for tree in _trees(nodes):
+        if _fields(plan, tree, keys) is None:
+            return None
+        fitting = (part for part in parts if _fields(plan, [*part, *tree], keys) is not None)
+        part = next(fitting, None)
+        if part is None:
+            parts.append(tree)
+        else:
+            part += tree
+    for part in parts:
+        by = _fields(plan, part, keys)
+        assert by is not None, "it fits all of them"
+        found |= {node.name: by for node in part}
+    return {node.name: found[node.name] for node in nodes}
+
+
+def _trees(nodes: Sequence[Keyed]) -> list[list[Keyed]]:
+    """Return the nodes over events, each with the folds over it."""
+    at: dict[str, list[Keyed]] = {}
+    for node in nodes:
+        below = at.get(node.input, []) if isinstance(node, Fold) else []
+        below.append(node)
+        at[node.name] = below
+    return [tree for name, tree in at.items() if tree[0].name == name]
+
+
 def _fields(plan: Plan, nodes: Sequence[Keyed], keys: Mapping[str, Key | None]) -> Key | None:
-    """Return the fields that divide a group, None for none.
+    """Return the fields that divide the rows of some nodes, None for none.
 
     Those of the first source that all keys have, with its types, else the fields that all keys
     have.

@@ -25,13 +25,14 @@ from worker.engine.hosting import judged
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.model.pipeline.new_division import NewDivision
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.crash.source import CrashSource
 
 FIRST = 0
 
 
-def repartitioned_in_trials(plan: Plan) -> dict[str, tuple[str, ...]]:
+def repartitioned_in_trials(plan: Plan) -> dict[str, NewDivision]:
     """Return the repartitioned sources of a trial, with their fields: its topics tell no key.
 
     A source without ``key=`` is spread by the key of the first fold.
@@ -43,13 +44,13 @@ def repartitioned_in_trials(plan: Plan) -> dict[str, tuple[str, ...]]:
 class Front:
     """The repartitioned sources of a plan. They have the stages before 0, in their order.
 
-    keys: the fields, for each of several sources; empty for a chain. is_chain: whether the one
+    keys: the fields, for each source; empty for a chain. is_chain: whether the one
     source of a chain is repartitioned, by the key of its first fold.
     """
 
     plan: Plan
     source: CrashSource
-    keys: Mapping[str, tuple[str, ...]]
+    keys: Mapping[str, NewDivision]
     is_chain: bool
 
     @classmethod

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ripple.exchange.exchange import Exchange
     from ripple.exchange.limits import ExchangeLimits
     from ripple.exchange.session import Session
+    from ripple.model.pipeline.new_division import NewDivision
     from ripple.task.settings import Settings
     from ripple.task.standby import Look
     from ripple.testing.cluster.truth import Truth
@@ -128,7 +129,7 @@ class Ends:
         return self._truth.front.divisions
 
     @property
-    def repartitioned(self) -> Mapping[str, tuple[str, ...]]:
+    def repartitioned(self) -> Mapping[str, NewDivision]:
         """The repartitioned sources, with their fields."""
         return self._truth.front.keys
 

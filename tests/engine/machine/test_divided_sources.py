@@ -16,7 +16,9 @@ from ripple.engine.machine.targets import Targets
 from ripple.engine.machine.waiting_rows import OFFSET, WATERMARK
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.input_names import source_of
+from ripple.model.pipeline.new_division import NewDivision
 from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.repartitioned import need_division
 from ripple.model.schema.columns import records_of
 from tests.engine.machine.staged import shares_of
 
@@ -101,6 +103,30 @@ def once(starts: Starts) -> Pipeline:
     return both.distinct("once", key="symbol", within=15, lateness=12).sink("once-out")
 
 
+def apart(starts: Starts) -> Pipeline:
+    """Fold by two fields that have nothing in common; a record may be too late for one alone."""
+    both = rp.union("apart", starts.trades, starts.more.filter("few", rp.col("size") < 5))
+    named = both.partition("r", key="symbol").window("y", rp.Tumbling(20), lateness=0)
+    known = both.derive("known", place=rp.col("venue").fill_null("nowhere"))
+    placed = known.partition("s", key="place").window("z", rp.Session(30), lateness=50)
+    return (
+        named.fold("named", n=rp.count(), last=rp.last("t"))
+        .sink("named-out")
+        .also(placed.fold("placed", n=rp.count(), first=rp.first("symbol")).sink("placed-out"))
+        .also(both.sink("both-out"))
+    )
+
+
+def apart_of_one(starts: Starts) -> Pipeline:
+    """Fold rows of several keys by either field, and the rows of that fold again."""
+    many = starts.more.flat_map("several", doubled, into=Trade)
+    known = many.derive("at", place=rp.col("venue").fill_null("nowhere"))
+    sizes = known.partition("of-place", key="place").fold("venues", s=rp.sum("size"), n=rp.count())
+    over = sizes.partition("of-both", key=("place", "n")).fold("over", s=rp.max("s"))
+    symbols = many.partition("of-size", key=("symbol", "size")).fold("symbols", n=rp.count())
+    return over.sink("over-out").also(symbols.sink("symbols-out"))
+
+
 WAYS: list[Callable[[Starts], Pipeline]] = [asof, interval, windows, flat, once]
 
 
@@ -137,17 +163,22 @@ class Divided:
         self, plan: Plan, lanes: dict[str, list[Any]], direct: str, random: Random
     ) -> None:
         self.plan, self.lanes, self.random = plan, lanes, random
-        targets, self.key = Targets(("symbol",), PARTITIONS), ("symbol",)
-        repartitioned = [one.name for one in plan.sources if one.name != direct]
+        by = {one.name: NewDivision(("symbol",)) for one in plan.sources if one.name != direct}
+        if any(fold.name in ("placed", "venues") for fold in plan.folds):
+            by = need_division(plan, "a cluster", {"trades": ("symbol",)}, is_one=False)
+            assert list(by) == [one.name for one in plan.sources if one.name != direct]
+        targets = {name: Targets(fields, PARTITIONS) for name, fields in by.items()}
+        repartitioned = list(by)
         self.senders, self.epochs = {}, {}
         for source in repartitioned:
             names = [name for name in lanes if name.startswith(f"{source}/")]
             shares = [names] if random.random() < 0.5 else [[name] for name in names]
             for share in shares:
-                self.senders[tuple(share)] = source_router(targets)(plan, 0, share, staged=True)
+                router = source_router(targets[source])
+                self.senders[tuple(share)] = router(plan, 0, share, staged=True)
         self.receivers: list[Engine] = []
         for number in range(PARTITIONS):
-            made = receiver(dict.fromkeys(repartitioned, targets), number)
+            made = receiver(targets, number)
             own = [
                 name
                 for name in lanes
@@ -271,7 +302,16 @@ def whole(plan: Plan, lanes: dict[str, list[Any]]) -> Engine:
 @pytest.mark.parametrize("seed", range(12))
 def test_partitions_together_have_what_one_engine_has(seed: int, direct: str) -> None:
     random = Random(seed)
-    plan = plan_of(random.sample(WAYS, random.randint(1, len(WAYS))))
+    compare(plan_of(random.sample(WAYS, random.randint(1, len(WAYS)))), direct, random)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_branches_without_a_common_field_have_it_too(seed: int) -> None:
+    random = Random(seed)
+    compare(plan_of([apart, random.choice([windows, flat]), apart_of_one]), "", random)
+
+
+def compare(plan: Plan, direct: str, random: Random) -> None:
     lanes = lanes_of(plan, random)
     one, divided = whole(plan, lanes), Divided(plan, lanes, direct, random)
     divided.run()

@@ -16,6 +16,7 @@ from ripple.engine.operators import row_table_rows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
+from ripple.model.pipeline.new_division import NewDivision
 from ripple.model.pipeline.repartitioned import repartitioned_sources
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
@@ -190,7 +191,8 @@ def test_a_cluster_computes_it_where_the_keys_of_the_join_divide_the_sources() -
     assert (stage.key, stage.folds) == (("symbol",), ("at-quote.rows",))
     with pytest.raises(PlanError, match="of quotes are divided by bid, and at-quote needs all of"):
         need_one_division(plan, "a cluster", both | {"quotes": ("bid",)})
-    assert repartitioned_sources(plan, both | {"quotes": ("bid",)}) == {"quotes": ("symbol",)}
+    found = repartitioned_sources(plan, both | {"quotes": ("bid",)})
+    assert found == {"quotes": NewDivision(("symbol",))}
     whole = rows.partition("all", key=()).fold("whole", n=ra.count()).sink("out").plan()
     with pytest.raises(PlanError, match="trades are divided by symbol, and whole needs all of one"):
         need_one_division(whole, "a cluster", both)

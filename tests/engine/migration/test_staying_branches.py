@@ -15,6 +15,7 @@ from ripple.engine.machine.targets import Targets
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.new_division import NewDivision
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window import Tumbling
 from tests.engine.machine.trades import Trade, batch_of
@@ -104,7 +105,7 @@ def of_two_sources(
     return plan
 
 
-@pytest.mark.parametrize("engine_of", [Engine, source_router(Targets(("symbol",), 2))])
+@pytest.mark.parametrize("engine_of", [Engine, source_router(Targets(NewDivision(("symbol",)), 2))])
 def test_several_sources_go_on_under_other_names(engine_of: type[Engine]) -> None:
     only = {} if engine_of is Engine else {"inputs": ["trades0"]}
     engine = engine_of(of_two_sources(), staged=True, **only)

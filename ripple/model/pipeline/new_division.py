@@ -1,0 +1,36 @@
+"""By which fields the records of a source are divided anew, as a value."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ripple.core.frozen import frozen
+
+Key: TypeAlias = tuple[str, ...]
+
+
+@frozen
+class NewDivision:
+    """The fields by which the records of a source are divided anew.
+
+    by: for the rows of all folds, joins and distinct rows but others. others: the folds whose keys
+    lack these, in their order, each with its own fields. A record goes to the partition of each of
+    its rows.
+    """
+
+    by: Key
+    others: tuple[tuple[str, Key], ...] = ()
+
+    def of(self, reader: str) -> Key:
+        """Return the fields for the rows of a reader."""
+        return dict(self.others).get(reader, self.by)
+
+    @property
+    def code(self) -> str:
+        """The text that workers compare, and that an assignment keeps."""
+        others = (f"{name}:{','.join(key)}" for name, key in self.others)
+        return ";".join([",".join(self.by), *others])
+
+    def __str__(self) -> str:
+        others = (f"; for {name} by {', '.join(key)}" for name, key in self.others)
+        return f"{', '.join(self.by)}{''.join(others)}"
