@@ -14,6 +14,7 @@ from ripple.cli.checkpoint.tables import compare, is_of_join, write_table
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import add_format, many, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.statistics import watermark_of
 from ripple.connectors.retries import read_journal, retries_path
 from ripple.control.assignment import AssignmentChain
 from ripple.core.errors import InputError, LimitError
@@ -189,7 +190,7 @@ def _print(one: Checkpoint, options: argparse.Namespace) -> None:
         print(f"  base       {one.base}: the files hold the changes since")
     for source, offset in one.cut.items():
         watermark_ns = one.watermarks_ns.get(source)  # a log of markers has none
-        passed = "" if watermark_ns is None else f", watermark {watermark_ns} ns"
+        passed = "" if watermark_ns is None else _passed(watermark_ns)
         print(f"  input      {source}: next offset {offset}{passed}")
     for name, count in one.counters.items():
         print(f"  {name:<10} {count}" if len(name) <= 10 else f"  {name} {count}")
@@ -399,6 +400,11 @@ async def _only(store: ObjectStore, options: argparse.Namespace) -> Checkpoints:
         names = ", ".join(f"{one.pipeline}/{one.partition}" for one in found)
         raise CheckpointError(f"choose with --pipeline and --partition: there are {names}")
     return found[0]
+
+
+def _passed(watermark_ns: int) -> str:
+    found = watermark_of(watermark_ns)
+    return f", watermark {found[0][1]}" if found else ""
 
 
 def _time(one: Checkpoint) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.exits import say
 from ripple.core.arguments import plain
 from ripple.model.window import watermark
+from ripple.model.window.instant import instant_text
 
 if TYPE_CHECKING:
     from ripple.engine.machine.partition import Partition
@@ -30,9 +31,13 @@ def throughput(events: int, elapsed_s: float) -> list[tuple[str, str]]:
     ]
 
 
-def watermark_text(watermark_ns: int) -> str:
-    """Return a watermark as text, "none" before the first event."""
-    return "none" if watermark_ns == watermark.NONE else f"{watermark_ns} ns"
+def watermark_of(watermark_ns: int) -> list[tuple[str, str]]:
+    """Return a watermark as a time; nothing without events that have one."""
+    if watermark_ns == watermark.NONE:
+        return []
+    if watermark_ns == watermark.END:
+        return [("Watermark", "past all events")]
+    return [("Watermark", instant_text(watermark_ns))]
 
 
 def uncomputable(engine: Partition) -> list[tuple[str, str]]:

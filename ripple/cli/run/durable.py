@@ -19,7 +19,7 @@ from ripple.cli.lib.statistics import (
     say_statistics,
     throughput,
     uncomputable,
-    watermark_text,
+    watermark_of,
 )
 from ripple.control.process import standard_error
 from ripple.core import cut as cuts
@@ -144,7 +144,7 @@ def _say_results(task: Task, report: Report, elapsed_s: float) -> None:
         *by_source(engine),
         ("Stabilizations", f"{report.stabilizations}"),
         *throughput(report.events, elapsed_s),
-        ("Watermark", watermark_text(engine.watermark_ns)),
+        *watermark_of(engine.watermark_ns),
         ("Output records", f"{report.rows_out}"),
         *exceptions(engine),
         *uncomputable(engine),

@@ -22,7 +22,7 @@ from ripple.cli.lib.statistics import (
     say_statistics,
     throughput,
     uncomputable,
-    watermark_text,
+    watermark_of,
 )
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_places
@@ -185,7 +185,7 @@ def _say_results(engine: Partition, report: Report, elapsed_s: float) -> None:
         *by_source(engine),
         ("Stabilizations", f"{report.stabilizations}"),
         *throughput(counters.consumed, elapsed_s),
-        ("Watermark", watermark_text(report.watermark_ns)),
+        *watermark_of(report.watermark_ns),
         ("Output records", f"{report.rows_out}"),
         *exceptions(engine),
         *uncomputable(engine),

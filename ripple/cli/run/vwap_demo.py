@@ -19,7 +19,6 @@ from ripple.cli.lib.statistics import (
     say_statistics,
     throughput,
     uncomputable,
-    watermark_text,
 )
 from ripple.cli.lib.without_pandas import keep_pandas_out
 from ripple.cli.run.final_rows import FinalRows
@@ -31,6 +30,7 @@ from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.synthetic.source import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
+from ripple.model.window import watermark
 from ripple.task.one_shot import at_once
 from ripple.task.report import Report
 from ripple.task.run import plain_life
@@ -145,13 +145,14 @@ def _say_results(
         rows_written = report.rows_out
     else:
         symbols, rows_written = counting.symbols, counting.rows_written
+    watermark_ns = report.watermark_ns
     lines = [
         ("Events processed", f"{counters.consumed}"),
         ("Symbols", f"{symbols}"),
         ("Graph nodes", f"{engine.graph.node_count}"),
         ("Stabilizations", f"{report.stabilizations}"),
         *throughput(counters.consumed, elapsed_s),
-        ("Watermark", watermark_text(report.watermark_ns)),
+        ("Watermark", "none" if watermark_ns == watermark.NONE else f"{watermark_ns} ns"),
     ]
     if "portfolio-total" in engine.digests:
         totals = engine.table("portfolio-total").column("portfolio_total").to_pylist()

@@ -22,6 +22,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     Map,
     Output,
+    RowTable,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -143,15 +144,18 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
 
 
 def _fold(fold: Fold, stage: int) -> dict[str, Any]:
+    kind, about = "fold", ", ".join(one.name for one in fold.aggregates)
+    if isinstance(fold, TableJoin):
+        kind, about = "join", join_text(fold)
+    elif isinstance(fold, RowTable):
+        kind, about = "row-table", f"of {fold.reads}, at once and corrected until they are final"
     return {
         "id": fold.name,
         "name": fold.name,
-        "kind": "join" if isinstance(fold, TableJoin) else "fold",
+        "kind": kind,
         "stage": stage,
         "fields": fields_text(fold.row),
-        "about": join_text(fold)
-        if isinstance(fold, TableJoin)
-        else ", ".join(one.name for one in fold.aggregates),
+        "about": about,
         "key": [member.name for member in fold.key],
         "window": None if fold.window is None else window_text(fold.window),
         "aggregates": [

@@ -22,7 +22,7 @@ _COUNTERS = {
     "recomputed": "recomputed_rate",
     "cutoffs": "wasted_rate",
 }
-_GAUGES = ("keys", "bytes", "idle_inputs")
+_GAUGES = ("keys", "bytes", "idle_inputs", "uncomputable", "waiting")
 _GREATEST = "idle_seconds"
 
 

@@ -207,15 +207,17 @@ class _Followed:
 
     @property
     def cuts(self) -> list[Values]:
-        """The position of each partition."""
+        """The position of each partition; of events, from which cut on no row is missing."""
+        shown = self._seen.shown()
         return [
             {
                 "partition": number,
                 "epoch": str(one.epoch),
                 "cut": {name: str(offset) for name, offset in one.cut.items()},
                 "watermark_ns": str(one.watermark_ns),
+                "begins": {name: str(at) for name, at in shown.begins.get(number, {}).items()},
             }
-            for number, one in self._seen.shown().cuts.items()
+            for number, one in shown.cuts.items()
         ]
 
     def stream(self) -> tuple[str, bytes]:
@@ -286,6 +288,8 @@ class _Followed:
             before_ns = self._clock.monotonic_ns()
             shown, layout = self._seen.shown(), self._seen.layout
             keys = () if layout is None else layout.keys
+            if shown.begins and not by:  # of events the newest ones first
+                by, is_down = keys[1], True
             found = window(
                 shown.table, keys, by=by, is_down=is_down, words=words, first=first, rows=rows
             )

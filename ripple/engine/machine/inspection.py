@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ripple.model.pipeline.nodes import Finals, StreamJoin, TableJoin, reads_of, tables_below
+from ripple.model.pipeline.nodes import Ask, Finals, StreamJoin, TableJoin, reads_of, tables_below
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.column import Column
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
+    from ripple.engine.operators.asked_rows import AskedRows
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.waiting import Waiting
     from ripple.model.pipeline.nodes import Fold
@@ -32,6 +33,8 @@ def inspected(partition: Partition) -> dict[str, Any]:
     finals, distinct and join: no row below it follows); null where a kind has no such number. Rows
     are counted since the partition was restored here, events since its first. edges: pairs of
     numbers of nodes.
+
+    An ask has waiting: the rows held until they, and those before them, have their answers.
 
     A join has sides, the left one first: reads (a node), rows (of a stream, kept for matches; of a
     table, all), watermark_ns and is_behind (it lets fewer rows follow than the other side does);
@@ -108,7 +111,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
 
 
 def _waiting(node: WaitingNode, one: Waiting, uncomputable: Mapping[str, int]) -> dict[str, Any]:
-    return _node(
+    found = _node(
         node.name,
         "join" if isinstance(node, StreamJoin) else type(node).__name__.lower(),
         rows_out=one.given,
@@ -116,6 +119,7 @@ def _waiting(node: WaitingNode, one: Waiting, uncomputable: Mapping[str, int]) -
         bytes=one.nbytes,
         watermark_ns=None if one.watermark_ns == watermark.NONE else one.watermark_ns,
     )
+    return found | {"waiting": cast("AskedRows", one).count} if isinstance(node, Ask) else found
 
 
 def _add_joins(nodes: Sequence[dict[str, Any]], states: Mapping[str, JoinState]) -> None:

@@ -23,6 +23,14 @@ def instant_ns(text: str) -> int:
     return found
 
 
+def instant_text(time_ns: int) -> str:
+    """Return nanoseconds since 1970 as ``2024-02-26T14:30:00.5Z``, as ``instant_ns`` reads them."""
+    seconds, fraction_ns = divmod(time_ns, 1_000_000_000)
+    whole = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+    digits = f".{fraction_ns:09}".rstrip("0") if fraction_ns else ""
+    return f"{whole}{digits}Z"
+
+
 def any_instant_ns(text: str) -> int:
     """Return the same, also of years that events cannot have: before all of them, or after."""
     number = _NUMBER.fullmatch(text)

@@ -36,7 +36,7 @@ function Shown({ output, mode, asked, isPaused, snapshot }) {
   const first = Math.max(0, Number(asked.first) || 0);
   const query = mode === "tap" ? { output, q: asked.q } : mode === "bars" || mode === "lines" ? { output, q: asked.q, by: asked.by, down: asked.by ? "1" : "", rows: mode === "bars" ? 25 : LINES } : { output, q: asked.q, by: asked.by, down: asked.down, first: first || "", rows: ROWS };
   const { value, problem } = useAsked(mode === "tap" ? "tap" : "table", query, CALM.matches ? 1000 : EVERY_MS, isPaused);
-  const about = value && html`${mode === "tap" ? `${many(value.changed, "change")} since somebody looks` : html`${count(value.chosen)}${value.chosen === value.total ? "" : ` of ${count(value.total)}`} rows · at the cuts of ${many(value.cuts.length, "partition")} · exact text`}`;
+  const about = value && html`${mode === "tap" ? `${many(value.changed, "change")} since somebody looks` : html`${count(value.chosen)}${value.chosen === value.total ? "" : ` of ${count(value.total)}`} ${hasEvents(value) ? "newest rows" : "rows"} · at the cuts of ${many(value.cuts.length, "partition")} · exact text`}`;
   return html`<${Section} title=${output} id="outputs" more=${about}>
     <div class="tools">
       <div class="segments" role="group" aria-label="How">${Object.entries(MODES).map(([key, title]) => html`<button key=${key} aria-pressed=${mode === key} onClick=${() => go("outputs", { output, mode: key === "table" ? "" : key, q: asked.q })}>${title}</button>`)}</div>
@@ -140,11 +140,17 @@ function Tap({ value }) {
       <td class="right">${one.partition}</td><td><span class="raw">${one.cut}</span></td></tr>`)}</tbody></table></div>`;
 }
 
+// Of an output of events the newest rows are here; its sink has all of them.
+const hasEvents = (value) => value.cuts.some((one) => Object.keys(one.begins).length > 0);
+
+const offsets = (cut) => html`<code>${Object.entries(cut).map(([name, offset]) => `${name} ${offset}`).join(", ")}</code>`;
+
 function Cuts({ value }) {
   const [isOpen, setOpen] = useState(false);
+  const begins = { name: "begins", title: "all rows from", about: "earlier ones are in the sink", by: (one) => JSON.stringify(one.begins), show: (one) => offsets(one.begins) };
   return html`<details class="card fold" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}><summary>Cuts of these rows</summary>
     ${isOpen && html`<${Table} id="u" label="Cuts" rows=${value.cuts.map((one) => ({ key: one.partition, ...one }))} empty="None yet." columns=${[
       { name: "partition", title: "partition", right: true }, { name: "epoch", title: "epoch", right: true, show: (one) => count(Number(one.epoch)) },
-      { name: "cut", title: "next offset of each input", by: (one) => JSON.stringify(one.cut), show: (one) => html`<code>${Object.entries(one.cut).map(([name, offset]) => `${name} ${offset}`).join(", ")}</code>` }]}></${Table}>`}
+      { name: "cut", title: "next offset of each input", by: (one) => JSON.stringify(one.cut), show: (one) => offsets(one.cut) }, ...(hasEvents(value) ? [begins] : [])]}></${Table}>`}
   </details>`;
 }

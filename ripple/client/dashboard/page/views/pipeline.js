@@ -89,7 +89,7 @@ function widthOf(node) {
 }
 
 function kindOf(node) {
-  return node.window ? `fold · ${node.window.split(",")[0].split(": ")[1].replace("tumbling ", "")}` : node.kind;
+  return node.window ? `fold · ${node.window.split(",")[0].split(": ")[1].replace("tumbling ", "")}` : node.kind.replace("-", " ");
 }
 
 function layedOut(pipeline) {
@@ -204,8 +204,8 @@ function curve(points) {
 
 function Node({ node, figures, edges, flows }) {
   const figure = figures[node.id];
-  const facts = [["kind", node.kind], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
-    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
+  const facts = [["kind", node.kind.replace("-", " ")], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
+    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["rows that cannot be computed", figure.uncomputable ? count(figure.uncomputable) : DASH], ["rows waiting for an answer", count(figure.waiting)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
     ["idle inputs, which go on by markers", figure.idle_inputs ? `${count(figure.idle_inputs)}, for ${seconds(figure.idle_seconds)}` : DASH]];
   if (figure.join) {
     const [left, right] = figure.join.sides;
@@ -216,7 +216,7 @@ function Node({ node, figures, edges, flows }) {
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${node.window && html`<p><b>window</b> ${node.window}</p>`}
     ${node.keeps && html`<p><b>keeps</b> ${node.keeps}</p>`}
-    ${node.aggregates && html`<p><b>aggregates</b></p><ul class="code">${node.aggregates.map((one) => html`<li key=${one}><code>${one}</code></li>`)}</ul>`}
+    ${node.aggregates?.length > 0 && html`<p><b>aggregates</b></p><ul class="code">${node.aggregates.map((one) => html`<li key=${one}><code>${one}</code></li>`)}</ul>`}
     ${into.map((one) => html`<p key=${one.from}><b>${edgeText(one)}</b> ${one.why}${flowText(flows[`${one.from} ${one.to}`])}</p>`)}
     <p><b>fields</b> ${node.fields}</p>
     <p class="faint">plan key <code>${node.node_key}</code></p>
