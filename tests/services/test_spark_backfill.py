@@ -10,7 +10,8 @@ import pytest
 
 from tests.cli.processes import RIPPLE, run
 from tests.services.spark_session import spark
-from tests.spark.backfills import TRADES, UNTIL, Place
+from tests.spark.backfills import SECOND, TRADES, UNTIL, Place
+from tests.spark.graph_places import OUTPUTS
 from tests.spark.graph_places import Place as Graph
 
 pytestmark = [
@@ -104,6 +105,48 @@ def test_cluster_continues_from_history(spark: Any, tmp_path: Path) -> None:
     }
     assert live
     assert live <= found, "windows that were open when history ended have all of it"
+
+
+@pytest.mark.parametrize(("name", "counts", "back_s"), [("near", (2, 2), 7), ("once", (2,), 60)])
+def test_cluster_continues_with_the_rows_that_wait(
+    spark: Any, tmp_path: Path, name: str, counts: tuple[int, ...], back_s: int
+) -> None:
+    from ripple.spark import Backfill
+
+    place = Graph(tmp_path, name, counts)
+
+    def of(store: str) -> Any:
+        return Backfill(
+            spark,
+            place.file,
+            place.history,
+            until_ns=UNTIL,
+            live=place.live,
+            store=f"{tmp_path}/{store}",
+        )
+
+    again = of("st/store")
+    again._parts(frozenset({0}), keeps=True, show=None)  # and then it was interrupted
+    receipt = again.run()
+    assert receipt.digests == of("other").run().digests
+    for folder, places in (("st", place.live), ("whole", place.whole)):
+        sources = [f"{source}={at}" for source, at in places.items()]
+        sinks = [f"{output}=log:{tmp_path}/out-{folder}/{output}" for output in OUTPUTS]
+        ended = run(
+            RIPPLE, "cluster", "up", place.file, "--workers", "2", "--dir", tmp_path / folder,
+            "--until-end", *(word for one in sources for word in ("--source", one)),
+            *(word for one in sinks for word in ("--sink", one)),
+        )  # fmt: skip
+        assert ended.code == 0, ended.err
+    marks_ns = [at for part in receipt.partitions for at in part["watermarks_ns"].values()]
+    assert len(set(marks_ns)) == 1, "so that the same rows wait in all partitions"
+    rows = place.following(place.shown("whole"), marks_ns[0] - back_s * SECOND)
+    assert sorted(place.shown("st"), key=repr) == rows
+    found, expected = (
+        sorted(run(RIPPLE, "log", "table", f"log:{tmp_path}/out-{one}/rows-out").rows)
+        for one in ("st", "whole")
+    )
+    assert found == expected
 
 
 def test_history_of_several_sources_is_adopted_and_checked(spark: Any, tmp_path: Path) -> None:

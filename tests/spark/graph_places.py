@@ -33,6 +33,7 @@ class Quote:
     t: rp.Timestamp
     bid: float | None
     symbol: str
+    venue: int | None
 
 ends = dict(n=rp.count(), first=rp.first("price"), last=rp.last("price"), best=rp.max("price"))
 trades = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order="2s")
@@ -129,6 +130,10 @@ both = rp.Pipeline("both")
 left = both.source("trades", Trade, time="t", out_of_order="2s")
 right = both.source("others", Trade, time="t", out_of_order="2s")
 union = rp.union("u", left, right)
+once_of_both = shown(union.distinct("of-both", key="symbol", within="500ms", lateness="3s"),
+    "price")
+venues = shown(sold.join_asof("venues", quotes, left_on="size", right_on="venue",
+    lateness="5s", emit="final"), "bid")
 united = (
     union.sink("events")
     .also(union.partition("u-by", key="symbol").fold("ends", **ends).sink("rows-out"))
@@ -184,7 +189,13 @@ class Place:
     def row(one: dict[str, Any], rank: int, source: str) -> dict[str, Any]:
         """Return a trade as a record of a source; of one time, sources differ."""
         if source == "quotes":
-            return {"t": one["t"], "bid": one["price"], "symbol": one["symbol"]}
+            fields = {name: one[name] for name in ("t", "symbol")}
+            bid, venue = one["price"], one["size"]
+            return {
+                **fields,
+                "bid": bid if bid % 9 else None,
+                "venue": venue if venue > 2 else None,
+            }
         return {**one, "price": one["price"] + 1000 * rank}
 
     @staticmethod
@@ -213,5 +224,20 @@ class Place:
     def shown(self, store: str) -> list[dict[str, Any]]:
         """Return the events that a run has written."""
         topic, _ = open_topic(f"log:{self.folder}/out-{store}/events")
-        with PartitionReader(topic, 0) as reader:
-            return [row for entry in reader.read() for row in entry.records.to_pylist()]
+        found: list[dict[str, Any]] = []
+        for partition in range(topic.partitions):
+            with PartitionReader(topic, partition) as reader:
+                found += (row for entry in reader.read() for row in entry.records.to_pylist())
+        return found
+
+    def following(self, rows: list[dict[str, Any]], mark_ns: int) -> list[dict[str, Any]]:
+        """Return the rows that follow from a watermark on, in any order; some are of history."""
+        found = [one for one in rows if time_of(one) >= mark_ns]
+        assert min(map(time_of, found)) < UNTIL, "some rows of history wait when it ends"
+        return sorted(found, key=repr)
+
+
+def time_of(row: dict[str, Any]) -> int:
+    """Return the time of a row, of a joined one perhaps of its right side alone."""
+    time_ns: int = row["t"] if row["t"] is not None else row["t_right"]
+    return time_ns

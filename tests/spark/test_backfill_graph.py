@@ -56,6 +56,45 @@ def test_a_run_from_history_has_the_folds_of_one_that_read_everything(
         place.run(place.live, "store")
 
 
+# A node that holds rows, and how far below the watermark rows follow: the lateness, and the span.
+HOLDING = [
+    ("asof", (1, 1), 10),
+    ("venues", (1, 1), 5),
+    ("near", (2, 2), 7),
+    ("later", (1, 1), 7),
+    ("once", (2,), 60),
+    ("once_of_both", (2, 2), 3),
+]
+
+
+@pytest.mark.parametrize(("name", "partitions", "back_s"), HOLDING)
+def test_rows_that_wait_when_history_ends_follow_in_the_run(
+    name: str, partitions: tuple[int, ...], back_s: int, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, name, partitions)
+    (part,) = place.backfilled(partitions=1).partitions
+    expected = place.run(place.whole, "whole-store")
+    found = place.run(place.live, "store")
+    for output in OUTPUTS[1:]:
+        assert found.digests[output] == expected.digests[output]
+    mark_ns = min(part["watermarks_ns"].values()) - back_s * SECOND
+    rows = place.following(place.shown("whole-store"), mark_ns)
+    for _ in range(2):  # each row once, also after another start
+        assert sorted(place.shown("store"), key=repr) == rows
+        place.run(place.live, "store")
+
+
+def test_partitions_of_nodes_that_hold_rows_have_their_parts_of_history(tmp_path: Path) -> None:
+    place = Place(tmp_path, "near", (2, 2))
+    one, two = (place.backfilled(partitions=count, adopts=False) for count in (1, 2))
+    for output in OUTPUTS[1:]:
+        assert one.digests[output] == two.digests[output]
+    (tmp_path / "apart").mkdir()
+    apart = Place(tmp_path / "apart", "venues", (2, 2))
+    with pytest.raises(InputError, match="partition only, since the sides of venues have other"):
+        Live.at(apart.live, apart.plan, UNTIL)
+
+
 def test_partitions_of_branches_have_their_parts_of_history(tmp_path: Path) -> None:
     place = Place(tmp_path, "branches", (6,))
     one, three = (place.backfilled(partitions=count, adopts=False) for count in (1, 3))
@@ -113,9 +152,6 @@ def test_a_live_input_that_cannot_continue_is_refused(tmp_path: Path) -> None:
     same = dict.fromkeys(place.live, place.live["trades"])
     with pytest.raises(InputError, match="'trades' and 'others' read the same records"):
         Live.at(same, place.plan, UNTIL)
-    distinct = load_plan(f"{tmp_path}/p.py:distinct")
-    with pytest.raises(InputError, match="once waits with rows of the log"):
-        Live.at(place.live["trades"], distinct, UNTIL)
     event = {"symbol": "A", "price": 1.0, "size": 1, "t": BEGIN + SECOND}
     rotated = topic_of(tmp_path / "r", place.plan, [event], partitions=2, source="others")
     with pytest.raises(InputError, match="its records have no key, so records of history"):

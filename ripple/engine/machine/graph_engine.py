@@ -19,7 +19,7 @@ from ripple.engine.machine.engine import TAKEN, Engine, known_keys, names_of, re
 from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
-from ripple.engine.machine.way import SPAN, Way
+from ripple.engine.machine.way import PRECEDING, SPAN, Way
 from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.rows import Rows
@@ -303,7 +303,7 @@ class GraphEngine(Engine):
 
         Final rows have no input, and places after all others.
         """
-        sources = places // SPAN
+        sources = (places + PRECEDING) // SPAN  # also of rows that precede those of a source
         for rank, port in enumerate(self._ports.values()):
             mine = np.flatnonzero(sources == rank)
             if not len(mine):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Layout
 from ripple.engine.machine.counters import Counters
-from ripple.engine.machine.way import SPAN, Way
+from ripple.engine.machine.way import PRECEDING, SPAN, Way
 from ripple.engine.operators.admission import Admission
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.deletion_times import give_times
@@ -48,7 +48,7 @@ class Port(Way):
         self._inputs = {name: number for number, name in enumerate(names)}
         self._base = plan.sources.index(source) * SPAN
         is_alone = len(plan.sources) == 1 and not plan.waiting
-        self._end = watermark.END if is_alone else SPAN
+        self._end = watermark.END if is_alone else SPAN - PRECEDING
         self.accepted = pa.schema(arrow_fields(source.fields_taken))
         """The schema of batches that need no conversion."""
         self.layout = Layout(self.accepted)
@@ -96,11 +96,12 @@ class Port(Way):
     def precede(self) -> None:
         """Give its rows places before those of any other engine's rows of the source.
 
-        They stay after all rows of sources declared before, below half of the limit of offsets,
-        and tell the same inputs.
+        They stay after all rows of sources declared before, and tell the same inputs; their
+        offsets are below 0 for other engines.
         """
         unit = FLAT_ROWS_MAX * len(self._inputs)
-        self._base -= self._end // 2 // unit * unit
+        self._base -= PRECEDING // unit * unit
+        self._end = PRECEDING
 
     def identities(self, places: Ints) -> tuple[Ints, Ints]:
         """Return the offsets of rows of an input, and their indexes in their records."""

@@ -28,6 +28,9 @@ _NONE_LATE: Mapping[int, npt.NDArray[np.bool_] | None] = MappingProxyType({})
 # The range of the places of one beginning, so that SOURCES_MAX of them fit into 63 bits.
 SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 
+# The end of a range, for the rows that precede those of the beginning after it.
+PRECEDING = SPAN // 16
+
 
 class Keyed(NamedTuple):
     """Rows that come to keys. reader: the fold, or the side of another node; key: its fields."""

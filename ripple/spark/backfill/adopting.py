@@ -64,6 +64,8 @@ class HistoryGraphEngine(GraphEngine):
         super()._prepare(plan, inputs, start)
         for port in self._ports.values():
             port.precede()
+            for name in port.inputs:
+                self._inputs[name].offset_max = port.offset_max
 
 
 @dataclass(frozen=True, slots=True)

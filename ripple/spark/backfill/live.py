@@ -99,11 +99,6 @@ class Live:
 
         Raises InputError for inputs that cannot continue history.
         """
-        for node in plan.holding:
-            raise InputError(
-                f"history of {plan.name} cannot be backfilled: {node.name} waits with rows of the "
-                "log, and those of history are in none. Let it begin from the log, with ripple run"
-            )
         for fold in plan.folds:
             if fold.expiry is not None:
                 raise InputError(
@@ -115,7 +110,7 @@ class Live:
             LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources
         )
         each = tuple(Source(s.name, s.place, s.shares(), s.key) for s in sources)
-        whole = Sources(each, is_open=True)
+        whole = Sources(each)  # partitions wait for their own inputs, as those of the run do
         if len(sources) > 1:
             check_apart(whole.each)
         most = whole.partitions
