@@ -9,20 +9,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import IO, Any
 
+import pyarrow as pa
 import pytest
 
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
+from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
 from ripple.spark.report import digests_of
+from ripple.storage.log import PartitionReader, PartitionWriter, Topic
+from ripple.world import LiveClock, LiveDisk
 from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
 from tests.services.spark_session import QUICK, spark
+from tests.spark.graph_places import OUTPUTS, Place
 from tests.spark.here import replayed
 from tests.spark.logs import append, topic_of
 from tests.spark.streams import SOURCE, events
@@ -88,6 +94,63 @@ def test_query_reports_each_micro_batch_and_resumes(spark: Any, file: str, tmp_p
     assert digests_of(load_plan(file), second)[1] == expected(place, file)
     assert {one["restored"] for one in first} == {"the beginning, 0 replayed"}
     assert all("the beginning" not in one["restored"] for one in second)
+
+
+def halves_of(place: str) -> list[list[pa.Table]]:
+    """Return the records of each partition of a topic, in two halves."""
+    topic, _ = open_topic(place)
+    found: list[list[pa.Table]] = [[], []]
+    for partition in range(topic.partitions):
+        with PartitionReader(topic, partition) as reader:
+            rows = pa.Table.from_batches([one.records for one in reader.read()])
+        half = rows.num_rows // 2
+        found[0].append(rows.slice(0, half))
+        found[1].append(rows.slice(half))
+    return found
+
+
+@pytest.mark.parametrize(("name", "partitions"), [("near", 2), ("joined", 1)])
+def test_several_sources_are_joined_and_resumed(
+    name: str, partitions: int, spark: Any, tmp_path: Path
+) -> None:
+    import ripple.spark as rs
+
+    place = Place(tmp_path, name, (2, 2))
+    plan, halves, topics = place.plan, {}, {}
+    for source, at in place.whole.items():
+        topic, _ = open_topic(at)
+        halves[source] = halves_of(at)
+        topics[source] = Topic.create(
+            LiveDisk(tmp_path / "grown"), source, topic.schema,
+            partitions=2, key=topic.key, time_field=topic.time_field,
+        )  # fmt: skip
+    places = {source: f"log:{tmp_path}/grown/{source}" for source in topics}
+    sinks = {output: f"log:{tmp_path}/out-spark/{output}" for output in OUTPUTS}
+    parcel = Parcel.of(place.file, lambda plan: b"")
+    for half in range(2):
+        for source, topic in topics.items():
+            for partition, rows in enumerate(halves[source][half]):
+                with PartitionWriter(topic, partition, LiveClock()) as writer:
+                    for batch in rows.to_batches():
+                        writer.append(batch)
+        found: list[Any] = []
+        run_to_end(
+            lambda found=found: rs.run(  # type: ignore[misc]
+                spark,
+                place.file,
+                places,
+                sinks,
+                f"{tmp_path}/state",
+                partitions=partitions,
+                follow=False,
+                show=lambda _, reports: found.extend(reports),
+            )
+        )
+        sources = replace(sources_at(places, plan), is_open=partitions == 1)
+        report, shown, _ = replayed(parcel, plan, sources, closes=False)
+        assert digests_of(plan, found)[1] == report.digest
+        assert sorted(place.shown("spark"), key=repr) == shown["events"]
+        assert ["the beginning" in one["restored"] for one in found] == [not half] * partitions
 
 
 def test_a_streaming_data_frame_lands_and_is_gone_on_from(

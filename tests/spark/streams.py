@@ -39,7 +39,7 @@ branches = large.sink("events").also(tumbling).also(
     large.partition("l", key="symbol").fold("last", price=rp.last("price")).sink("last-out"))
 elsewhere = shown(rp.Pipeline("p").source("trades", Trade, time="t", key="size")
     .partition("by", key="size"))
-distinct = source.distinct("once", key="symbol", within=5).sink("out")
+distinct = source.distinct("once", key="size", within=5).sink("out")
 others = tumbling.also(large.partition("z", key="size").fold("by-size", n=rp.count()).sink("sizes"))
 """
 ROWS = 1200

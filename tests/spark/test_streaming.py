@@ -89,7 +89,7 @@ def test_micro_batches_come_to_what_one_run_comes_to(
         run(pipeline, tmp_path, "alone", "--checkpoint-dir", f"{tmp_path}/other")
         assert digest in capfd.readouterr().err
     else:
-        shares = sources_at(stream.source, plan)
+        shares = sources_at(dict(stream.sources), plan)
         assert digest == replayed(stream.parcel, plan, shares, closes=False)[0].digest
     assert sum(one["counters"]["consumed"] for one in last.values()) == ROWS
     assert {one["epoch"] for one in last.values()} == {1}  # one life for all of them
@@ -109,7 +109,9 @@ def test_branches_in_micro_batches_come_to_what_a_replay_comes_to(
         last[turn.partition] = turn.run()
         here().drop(turn)  # another process goes on
     plan = stream.parcel.plan()
-    report, rows, _ = replayed(stream.parcel, plan, sources_at(stream.source, plan), closes=False)
+    report, rows, _ = replayed(
+        stream.parcel, plan, sources_at(dict(stream.sources), plan), closes=False
+    )
     assert digests_of(plan, last.values())[1] == report.digest
     events_written = [row for one in written(sinks["events"]) for row in one.to_pylist()]
     assert sorted(events_written, key=repr) == rows["events"]
@@ -126,7 +128,7 @@ def test_branches_that_do_not_fit_the_partitions_are_refused(file: str, tmp_path
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("distinct", "the rows of once follow by the watermark of all inputs"),
+        ("distinct", "records of trades are divided by symbol, and once needs all of one size"),
         ("elsewhere", "it is partitioned by symbol, but the pipeline says that trades is part"),
     ],
 )
@@ -271,7 +273,7 @@ def test_an_output_whose_partition_is_another_one_again_is_found(file: str, tmp_
         turn.run()
         here().drop(turn)
     plan = stream.parcel.plan()
-    shares = sources_at(stream.source, plan).shares
+    shares = sources_at(dict(stream.sources), plan).shares
     check = Divided(shares, "out", f"log:{tmp_path}/out", 2)
     (packet,) = check.run()
     assert packet.about["differences"] == []

@@ -77,8 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.every is not None and not options.follow:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
     plan = load_for_spark(options.file)
-    plan.need_one_source("streaming on Spark")
-    (source,) = sources_by_name(plan, options.source).values()
+    sources = sources_by_name(plan, options.source)
     sinks = sinks_by_output(plan, options.sink)
     report = _Report(plan)
     with opened(options, is_brief=not options.follow) as spark:
@@ -91,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
                 query = started(
                     spark,
                     options.file,
-                    source,
+                    sources,
                     sinks,
                     options.store,
                     follow=options.follow,

@@ -101,7 +101,7 @@ class Plan:
             raise PlanError(
                 f"pipeline {self.name!r} has the sources {self.source_names}, and {where} takes "
                 "pipelines of one: run it in one process, with ripple run or rp.run, or on a "
-                "cluster; ripple spark replay, backfill and validate read several"
+                "cluster; ripple spark replay, backfill, validate and run read several"
             )
 
     @property

@@ -149,8 +149,7 @@ class _ResidentTask:
         last = newest.entry.content.epoch if newest.entry is not None else 0
         self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
         outputs = stream.outputs(self._plan, self._partition, self._epoch, world.executor)
-        division = stream.division(self._plan)
-        divisions = () if division is None else (division,)
+        divisions = stream.divisions(self._plan)
         self._life = DurableTask(
             TaskSpec(self._plan, self._inputs, outputs, divisions=divisions),
             checkpoints,

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.identity import check_not_read
@@ -18,18 +19,19 @@ from ripple.spark.sources import arrow_schema
 from ripple.spark.streaming.hints import Hints
 from ripple.spark.streaming.landing import Landing
 from ripple.spark.streaming.source import NAME, RunSource
-from ripple.spark.streaming.stream import WHERE, Stream
+from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import TurnJob, turns
 from ripple.spark.work import packets_from, pickled
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
+from ripple.task.arguments import sources_of, uri_of
 from ripple.task.home import check_home
 from ripple.task.settings import Settings
 from ripple.world import LiveClock, LiveRandom
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +52,7 @@ _FORGETS = re.compile(r"StreamingRelation\S* .*?(?:TextSocket|\bsocket\b)")
 def stream(
     spark: SparkSession,
     pipeline: str | os.PathLike[str] | Pipeline | Plan,
-    source: str,
+    source: str | Mapping[str, str],
     sinks: Mapping[str, str] | str,
     store: str,
     **more: Any,
@@ -58,7 +60,7 @@ def stream(
     """Return a pipeline as a streaming DataFrame: one report per micro-batch and partition.
 
     The query that reads it drives the pipeline; only one may do so at a time. Arguments as for
-    ``run``, with a source URI.
+    ``run``, with the URI of each source.
     """
     made = _made(
         spark,
@@ -77,7 +79,7 @@ def stream(
 def run(
     spark: SparkSession,
     pipeline: str | os.PathLike[str] | Pipeline | Plan,
-    source: str | DataFrame,
+    source: str | Mapping[str, str] | DataFrame,
     sinks: Mapping[str, str] | str,
     store: str,
     *,
@@ -90,7 +92,8 @@ def run(
     """Start a pipeline as a query, which resumes from the state in the store.
 
     pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC`` or
-    ``kafka:BROKERS/TOPIC``; or a streaming DataFrame with the fields of the pipeline's records, the
+    ``kafka:BROKERS/TOPIC``, or a mapping of source names to those when the pipeline has several
+    sources; or a streaming DataFrame with the fields of the pipeline's records, the
     micro-batches of which first land, each once, in the topic ``landing`` (``log:DIR/TOPIC``,
     created if missing). sinks: outputs with URIs that support takeover, ``log:`` or ``kafka:``.
     store: of checkpoints, a folder shared by all executors or ``s3://bucket/prefix``. follow: wait
@@ -102,7 +105,7 @@ def run(
     """
     if every is not None and not follow:
         raise InputError(f"every={every!r} needs follow")
-    if isinstance(source, str):
+    if isinstance(source, (str, Mapping)):
         if landing is not None:
             raise InputError(f"{source} has offsets of its own: leave landing={landing!r} out")
         reports = stream(spark, pipeline, source, sinks, store, **more)
@@ -114,7 +117,7 @@ def run(
         writer = reports.writeStream.foreachBatch(shown)
     else:
         parcel = Parcel.of(pipeline, pickled)
-        parcel.plan().need_one_source(WHERE)
+        parcel.plan().need_one_source("a streaming DataFrame on Spark")
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
         made = _made(spark, parcel, str(landing), sinks, store, **more)
         rows = source.select(*(one.name for one in parcel.plan().source.fields))
@@ -175,7 +178,7 @@ def _landed(frame: DataFrame, plan: Plan, place: str | None, partitions: int | N
 def _made(
     spark: SparkSession,
     parcel: Parcel,
-    source: str,
+    source: str | Mapping[str, str],
     sinks: Mapping[str, str] | str,
     store: str,
     *,
@@ -190,7 +193,8 @@ def _made(
     places = sinks_by_output(plan, given)
     if not places:
         raise OutputError("name a sink for the output: a query without one has no effect")
-    check_not_read(source, places)
+    for place in sources_of(plan, source).values():
+        check_not_read(uri_of(place, "continued_source"), places)
     made = Stream.of(
         parcel,
         source,

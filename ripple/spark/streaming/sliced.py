@@ -9,8 +9,11 @@ from ripple.connectors.inputs import Signal
 from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
+from ripple.task.several_sources import WatermarkedInputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker
@@ -31,6 +34,16 @@ class Sliced(PassedInputs):
         self._cut: Cut = {}
         self._rows = 1
         self._woken = asyncio.Event()
+
+    @property
+    def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
+        """Returns the watermarks by which several sources are read in turn."""
+        return self._inputs.watermarks_ns if isinstance(self._inputs, WatermarkedInputs) else dict
+
+    @watermarks_ns.setter
+    def watermarks_ns(self, found: Callable[[], Mapping[str, int]]) -> None:
+        if isinstance(self._inputs, WatermarkedInputs):
+            self._inputs.watermarks_ns = found
 
     @property
     def is_at_stop(self) -> bool:
