@@ -109,6 +109,13 @@ many = (
     .also(large_then.join("others", large_of, left_on="of", right_on="size").sink("bars-out"))
 )
 
+brief = trades.partition("i-by", key=["symbol", "size"])
+ending = (
+    trades.sink("events")
+    .also(brief.fold("active", ttl="4s", **ends).sink("rows-out"))
+    .also(minutes.fold("counted", n=rp.count()).sink("bars-out"))
+)
+
 @rp.record(version=1)
 class Listing:
     symbol: str

@@ -20,6 +20,8 @@ WAYS = [
     ("branches", (1,)),
     ("branches", (3,)),
     ("finals", (1,)),
+    ("ending", (1,)),
+    ("ending", (2,)),
     ("market", (1, 1)),
     ("market", (4, 2)),
     ("united", (1, 1)),

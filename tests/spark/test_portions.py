@@ -345,10 +345,3 @@ def test_final_rows_are_those_of_one_process(
     assert report.digests == in_process(plan, given).digests
     assert rows["final-out"]
     assert rows["hours-out"]
-
-
-def test_history_of_keys_that_end_is_refused_in_one_line() -> None:
-    keyed = rp.Pipeline("market").source("trades", Trade, time="t").partition("by", key="symbol")
-    plan = keyed.fold("seen", n=rp.count(), ttl="1d").sink("out").plan()
-    with pytest.raises(InputError, match="cannot be backfilled: keys of seen end by ttl="):
-        Live.at("log:a/b", plan, 0)

@@ -99,12 +99,6 @@ class Live:
 
         Raises InputError for inputs that cannot continue history.
         """
-        for fold in plan.folds:
-            if fold.expiry is not None:
-                raise InputError(
-                    f"history of {plan.name} cannot be backfilled: keys of {fold.name} end by "
-                    "ttl=. Let it begin from the log, with ripple run"
-                )
         places = sources_of(plan, given)
         sources = tuple(
             LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources
