@@ -92,6 +92,9 @@ def test_partitions_of_nodes_that_hold_rows_have_their_parts_of_history(tmp_path
     for output in OUTPUTS[1:]:
         assert one.digests[output] == two.digests[output]
     (tmp_path / "apart").mkdir()
+    eager = load_plan(f"{tmp_path}/p.py:eager")
+    with pytest.raises(InputError, match="at has emit='eager', and names rows by their offsets"):
+        Live.at(place.live, eager, UNTIL)
     apart = Place(tmp_path / "apart", "venues", (2, 2))
     with pytest.raises(InputError, match="partition only, since the sides of venues have other"):
         Live.at(apart.live, apart.plan, UNTIL)

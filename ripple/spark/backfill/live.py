@@ -99,6 +99,12 @@ class Live:
 
         Raises InputError for inputs that cannot continue history.
         """
+        for table in plan.row_tables:
+            raise InputError(
+                f"history of {plan.name} cannot be backfilled: {table.input} has emit='eager', and "
+                "names rows by their offsets in the log, where those of history are not. Say "
+                "emit='final', or let it begin from the log, with ripple run"
+            )
         places = sources_of(plan, given)
         sources = tuple(
             LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources
