@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ripple.core import cut as cuts
 from ripple.core.row_ops import OP, OP_REMOVE
-from ripple.engine.changes.newest_rows import NewestRows
+from ripple.engine.edges.newest_rows import NewestRows
 from ripple.exchange.limits import ExchangeLimits
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ripple.core.cut import Cut
-    from ripple.engine.changes.newest_rows import NewestRows
+    from ripple.engine.edges.newest_rows import NewestRows
     from ripple.engine.machine.partition import Partition
 
 

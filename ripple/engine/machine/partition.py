@@ -13,8 +13,8 @@ import pyarrow as pa
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import InputError, NodeError
 from ripple.core.hashing import mix_of
-from ripple.engine.changes.newest_rows import NewestRows
 from ripple.engine.edges.kinds import edges_from
+from ripple.engine.edges.newest_rows import NewestRows
 from ripple.engine.edges.outgoing import Outgoing
 from ripple.engine.kernels.view import View
 from ripple.engine.machine.changes import Changes, Shown

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.engine.changes.newest_rows import PIECES_MAX, NewestRows
+from ripple.engine.edges.newest_rows import PIECES_MAX, NewestRows
 
 SCHEMA = pa.schema([("at", pa.int64()), ("text", pa.string())])
 
