@@ -70,7 +70,7 @@ class AnsweredInputs(LoggedInputs):
         self._keys = {} if log is None else question_keys(plan)
         self._clock, self._log = clock, log
         self._emit, self._guards = emit, guards
-        self._calling = Calling(plan, clock, random)
+        self._calling = Calling(plan, clock, random, emit)
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._putting: asyncio.Task[None] | None = None
         self._access = asyncio.Lock()
@@ -138,7 +138,8 @@ class AnsweredInputs(LoggedInputs):
                 self._putting.add_done_callback(lambda _: self._calling.wake())
         rows_held, bytes_held = self.held()
         self._is_full = rows_held >= HELD_ROWS_MAX or bytes_held >= HELD_BYTES_MAX
-        if (self._is_full and self._is_live and not recorded) or self._access.locked():
+        is_held = (self._is_full and self._is_live and not recorded) or self._calling.is_owed
+        if is_held or self._access.locked():
             return Signal.WAITING
         found = self._inputs.next(self._own(cut))
         self._is_reading = found is Signal.WAITING

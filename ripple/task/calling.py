@@ -9,11 +9,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import NodeError
+from ripple.core.events import Remark, no_listener
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.pipeline.asking import CONCURRENCY_MAX
 from ripple.task.calls import Call, Calls
+from ripple.task.timed_turns import TimedTurns
 from ripple.world.pauses import jittered
 
 if TYPE_CHECKING:
@@ -21,12 +23,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from ripple.core.events import EventListener
     from ripple.model.pipeline.nodes import Ask
     from ripple.model.pipeline.plan import Plan
     from ripple.world.ports import Clock, Random
 
 GIVEN_UP_MAX = CONCURRENCY_MAX
 """How many calls of an ask, given up, may still be ending."""
+BLOCKED_NS = 2_000_000_000
+"""How long a turn of the event loop may last before its function is told of."""
 NEW_BYTES_MAX = 4 << 20
 """The bytes of answers, not taken yet, from which on no call is made."""
 _NS = 1_000_000_000
@@ -37,13 +42,14 @@ class Calling:
 
     Invariants: ``_doing`` has a task for each call in progress, and ``_given_up`` the cancelled
     ones until they end, with the names of their asks. ``_waited_ns`` is how long ``more`` has
-    waited: by it calls are too late and pauses over, since a call makes no progress while the
-    engine works.
+    waited. Once a function ends the process no call begins.
     """
 
-    def __init__(self, plan: Plan, clock: Clock, random: Random) -> None:
-        """Make no call yet."""
-        self._clock = clock
+    def __init__(
+        self, plan: Plan, clock: Clock, random: Random, emit: EventListener = no_listener
+    ) -> None:
+        """Make no call yet. emit: is told which functions block."""
+        self._clock, self._emit = clock, emit
         self._asks = {ask.name: ask for ask in plan.asks}
         self._calls = {
             ask.name: Calls(
@@ -56,12 +62,20 @@ class Calling:
         self._outcomes: dict[str, list[Outcome]] = {ask.name: [] for ask in plan.asks}
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._waited_ns = 0
+        self._exit: BaseException | None = None
+        self._blocking: set[str] = set()
         self._woken = asyncio.Event()
 
     @property
     def is_open(self) -> bool:
         """Whether rows wait for calls, or answers to be taken."""
         return bool(self._new) or any(map(len, self._calls.values()))
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether the run should wait for a call now, and compute no more before."""
+        now_ns = self._clock.monotonic_ns()
+        return any(one.owed(now_ns, self._waited_ns) for one in self._calls.values())
 
     def add(self, unanswered: Mapping[str, pa.RecordBatch]) -> None:
         """Let rows wait for their calls; unanswered: with their identities, per ask."""
@@ -73,16 +87,18 @@ class Calling:
 
         Raises NodeError where a function ends the process, or goes on though it was cancelled.
         """
+        self._check_exit()
+        now_ns, waited_ns = self._clock.monotonic_ns(), self._waited_ns
         for task in [one for one in self._doing if one.done()]:
             name, call = self._doing.pop(task)
-            self._end(name, call, task)
+            self._end(name, call, task, now_ns)
         self._check_given_up()
-        now_ns = self._waited_ns
-        late = {call for calls in self._calls.values() for call in calls.overdue(now_ns)}
+        late = {one for calls in self._calls.values() for one in calls.overdue(now_ns, waited_ns)}
         for task in [one for one, (_, call) in self._doing.items() if call in late]:
             name, call = self._give_up(task)
             timeout_s = self._asks[name].timeout_ns / _NS
-            self._fail(name, call, f"TimeoutError: a call took longer than {timeout_s:g} s")
+            why = f"TimeoutError: a call took longer than {timeout_s:g} s"
+            self._fail(name, call, why, now_ns)
         for name, outcomes in self._outcomes.items():
             if outcomes:
                 self._outcomes[name] = []
@@ -90,8 +106,8 @@ class Calling:
         if sum(rows.nbytes for _, rows in self._new) >= NEW_BYTES_MAX:
             return
         for name, calls in self._calls.items():
-            for call in calls.due(now_ns):
-                task = asyncio.ensure_future(_called(self._asks[name], call))
+            for call in calls.due(now_ns, waited_ns):
+                task = asyncio.ensure_future(self._called(self._asks[name], call))
                 self._doing[task] = name, call
 
     def take(self) -> list[tuple[str, pa.RecordBatch]]:
@@ -101,12 +117,10 @@ class Calling:
 
     async def more(self, others: Iterable[asyncio.Future[Any]] = ()) -> None:
         """Wait until a call ends, or is due again, until one of ``others`` is done, or woken."""
-        times_ns = [one.next_ns for one in self._calls.values()]
-        next_ns = min((one for one in times_ns if one is not None), default=None)
-        left_s = None
-        if next_ns is not None:
-            left_s = max(0, next_ns - self._waited_ns) / _NS
         began_ns = self._clock.monotonic_ns()
+        left_ns = [one.next_in_ns(began_ns, self._waited_ns) for one in self._calls.values()]
+        next_ns = min((one for one in left_ns if one is not None), default=None)
+        left_s = None if next_ns is None else next_ns / _NS
         waking = asyncio.create_task(self._woken.wait())
         try:
             await asyncio.wait(
@@ -124,7 +138,11 @@ class Calling:
         self._woken.set()
 
     def give_up(self) -> None:
-        """Cancel all calls, and forget the rows that wait for theirs."""
+        """Cancel all calls, and forget the rows that wait for theirs; raises as ``step``."""
+        self._cancel()
+        self._check_exit()
+
+    def _cancel(self) -> None:
         for task in list(self._doing):
             self._give_up(task)
 
@@ -151,52 +169,59 @@ class Calling:
                 "function pass CancelledError on, which 'except BaseException' catches too"
             )
 
-    def _end(self, name: str, call: Call, task: asyncio.Task[Any]) -> None:
+    def _end(self, name: str, call: Call, task: asyncio.Task[Any], now_ns: int) -> None:
         if task.cancelled():
-            self._fail(name, call, "CancelledError: the function ended its own call")
+            self._fail(name, call, "CancelledError: the function ended its own call", now_ns)
             return
         error = task.exception()
-        if error is None and isinstance(task.result(), _Exit):
-            raise task.result().of(name)
         if error is None:
             self._calls[name].answered(call)
             self._outcomes[name].append(Outcome(call.row, task.result()))
-        elif isinstance(error, Exception):
-            self._fail(name, call, reason_of(error))
         else:
-            raise error
+            self._fail(name, call, reason_of(error), now_ns)
 
-    def _fail(self, name: str, call: Call, reason: str) -> None:
-        if self._calls[name].failed(call, self._waited_ns):
+    def _fail(self, name: str, call: Call, reason: str, now_ns: int) -> None:
+        if self._calls[name].failed(call, now_ns):
             made = f"in {call.made} calls" if call.made > 1 else "in a call"
             self._outcomes[name].append(Outcome(call.row, None, f"no answer {made}: {reason}"))
 
-
-class _Exit:
-    """An exit of the process, by a user's function or by its second Ctrl+C."""
-
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def of(self, name: str) -> BaseException:
-        """Return what ends the run: an exit with 0 must not look like its end."""
-        if isinstance(self._error, SystemExit):
-            return NodeError(
-                f"ask {name!r}: its function called sys.exit({self._error.code!r}): raise another "
+    async def _called(self, ask: Ask, call: Call) -> Any:
+        """Return the function's result, and take notice if it ends the process or blocks."""
+        try:
+            return await TimedTurns(
+                ask.function(call.given()), self._clock, partial(self._took, ask.name)
+            )
+        except (Exception, asyncio.CancelledError, GeneratorExit):
+            raise
+        except SystemExit as error:
+            # An exit with 0 must not look like the run's end.
+            self._exit = NodeError(
+                f"ask {ask.name!r}: its function called sys.exit({error.code!r}): raise another "
                 "error there, which is a failure of its row alone"
             )
-        return self._error
+        except BaseException as error:
+            # Of a signal. A task that raises it ends its loop, with nothing given up in good order.
+            self._exit = error
+        # Calls that were not begun would block in their turn.
+        self._cancel()
+        self.wake()
+        return None
 
+    def _check_exit(self) -> None:
+        """Raise what ends the run."""
+        if self._exit is not None:
+            raise self._exit
 
-async def _called(ask: Ask, call: Call) -> Any:
-    """Return the function's result, or the exit that it raises.
-
-    A task that raises an exit ends its loop at once, with nothing given up in good order.
-    """
-    try:
-        return await ask.function(call.given())
-    except (KeyboardInterrupt, SystemExit) as error:
-        return _Exit(error)
+    def _took(self, name: str, turn_ns: int) -> None:
+        """Tell once of a function that blocks the event loop."""
+        if turn_ns >= BLOCKED_NS and name not in self._blocking:
+            self._blocking.add(name)
+            self._emit(
+                Remark(
+                    f"the function of {name!r} blocked the run for {turn_ns / _NS:.1f} s, and all "
+                    "else with it: put what does not await into asyncio.to_thread"
+                )
+            )
 
 
 def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ripple.engine.operators.answer_rows import Identity
 
 PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
+LEAST_NS = 100_000_000
+"""How long a run must have waited for a call before it is given up, unless its timeout is less."""
 _NS = 1_000_000_000
 
 
@@ -20,13 +22,19 @@ _NS = 1_000_000_000
 class Call:
     """The calls for one row: which row, how many were made, until when the present one lasts.
 
-    given: makes the function's argument.
+    given: makes the function's argument. ends_ns: of the clock. waits_ns: of the time waited; a
+    call makes little progress while the run computes.
     """
 
     row: Identity
     given: Callable[[], Any]
     made: int = 0
     ends_ns: int = 0
+    waits_ns: int = 0
+
+    def left_ns(self, now_ns: int, waited_ns: int) -> int:
+        """Return how long the run must wait for it at the most; at 0 it is overdue."""
+        return max(0, self.ends_ns - now_ns, self.waits_ns - waited_ns)
 
 
 class Calls:
@@ -55,7 +63,7 @@ class Calls:
         """Let rows wait for their calls."""
         self._waiting.extend(calls)
 
-    def due(self, now_ns: int) -> list[Call]:
+    def due(self, now_ns: int, waited_ns: int = 0) -> list[Call]:
         """Return the calls to make now; they are in progress from here on."""
         due: list[Call] = []
         while len(self._in_progress) < self._concurrency:
@@ -67,13 +75,18 @@ class Calls:
                 break
             call.made += 1
             call.ends_ns = now_ns + self._timeout_ns
+            call.waits_ns = waited_ns + min(self._timeout_ns, LEAST_NS)
             self._in_progress[call] = None
             due.append(call)
         return due
 
-    def overdue(self, now_ns: int) -> list[Call]:
+    def overdue(self, now_ns: int, waited_ns: int) -> list[Call]:
         """Return the calls in progress that took too long; the caller gives them up, as failed."""
-        return [call for call in self._in_progress if call.ends_ns <= now_ns]
+        return [one for one in self._in_progress if not one.left_ns(now_ns, waited_ns)]
+
+    def owed(self, now_ns: int, waited_ns: int) -> bool:
+        """Return whether a call's time is over, and the run has hardly waited for it."""
+        return any(one.ends_ns <= now_ns and waited_ns < one.waits_ns for one in self._in_progress)
 
     def answered(self, call: Call) -> None:
         """Take notice that a call in progress is over."""
@@ -91,10 +104,9 @@ class Calls:
         heappush(self._paused, (at_ns, self._pauses, call))
         return False
 
-    @property
-    def next_ns(self) -> int | None:
-        """When there is more to decide, unless a call ends before; None if nothing is planned."""
-        times_ns = [call.ends_ns for call in self._in_progress]
+    def next_in_ns(self, now_ns: int, waited_ns: int) -> int | None:
+        """Return after which wait there is more to decide, unless a call ends; None for never."""
+        left_ns = [one.left_ns(now_ns, waited_ns) for one in self._in_progress]
         if self._paused and len(self._in_progress) < self._concurrency:
-            times_ns.append(self._paused[0][0])
-        return min(times_ns, default=None)
+            left_ns.append(max(0, self._paused[0][0] - now_ns))
+        return min(left_ns, default=None)

@@ -26,6 +26,7 @@ from ripple.task.spec import TaskContext, TaskSpec
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
     from ripple.connectors.inputs import Inputs
+    from ripple.core.events import Event
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
@@ -214,10 +215,16 @@ def _answered(plan: Plan, inputs: Inputs) -> Inputs:
     if not plan.asks:
         return inputs
     # slow to import, and few runs need them
+    import logging  # noqa: PLC0415
+
+    from ripple.core.event_text import line_of  # noqa: PLC0415
     from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
     from ripple.world.live import LiveClock, LiveRandom  # noqa: PLC0415
 
-    return AnsweredInputs(inputs, plan, LiveClock(), LiveRandom())
+    def emit(event: Event) -> None:
+        logging.getLogger("ripple.task").warning("pipeline %r: %s", plan.name, line_of(event))
+
+    return AnsweredInputs(inputs, plan, LiveClock(), LiveRandom(), emit=emit)
 
 
 def _lost(report: Report, plan: Plan, *, are_kept: bool) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
+from ripple.cli.lib.exits import SignalledError
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import LostRecordsWarning, NodeError
 from ripple.task import blocking, calling
@@ -141,3 +142,29 @@ def test_a_function_that_ends_the_process_ends_the_run_with_an_error() -> None:
         rp.run(asked.sink("out"), source=[{"size": 1}, {"size": 2}], sink=sink)
 
     assert sink.batches == [], "the sink was closed"
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), SignalledError(15)])
+def test_a_signal_in_a_function_that_blocks_ends_the_run_before_others_are_called(
+    ending: BaseException,
+) -> None:
+    called = []
+
+    async def block(row: Any) -> None:
+        called.append(row.size)
+        raise ending
+
+    with pytest.raises(type(ending)):
+        run(block, 40)
+
+    assert called == [0]
+
+
+def test_a_function_that_blocks_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(calling, "BLOCKED_NS", 0)
+    run(grade)
+
+    (told,) = caplog.messages
+    assert "'test': the function of 'grade' blocked the run for 0.0 s" in told

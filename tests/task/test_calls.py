@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ripple.engine.operators.answer_rows import Identity
-from ripple.task.calls import Call, Calls
+from ripple.task.calls import LEAST_NS, Call, Calls
 
 S = 1_000_000_000
 
@@ -33,9 +33,21 @@ def test_a_call_is_overdue_after_its_timeout() -> None:
     calls = calls_of(1)
     (call,) = calls.due(5)
 
-    assert calls.next_ns == 10 * S + 5
-    assert calls.overdue(10 * S + 4) == []
-    assert calls.overdue(10 * S + 5) == [call]
+    assert calls.next_in_ns(0, 0) == 10 * S + 5
+    assert calls.overdue(10 * S + 4, S) == []
+    assert calls.overdue(10 * S + 5, S) == [call]
+
+
+def test_a_call_is_given_up_once_the_run_has_also_waited_for_it() -> None:
+    calls = calls_of(1)
+    (call,) = calls.due(0, 5 * S)
+
+    assert not calls.owed(10 * S - 1, 5 * S)
+    assert calls.owed(20 * S, 5 * S)
+    assert calls.overdue(20 * S, 5 * S) == []
+    assert calls.next_in_ns(20 * S, 5 * S) == LEAST_NS
+    assert not calls.owed(20 * S, 5 * S + LEAST_NS)
+    assert calls.overdue(20 * S, 5 * S + LEAST_NS) == [call]
 
 
 def test_a_failed_call_is_made_again_after_its_pause_before_others() -> None:
@@ -57,12 +69,13 @@ def test_pauses_double_up_to_the_longest_and_the_last_failure_counts() -> None:
         (call,) = calls.due(now_ns)
         if calls.failed(call, now_ns):
             break
-        assert calls.next_ns is not None
-        pauses_s.append((calls.next_ns - now_ns) // S)
-        assert calls.due(calls.next_ns - 1) == []
-        now_ns = calls.next_ns
+        pause_ns = calls.next_in_ns(now_ns, 0)
+        assert pause_ns is not None
+        pauses_s.append(pause_ns // S)
+        assert calls.due(now_ns + pause_ns - 1) == []
+        now_ns += pause_ns
 
     assert pauses_s == [1, 2, 4, 8, 16, 30, 30]
     assert call.made == 8
     assert len(calls) == 0
-    assert calls.next_ns is None
+    assert calls.next_in_ns(now_ns, 0) is None
