@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 
+from ripple.client.outputs.subscription import Change, Position
 from ripple.core.row_ops import OP_FINAL, OP_PATCH, OP_REMOVE, OP_SET
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.layout import CLEARED, Layout
@@ -108,13 +108,14 @@ class Seen:
     def __init__(self, name: str, layout: Layout, partitions: int) -> None:
         self.name, self.layout, self.partitions = name, layout, partitions
         self.missing: tuple[int, ...] = tuple(range(partitions))
-        self._queue: asyncio.Queue[Any] = asyncio.Queue()
+        self._queue: asyncio.Queue[Change] = asyncio.Queue()
 
     def emit(self, partition: int, rows: pa.RecordBatch) -> None:
         """Let a partition have changed."""
-        self._queue.put_nowait(SimpleNamespace(partition=partition, rows=rows))
+        position = Position(epoch=1, cut={}, watermark_ns=0)
+        self._queue.put_nowait(Change(partition, "a-worker", None, position, rows))
 
-    async def changes(self) -> list[Any]:
+    async def changes(self) -> list[Change]:
         """Wait for changes, and return all there are."""
         found = [await self._queue.get()]
         while not self._queue.empty():
