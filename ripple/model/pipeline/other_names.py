@@ -9,7 +9,9 @@ _DERIVE = '.derive("NAME", field=rp.col("FIELD") * 2)'
 _MAP = '.map("NAME", function, into=Record)'
 _WINDOW = '.window("NAME", rp.Tumbling("60s")) before .fold(...)'
 _JOIN = '.join("NAME", other, on="FIELD", how="left") of tables, or .join_asof and .join_interval'
+_INTERVAL = '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"), emit="final")'
 _DISTINCT = '.distinct("NAME", key="FIELD", within="1h")'
+_SINK = '.sink("NAME")'
 _ASK = '.ask("NAME", async_function, into=Record)'
 _RUN = 'rp.run(pipeline, source=..., sink=...) after .sink("NAME")'
 
@@ -20,17 +22,19 @@ _HERE = {
     **dict.fromkeys(("groupby", "group", "groupbykey", "keyby", "repartition", "by"), _FOLD),
     **dict.fromkeys(("agg", "aggregate", "reduce", "count", "sum", "mean"), _AGGREGATES),
     **dict.fromkeys(("withcolumns", "withcolumn", "assign", "withfields", "extend"), _DERIVE),
-    **dict.fromkeys(("select", "mapvalues", "apply", "process", "drop", "rename", "cast"), _MAP),
+    **dict.fromkeys(
+        ("select", "mapvalues", "apply", "process", "drop", "rename", "cast", "mapelements"), _MAP
+    ),
     **dict.fromkeys(("where", "query", "filternot"), '.filter("NAME", rp.col("FIELD") > 0)'),
     **dict.fromkeys(("explode", "flatmapvalues"), '.flat_map("NAME", function, into=Record)'),
     **dict.fromkeys(("groupbydynamic", "rolling", "windowedby", "resample", "windowall"), _WINDOW),
     **dict.fromkeys(("leftjoin", "outerjoin", "innerjoin", "cogroup", "connect"), _JOIN),
-    "joinwhere": '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"))',
-    "intervaljoin": '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"))',
-    "mergeasof": '.join_asof("NAME", other, on="FIELD")',
+    **dict.fromkeys(("joinwhere", "intervaljoin"), _INTERVAL),
+    "mergeasof": '.join_asof("NAME", other, on="FIELD", emit="final")',
     **dict.fromkeys(("unique", "dropduplicates", "deduplicate"), _DISTINCT),
-    **dict.fromkeys(("to", "write", "output", "sinkto", "addsink", "writestream"), '.sink("NAME")'),
-    **dict.fromkeys(("collect", "execute", "run", "start", "show"), _RUN),
+    **dict.fromkeys(("to", "write", "output", "sinkto", "addsink", "writestream"), _SINK),
+    **dict.fromkeys(("writecsv", "writeparquet", "sinkcsv", "sinkparquet", "tocsv", "tap"), _SINK),
+    **dict.fromkeys(("collect", "execute", "run", "start", "show", "topandas"), _RUN),
     **dict.fromkeys(("totable", "ktable"), '.table("NAME", Record, key="FIELD")'),
     "withwatermark": '.source("NAME", Record, out_of_order="10s")',
     "assigntimestampsandwatermarks": '.source("NAME", Record, out_of_order="10s")',

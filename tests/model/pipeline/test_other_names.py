@@ -23,6 +23,9 @@ PIPELINE = rp.Pipeline("p")
         ("agg", r"\.fold\("),
         ("with_columns", r"\.derive\("),
         ("drop_duplicates", r"\.distinct\("),
+        ("merge_asof", r"\.join_asof\(.*emit="),
+        ("join_where", r"\.join_interval\(.*emit="),
+        ("write_csv", r"\.sink\("),
         ("mapValues", r"\.map\("),
     ],
 )
