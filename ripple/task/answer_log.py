@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ripple.core.errors import InputError, LimitError, PlanError
-from ripple.engine.operators.answer_names import INPUT, OFFSET
+from ripple.engine.operators.answer_names import INPUT, OFFSET, REASON
 from ripple.engine.operators.answer_rows import answer_schema
 from ripple.model.canonical import digest, digest_of
 from ripple.model.pipeline.input_names import answers_of, of_sources
@@ -196,6 +197,23 @@ class AnswerLog:
                     f"pipeline {plan.name!r}: answers of {ask!r} were recorded as {{{was}}}: "
                     "another name asks anew"
                 )
+            if lacking := self._lacking(question, node):
+                raise PlanError(
+                    f"pipeline {plan.name!r}: recorded answers of {ask!r} have no {lacking!r}: "
+                    "let it be optional, or give the pipeline another name and other outputs"
+                )
+
+    def _lacking(self, question: str, ask: Ask) -> str | None:
+        """Return a field that an ask needs and that recorded answers do not have."""
+        needed = [field.name for field in ask.schema.fields if not field.optional]
+        for one in self._recorded:
+            if one.question == question:
+                rows = fitted(one.rows, ask)
+                answered = rows.filter(pc.is_null(rows.column(REASON)))
+                lacking = (name for name in needed if answered.column(name).null_count)
+                if (name := next(lacking, None)) is not None:
+                    return name
+        return None
 
     async def declare(self, plan: Plan) -> None:
         """Note which questions are asked from now on; raises as ``add``."""

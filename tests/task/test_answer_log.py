@@ -114,6 +114,14 @@ class Optional:
 
 
 @rp.record(version=1)
+class Needed:
+    """The same, with that part in each."""
+
+    grade: int
+    why: str
+
+
+@rp.record(version=1)
 class Other:
     """Another answer."""
 
@@ -177,6 +185,14 @@ def test_a_new_optional_field_is_null_in_recorded_answers(place: Path) -> None:
     first = ran(place, simple())
     wider = ran(place, simple(into=Optional), "wider.jsonl")
     assert wider == [row | {"why": None} for row in first]
+
+
+def test_a_field_that_recorded_answers_do_not_have_stays_optional(place: Path) -> None:
+    ran(place, simple())
+    ran(place, simple(into=Optional), "wider.jsonl")
+    said = "recorded answers of 'grade' have no 'why': let it be optional, or give the pipeline"
+    with pytest.raises(PlanError, match=said):
+        ran(place, simple(into=Needed), "needed.jsonl")
 
 
 @pytest.mark.parametrize(
