@@ -35,7 +35,7 @@ def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
 
 
 def _end(runner: asyncio.Runner) -> None:
-    """Close a loop, for which ``Runner.close`` would wait as long as any task goes on."""
+    """Close a loop, for which ``Runner.close`` would wait as long as any task or thread goes on."""
     loop, are_left = runner.get_loop(), True
     try:
         are_left = runner.run(_go_on_though_cancelled())
@@ -43,10 +43,9 @@ def _end(runner: asyncio.Runner) -> None:
         if are_left:
             # Else it tells of each task that it was destroyed.
             loop.set_exception_handler(lambda *_: None)
-            loop.close()
-            asyncio.set_event_loop(None)
-        else:
-            runner.close()
+        # A thread of its executor may be one that a call has given up.
+        loop.close()
+        asyncio.set_event_loop(None)
 
 
 async def _go_on_though_cancelled() -> bool:
@@ -54,6 +53,7 @@ async def _go_on_though_cancelled() -> bool:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
+    await asyncio.get_running_loop().shutdown_asyncgens()
     return bool(tasks) and bool((await asyncio.wait(tasks, timeout=GRACE_S))[1])
 
 
@@ -71,7 +71,7 @@ def run_durably(pipeline: Any, **arguments: Any) -> Report:
             return await task.run()
 
     try:
-        return asyncio.run(run())
+        return in_own_loop(run, "rp.run with checkpoint_dir")
     except KeyboardInterrupt:
         if arguments["follow"] and task.report.stopped:
             return task.report

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 from itertools import count
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -244,6 +245,25 @@ def test_answers_in_many_objects_are_read_as_in_one(
         lost.unlink()
 
     assert ran(place, simple()) == first
+
+
+def test_threads_that_calls_have_given_up_hold_up_neither_the_store_nor_the_end(
+    place: Path,
+) -> None:
+    append(place, 60)
+    over = Event()
+
+    async def block(_tick: Any) -> None:
+        await asyncio.to_thread(over.wait)
+
+    begun = rp.Pipeline("asked").source("ticks", Tick)
+    rows = begun.ask("grade", block, into=Grade, timeout="1ms", retries=0, concurrency=64)
+    try:
+        assert ran(place, rows.sink("out")) == []
+    finally:
+        over.set()
+
+    assert len(ran(place, rows.sink("out"), "again.jsonl")) == 0
 
 
 def test_a_pipeline_that_asks_no_more_reads_on(place: Path) -> None:

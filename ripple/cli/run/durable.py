@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
@@ -25,6 +24,7 @@ from ripple.control.process import standard_error
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.core.event_text import line_of
+from ripple.task.blocking import in_own_loop
 from ripple.task.task import Task
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def run(
 
     started_s = time.perf_counter()
     try:
-        report = asyncio.run(run_task())
+        report = in_own_loop(run_task, PROGRAM)
         finished()
     finally:
         standard_error.flush()
