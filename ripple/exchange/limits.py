@@ -26,7 +26,7 @@ class ExchangeLimits:
     single_keys_max: int = 1 << 20  # remembered for all of these, about 100 bytes each
     absent_offers: int = 64  # commits for which changes are retained for a lost subscriber
     newest_rows: int = 10_000  # of each output of events, for clients, by partition
-    newest_bytes: int = 4 << 20  # likewise; rows take twice this at most
+    newest_bytes: int = 4 << 20  # likewise; rows take twice this at most, or one batch
     link: LinkLimits = field(default_factory=LinkLimits)
 
     def __post_init__(self) -> None:

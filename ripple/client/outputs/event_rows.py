@@ -62,7 +62,7 @@ class EventRows:
         assert changes.since is not None
         rows = self._new(changes.rows)
         if reached is not None and cuts.is_within(changes.since, reached):
-            gone = self._newest.add(_copied(rows), changes.cut)
+            gone = [lost.rows for lost in self._newest.add(_copied(rows), changes.cut)]
             return Came(reached, rows, _removes(pa.concat_batches(gone) if gone else rows[:0]))
         before, keys = self._newest.rows(), self._layout.keys
         self._newest = NewestRows(before.schema, changes.since, ROWS_MAX, BYTES_MAX)
@@ -88,7 +88,7 @@ class EventRows:
 
 def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows that hold no others in memory."""
-    return rows.take(pa.array(np.arange(rows.num_rows)))
+    return pa.concat_batches([rows])
 
 
 def _without(rows: pa.RecordBatch, others: pa.RecordBatch, keys: tuple[str, ...]) -> pa.RecordBatch:

@@ -3,31 +3,96 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ripple.core.cut import Cut
 
-# Beyond, each two pieces are made one: thousands of pieces of one row would take too much.
-PIECES_MAX = 128
+# So many small pieces in a row are made one, as long as it has no more than a part of the limits:
+# a row is copied two or three times, and a piece in front, whose rows are hidden, stays small.
+MERGED = 16
+_PART = 8
 
 
-class _Piece(NamedTuple):
-    """Some rows, and the cut that they reach."""
+class Unmade(Protocol):
+    """Rows that are made a batch only when somebody looks at them."""
 
-    rows: pa.RecordBatch
-    cut: Cut
-    size: int
+    num_rows: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they hold."""
+
+    def made(self) -> pa.RecordBatch:
+        """Return them."""
+
+    def joined(self, others: Iterable[Self], /) -> Self:
+        """Return them and those that follow, in less memory."""
+
+
+class _Piece:
+    """Some rows, and the cut that they reach. level: how often they were merged."""
+
+    __slots__ = ("_rows", "count", "cut", "is_cut", "level", "size")
+
+    def __init__(self, rows: pa.RecordBatch | Unmade, cut: Cut, level: int = 0) -> None:
+        self._rows, self.cut, self.level = rows, cut, level
+        self.is_cut = False
+        self.count: int = rows.num_rows
+        self.size: int = (
+            rows.get_total_buffer_size() if isinstance(rows, pa.RecordBatch) else rows.nbytes
+        )
+
+    @property
+    def is_made(self) -> bool:
+        return isinstance(self._rows, pa.RecordBatch)
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        if not isinstance(self._rows, pa.RecordBatch):
+            self._rows = self._rows.made()
+        return self._rows
+
+    def joined(self, others: Sequence[_Piece]) -> _Piece:
+        """Return these rows and those that follow, which were merged as often."""
+        unmade = [one._rows for one in (self, *others) if not one.is_made]
+        if len(unmade) == 1 + len(others):
+            first, *more = unmade
+            rows = first.joined(more)
+        else:
+            rows = pa.concat_batches([one.rows for one in (self, *others)])
+        return _Piece(rows, others[-1].cut, self.level + 1)
+
+    def cut_to(self, count: int) -> None:
+        """Keep the last rows, and no memory of others."""
+        self._rows = pa.concat_batches([self.rows.slice(self.count - count)])
+        self.count, self.size, self.is_cut = count, self._rows.get_total_buffer_size(), True
+
+
+class Lost(NamedTuple):
+    """Rows that are not shown any more: those of a piece from one to another."""
+
+    piece: _Piece
+    first: int
+    end: int
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """Return them."""
+        return self.piece.rows.slice(self.first, self.end - self.first)
 
 
 class NewestRows:
-    """The newest rows of a stream, at most twice as many rows or bytes as its limits.
+    """The newest rows of a stream, at most twice as many bytes as its limit.
 
     Invariant: all rows after ``begins`` are here, and perhaps some before it. There are at least
-    ``rows_max`` rows or ``bytes_max`` bytes, if there ever were so many.
+    ``rows_max`` rows or ``bytes_max`` bytes, if there ever were so many. Only the last piece may be
+    larger than the limits, if it is unmade: it is cut when it is looked at, or another one follows.
     """
 
     def __init__(self, schema: pa.Schema, begins: Cut, rows_max: int, bytes_max: int) -> None:
@@ -41,43 +106,40 @@ class NewestRows:
         self._pieces: deque[_Piece] = deque()
         self._rows = self._bytes = 0
 
-    def add(self, rows: pa.RecordBatch, cut: Cut) -> list[pa.RecordBatch]:
+    def add(self, rows: pa.RecordBatch | Unmade, cut: Cut) -> list[Lost]:
         """Add the rows that follow up to a cut; return those that ``rows`` loses."""
         if not rows.num_rows:
             return []
         self.count += rows.num_rows
-        piece = _Piece(rows, dict(cut), rows.get_total_buffer_size())
-        hidden, gone = self._hidden, []
-        room = self._room(piece)
-        if room < rows.num_rows:
-            gone += [self._drop() for _ in range(len(self._pieces))]
-            self.begins = piece.cut
-            at = np.arange(rows.num_rows - room, rows.num_rows)
-            rows = rows.take(pa.array(at))  # a copy: a slice would keep all of them
-            piece = _Piece(rows, piece.cut, rows.get_total_buffer_size())
-        self._append(piece)
-        while self._rows - (first := self._pieces[0]).rows.num_rows >= self._rows_max or (
+        hidden, gone = self._hidden, list[Lost]()
+        self._append(_Piece(rows, dict(cut)))
+        while self._rows - (first := self._pieces[0]).count >= self._rows_max or (
             self._bytes - first.size >= self._bytes_max
         ):
-            gone.append(self._drop())
-        if self._hidden:
-            gone.append(self._pieces[0].rows.slice(0, self._hidden))
-        if len(self._pieces) > PIECES_MAX:
-            self._merge()
-        return [gone[0].slice(hidden), *gone[1:]] if gone else []
+            gone.append(Lost(first, hidden, first.count))
+            hidden = 0
+            self._drop()
+        self._trim(made=False)
+        if len(self._pieces) > 1 and self._hidden > hidden:
+            gone.append(Lost(self._pieces[0], hidden, self._hidden))
+        self._merge()
+        return gone
 
     def rows(self) -> pa.RecordBatch:
         """Return the newest rows, at most ``rows_max``, the oldest first."""
+        self._trim(made=True)
         return self._last(self._rows - self._hidden)
 
     def after(self, count: int) -> pa.RecordBatch | None:
         """Return the rows that came after the first ``count`` ones; None if some are dropped."""
+        self._trim(made=True)
         wanted = self.count - count
         return self._last(wanted) if wanted <= self._rows - self._hidden else None
 
     @property
     def complete_from(self) -> Cut:
         """The cut after which no row is missing in ``rows``."""
+        self._trim(made=True)
         return self._pieces[0].cut if self._hidden else self.begins
 
     @property
@@ -85,34 +147,54 @@ class NewestRows:
         """How many rows are here beyond the limit: the first ones of the first piece."""
         return max(0, self._rows - self._rows_max)
 
-    def _room(self, piece: _Piece) -> int:
-        """Return how many rows of a new piece the limits allow."""
-        count: int = piece.rows.num_rows
-        fitting = count if piece.size <= self._bytes_max else self._bytes_max * count // piece.size
-        return max(1, min(count, fitting, self._rows_max))
+    def _trim(self, *, made: bool) -> None:
+        """Cut the first piece to the limit of bytes. made: also an unmade one that is the last.
+
+        Only the first one can be larger: it has let all before it be dropped.
+        """
+        if not self._pieces or (first := self._pieces[0]).size <= self._bytes_max:
+            return
+        if first.is_cut or (len(self._pieces) == 1 and not (made or first.is_made)):
+            return
+        size = first.rows.nbytes  # without what it is a slice of
+        room = max(1, min(first.count, self._rows_max, self._bytes_max * first.count // size))
+        if room < first.count:
+            self.begins = first.cut
+        self._rows -= first.count
+        self._bytes -= first.size
+        first.cut_to(room)
+        self._rows += first.count
+        self._bytes += first.size
 
     def _append(self, piece: _Piece) -> None:
         self._pieces.append(piece)
-        self._rows += piece.rows.num_rows
+        self._rows += piece.count
         self._bytes += piece.size
 
-    def _drop(self) -> pa.RecordBatch:
-        """Drop the first piece; return its rows."""
+    def _drop(self) -> None:
+        """Drop the first piece."""
         first = self._pieces.popleft()
-        self._rows -= first.rows.num_rows
+        self._rows -= first.count
         self._bytes -= first.size
         self.begins = first.cut
-        return first.rows
 
     def _merge(self) -> None:
-        before, self._pieces = list(self._pieces), deque()
-        self._rows = self._bytes = 0
-        for at in range(0, len(before), 2):
-            pair = before[at : at + 2]
-            if len(pair) == 2:
-                rows = pa.concat_batches([one.rows for one in pair])
-                pair = [_Piece(rows, pair[1].cut, rows.get_total_buffer_size())]
-            self._append(pair[0])
+        """Make one piece of the last ones, while these are small, and not the first."""
+        while len(self._pieces) > MERGED:
+            newest = self._pieces[-1]
+            is_large = newest.count * MERGED > 2 * self._rows_max // _PART
+            if is_large or self._pieces[-MERGED].level != newest.level:
+                return
+            last = list(islice(reversed(self._pieces), MERGED))[::-1]
+            rows, size = sum(one.count for one in last), sum(one.size for one in last)
+            is_small = rows <= self._rows_max // _PART and size <= self._bytes_max // _PART
+            if not is_small or any(one.level != newest.level for one in last):
+                return
+            for one in last:
+                self._pieces.pop()
+                self._rows -= one.count
+                self._bytes -= one.size
+            self._append(last[0].joined(last[1:]))
 
     def _last(self, wanted: int) -> pa.RecordBatch:
         """Return the last rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from ripple.model.schema.exported import Part
 from ripple.model.schema.types import Field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import Rows
@@ -34,6 +36,62 @@ def identified_schema(fields: Fields) -> pa.Schema:
         tail += "_"
     own = arrow_fields([Field(f"{one.name}{tail}", one.type) for one in ROW_KEY])
     return pa.schema([*own, pa.field(OP, pa.int8(), nullable=False), *arrow_fields(fields)])
+
+
+class _Part(NamedTuple):
+    """Some rows. runs: the inputs that they are of, each with how many rows in a row."""
+
+    runs: list[tuple[str, int]]
+    rows: pa.RecordBatch
+    offsets: Ints
+    indexes: Ints
+
+    @property
+    def nbytes(self) -> int:
+        held: int = self.rows.get_total_buffer_size()
+        # A text and its end, two numbers, op.
+        return held + sum((len(name) + 21) * count for name, count in self.runs)
+
+
+class IdentifiedRows:
+    """Rows of a stream with their identities, as one batch only once somebody wants it.
+
+    Most rows are never looked at, and the columns of their identities cost more than the rows.
+    """
+
+    def __init__(self, schema: pa.Schema, parts: list[_Part]) -> None:
+        """Hold rows of a stream. schema: with the identity."""
+        self.num_rows = sum(part.rows.num_rows for part in parts)
+        self._schema, self._parts = schema, parts
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they hold, or that their columns will."""
+        return sum(part.nbytes for part in self._parts)
+
+    def made(self) -> pa.RecordBatch:
+        """Return the rows, in the order of ``StreamRows.take``."""
+        batches = []
+        for runs, rows, offsets, indexes in self._parts:
+            names = pa.array([name for name, _ in runs])
+            inputs = names.take(pa.array(np.repeat(np.arange(len(runs)), [n for _, n in runs])))
+            ops = pa.repeat(pa.scalar(OP_SET, pa.int8()), rows.num_rows)
+            columns = [inputs, pa.array(offsets), pa.array(indexes), ops, *rows.columns]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+    def joined(self, others: Iterable[IdentifiedRows]) -> IdentifiedRows:
+        """Return these rows and those that follow as fewer and larger columns."""
+        runs: list[tuple[str, int]] = []
+        parts = [part for one in (self, *others) for part in one._parts]
+        for name, count in (run for part in parts for run in part.runs):
+            if runs and runs[-1][0] == name:
+                count += runs.pop()[1]  # noqa: PLW2901 - of the same input
+            runs.append((name, count))
+        rows = pa.concat_batches([part.rows for part in parts])
+        offsets = np.concatenate([part.offsets for part in parts])
+        indexes = np.concatenate([part.indexes for part in parts])
+        return IdentifiedRows(self._schema, [_Part(runs, rows, offsets, indexes)])
 
 
 class StreamRows:
@@ -55,7 +113,7 @@ class StreamRows:
         """The columns of ``take_identified``, once it is used."""
         self._fields = fields
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
-        self._identified: dict[str, list[pa.RecordBatch]] = {}
+        self._identified: dict[str, list[_Part]] = {}
         self._nothing = Part.of_all(pa.RecordBatch.from_pylist([], self.schema))
 
     def add(self, name: str, rows: Rows, offsets: Ints, indexes: Ints) -> None:
@@ -73,11 +131,8 @@ class StreamRows:
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         self._waiting.setdefault(name, []).append(batch)
         if self.identified is not None:
-            inputs = pa.repeat(name, rows.count)
-            ops = pa.repeat(pa.scalar(OP_SET, pa.int8()), rows.count)
-            own = [inputs, pa.array(offsets), pa.array(indexes), ops]
-            identified = pa.RecordBatch.from_arrays([*own, *columns], schema=self.identified)
-            self._identified.setdefault(name, []).append(identified)
+            part = _Part([(name, rows.count)], batch, offsets, indexes)
+            self._identified.setdefault(name, []).append(part)
 
     def take(self) -> Part:
         """Return the rows since the last call, by input and in its order.
@@ -97,13 +152,13 @@ class StreamRows:
             self.identified = identified_schema(self._fields)
         return self.identified
 
-    def take_identified(self) -> pa.RecordBatch | None:
+    def take_identified(self) -> IdentifiedRows | None:
         """Return the rows since the last call with their identities, in the order of ``take``."""
+        if self.identified is None or not self._identified:
+            return None
         came, self._identified = self._identified, {}
-        batches = [one for name in sorted(came) for one in came[name]]
-        if len(batches) < 2:
-            return batches[0] if batches else None
-        return pa.concat_batches(batches)
+        parts = [one for name in sorted(came) for one in came[name]]
+        return IdentifiedRows(self.identified, parts)
 
     def take_retracted(self) -> pa.RecordBatch:
         """Return no rows: none was taken back."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.engine.edges.newest_rows import PIECES_MAX, NewestRows
+from ripple.engine.edges.newest_rows import MERGED, NewestRows
 
 SCHEMA = pa.schema([("at", pa.int64()), ("text", pa.string())])
 
@@ -25,7 +25,7 @@ def ats(rows: pa.RecordBatch) -> Any:
 def test_newest_rows_are_kept_and_none_after_begins_is_missing(sizes: tuple[int, ...]) -> None:
     random, newest = Random(repr(sizes)), NewestRows(SCHEMA, {"i": 0}, 100, 1 << 20)
     at, shown = 0, list[int]()
-    for _ in range(3 * PIECES_MAX):
+    for _ in range(400):
         given, count = newest.count, random.choice(sizes)
         rows, at = made(at, count), at + count
         gone = newest.add(rows, {"i": at})
@@ -33,14 +33,14 @@ def test_newest_rows_are_kept_and_none_after_begins_is_missing(sizes: tuple[int,
         assert kept == list(range(max(0, at - 100), at))
         assert newest.complete_from["i"] >= kept[0]
         assert newest.complete_from["i"] <= at
-        lost = [one for batch in gone for one in ats(batch)]
+        lost = [one for each in gone for one in ats(each.rows)]
         assert lost == [one for one in shown if one not in kept]
         shown = kept
         after = newest.after(given)
         assert (after is None) == (count > 100)
         assert after is None or ats(after) == list(range(at - count, at))
-        assert newest._rows <= 200
-        assert len(newest._pieces) <= PIECES_MAX + 1
+        assert newest._rows < 200 + max(sizes)
+        assert len(newest._pieces) <= 8 * MERGED
     assert newest.after(newest.count - 101) is None
     if max(sizes) < 8:  # all rows since are there, so those who lag a little miss none
         assert newest.complete_from["i"] <= at - 90
@@ -56,3 +56,50 @@ def test_rows_take_no_more_bytes_than_twice_the_limit() -> None:
     newest.add(made(7, 1, "x" * 50_000), {"i": 2})  # one row is always there
     assert ats(newest.rows()) == [7]
     assert newest.begins == {"i": 1}
+
+
+def test_many_small_pieces_become_few_and_large_ones_are_let_be() -> None:
+    newest = NewestRows(SCHEMA, {"i": 0}, 10_000, 1 << 20)
+    for at in range(12_000):
+        newest.add(made(at, 1), {"i": at + 1})
+    assert len(newest._pieces) < 8 * MERGED
+    assert ats(newest.rows()) == list(range(2000, 12_000))
+    assert 2000 <= newest.complete_from["i"] < 3000
+    large = [made(at, 600) for at in range(3)]
+    for one in large:
+        newest.add(one, {"i": 20_000})
+    assert [piece.rows for piece in newest._pieces][-3:] == large
+
+
+class Looked:
+    """Rows that note when they are made."""
+
+    def __init__(self, first: int, count: int, text: str) -> None:
+        self._rows = made(first, count, text)
+        self.num_rows, self.nbytes, self.times = count, self._rows.nbytes, 0
+
+    def made(self) -> pa.RecordBatch:
+        self.times += 1
+        return self._rows
+
+    def joined(self, others: Any) -> Any:
+        del others
+        raise AssertionError("they are large")
+
+
+def test_large_batches_are_made_only_for_those_who_look() -> None:
+    newest = NewestRows(SCHEMA, {"i": 0}, 1000, 10_000)
+    batches = [Looked(at * 500, 500, "x" * 100) for at in range(20)]
+    for at, one in enumerate(batches):
+        newest.add(one, {"i": 500 * at + 500})
+    assert [one.times for one in batches] == [0] * 20
+    kept = ats(newest.rows())
+    assert 0 < len(kept) < 100
+    assert kept[-1] == 9999
+    assert newest._bytes <= 20_000
+    assert newest.complete_from == {"i": 10_000}
+    assert newest.after(10_000 - len(kept)) == newest.rows()
+    assert newest.after(9000) is None
+    newest.add(Looked(10_000, 1, ""), {"i": 10_001})
+    assert ats(newest.rows()) == [*kept, 10_000]
+    assert [one.times for one in batches] == [0] * 19 + [1]
