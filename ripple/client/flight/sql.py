@@ -16,7 +16,7 @@ from ripple.client.flight.errors import FlightError, Why
 from ripple.client.flight.framing import Batches, schema_bytes
 from ripple.client.flight.sql_catalogue import Catalogue
 from ripple.client.flight.sql_info import STATEMENT_BYTES_MAX, STATEMENTS_MAX
-from ripple.client.flight.tables import CUTS
+from ripple.client.flight.tables import BEGINS, CUTS
 from ripple.client.sql.isolated import Limits, query_apart
 from ripple.core.codec import arrow
 from ripple.core.codec.errors import EncodingError
@@ -170,10 +170,14 @@ class FlightSql:
     async def _answer(self, asked: Asked, *, is_empty: bool = False) -> pa.Table:
         """Return the answer; is_empty: without rows, for any parameters."""
         cuts: dict[str, Any] = {}
+        begins: dict[str, Any] = {}
 
         async def fetch(names: list[str]) -> dict[str, pa.Table]:
             tables = {name: await self._tables.table(name) for name in names}
-            cuts.update({name: json.loads(_cuts(table)) for name, table in tables.items()})
+            for name, table in tables.items():
+                for about, found in ((CUTS, cuts), (BEGINS, begins)):
+                    if (there := table.schema.metadata.get(about.encode())) is not None:
+                        found[name] = json.loads(there)
             return {name: table.slice(0, 0 if is_empty else None) for name, table in tables.items()}
 
         if self._questions >= QUESTIONS_MAX:
@@ -198,7 +202,10 @@ class FlightSql:
             raise FlightError(Why.TOO_SLOW, said) from error
         finally:
             self._questions -= 1
-        return answer.replace_schema_metadata({CUTS: json.dumps(cuts, sort_keys=True)})
+        found = {CUTS: cuts, BEGINS: begins} if begins else {CUTS: cuts}
+        return answer.replace_schema_metadata(
+            {name: json.dumps(each, sort_keys=True) for name, each in found.items()}
+        )
 
 
 def message_of(text: bytes) -> Message | None:
@@ -234,10 +241,6 @@ def _asked(command: Message) -> Asked | None:
     if isinstance(command, messages.CommandPreparedStatementQuery):
         return Asked.parse(command.prepared_statement_handle)
     return None
-
-
-def _cuts(table: pa.Table) -> Any:
-    return table.schema.metadata[CUTS.encode()]
 
 
 def _not_offered(command: Message) -> FlightError:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.client.flight.server import FlightServer
 from ripple.client.flight.service import Flights
 from ripple.client.flight.sql import FlightSql
-from ripple.client.flight.tables import CUTS, Tables
+from ripple.client.flight.tables import BEGINS, CUTS, Tables
 from ripple.core.access import access_of
 from ripple.model.schema.types import Field, Float, Int, Schema, String
 
@@ -35,7 +35,10 @@ class FixedTables(Tables):
 
     async def table(self, output: str, key: object = None) -> pa.Table:
         del key
-        return self._fixed[output].replace_schema_metadata({CUTS: f'{{"0": {{"{output}": 7}}}}'})
+        about = {CUTS: f'{{"0": {{"{output}": 7}}}}'}
+        if output == "by-class":  # an output of events
+            about[BEGINS] = '{"0": {"trades/0": 3}}'
+        return self._fixed[output].replace_schema_metadata(about)
 
     async def keys(self, output: str) -> tuple[str, ...]:
         return ("symbol",)

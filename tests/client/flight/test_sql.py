@@ -17,7 +17,7 @@ from ripple.client.flight.messages import flight_sql_pb2 as messages
 from ripple.client.flight.messages.flight_pb2 import Action, FlightDescriptor, FlightInfo, Ticket
 from ripple.client.flight.service import Flights
 from ripple.client.flight.sql import FlightSql, message_of, packed
-from ripple.client.flight.tables import CUTS
+from ripple.client.flight.tables import BEGINS, CUTS
 from tests.client.flight.flights import OUT, TABLES, TOKENS, asked
 from tests.patience import PATIENCE_S
 
@@ -33,6 +33,9 @@ def test_a_driver_asks_and_is_told_the_cuts() -> None:
             assert table.to_pylist() == [{"symbol": "A", "n": 11}, {"symbol": "B", "n": 22}]
             assert json.loads(table.schema.metadata[CUTS.encode()]) == {
                 name: {"0": {name: 7}} for name in ("vwap", "by-class")
+            }
+            assert json.loads(table.schema.metadata[BEGINS.encode()]) == {
+                "by-class": {"0": {"trades/0": 3}}
             }
             sql = "SELECT symbol FROM vwap WHERE trades > ? AND symbol < ? ORDER BY symbol"
             for least, expected in ((1, [("B",)]), (0, [("A",), ("B",)])):  # prepared, bound
