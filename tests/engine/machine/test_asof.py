@@ -297,15 +297,29 @@ def test_rows_of_both_sides_are_freed() -> None:
     plan = prices(tolerance=100).sink("out").plan()
     engine = Engine(plan)
     sizes = []
-    for turn in range(40):
+    for turn in range(48):
         start = turn * 200
-        read(engine, "quotes", *((f"key-{start + at}", 1.0, 1.0, start + at) for at in range(200)))
-        read(engine, "trades", *((f"key-{start + at}", 1.0, start + at) for at in range(200)))
+        keys = [(f"key-{at:06}", at) for at in range(start, start + 200)]  # of one length
+        read(engine, "quotes", *((key, 1.0, 1.0, at) for key, at in keys))
+        read(engine, "trades", *((key, 1.0, at) for key, at in keys))
         tables = engine.snapshot().tables.values()
         sizes.append(([table.num_rows for table in tables], engine.nbytes))
 
     assert sizes[-1][0] == sizes[5][0] == [16, 116]
-    assert max(size for _, size in sizes[-15:]) <= 1.1 * max(size for _, size in sizes[:25])
+    # Rows are dropped every twelve turns; room grows before the second time.
+    nbytes = [size for _, size in sizes]
+    assert max(nbytes[36:]) == max(nbytes[24:36])
+
+
+@pytest.mark.parametrize("strategy", ["backward", "forward", "nearest"])
+def test_the_ends_of_time_are_not_near(strategy: str) -> None:
+    engine = Engine(prices(strategy=strategy, tolerance=2**60).sink("out").plan())
+    first, last = -(2**62), 2**62 - 1
+    read(engine, "quotes", ("A", 1.0, 0.0, first), ("B", 2.0, 0.0, last), ("C", 3.0, 0.0, last))
+    found = read(engine, "trades", ("B", 1.0, first), ("A", 1.0, last), ("C", 1.0, last))
+    engine.close()
+
+    assert found + shown_by(engine) == [("B", first, None), ("A", last, None), ("C", last, 3.0)]
 
 
 def test_the_slower_side_decides_what_is_kept() -> None:
