@@ -187,8 +187,8 @@ class Grouping:
     part: the partition of these changes; None if there is one. stage: of that partition; None for
     the task that repartitions the source of a chain, the name of the source for one of several.
     source: of the pipeline, with offsets that may be committed with them. carried: lanes that are.
-    waits: whether to wait during outages; else they end the run. divided_by: per output the fields
-    by which its rows are divided among the partitions, where those are not the stage's key.
+    waits: whether to wait during outages; else they end the run. divided_by: per output of the
+    first stage the fields by which its rows are divided among the partitions, where known.
     """
 
     plan: Plan

@@ -17,6 +17,7 @@ from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
 from ripple.model.pipeline.division import divided_why, needs_one
 from ripple.model.pipeline.repartitioned import fields_of_outputs, need_division
+from ripple.model.pipeline.stages import key_of
 from ripple.model.pipeline.topology import outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
@@ -148,7 +149,7 @@ class EndpointUris:
         keyed = keyed_by_source(opened)
         return need_division(self._plan, "a cluster", keyed, is_one=self._has_one(opened))
 
-    @property
+    @cached_property  # as repartitioned
     def divides(self) -> bool:
         """Return whether the source of a chain is repartitioned, by the keys of both.
 
@@ -239,9 +240,17 @@ class EndpointUris:
         )
 
     def _divided_by(self, part: Part) -> dict[str, tuple[str, ...]]:
-        """Return by which fields rows of outputs are divided, where sources are divided anew."""
-        is_one = part.of == 1 or self._plan.is_chain
-        return {} if is_one else fields_of_outputs(self._plan, self.repartitioned)
+        """Return by which fields rows of the first stage's outputs are divided, where it is known.
+
+        It is not where the writers of the sources have divided them: by fewer fields, or before a
+        map, or in a way of their own.
+        """
+        if part.of == 1:
+            return {}
+        if self._plan.is_chain and self.divides:
+            by = key_of(self._plan.folds[0])
+            return {output.name: by for output in self._plan.outputs if not output.is_stream}
+        return fields_of_outputs(self._plan, self.repartitioned)
 
     def reached(self, part: Part) -> Look | None:
         """Return a reader of the cut that a partition's outputs have committed, if any."""

@@ -164,6 +164,7 @@ class KafkaGroup:
                 True,
                 self._commit_of(output),
                 unfinished=None,
+                is_shared=self._partition.is_shared(output),
                 holder=self._holder(output),
             )
             for output in (*self._outputs, *self._lanes)

@@ -18,7 +18,7 @@ class GroupPartition:
     """The partition of a pipeline's stage that a group belongs to.
 
     stage: its number or name, see ``cuts.stage_of``. key: the fields by which rows of the stage
-    were divided among its partitions; keys: those of outputs with others.
+    were divided among its partitions, () where nothing tells; keys: those of outputs with others.
     """
 
     pipeline: str
@@ -26,6 +26,14 @@ class GroupPartition:
     stage: int | str = 0
     key: tuple[str, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def divided_by(self, output: str) -> tuple[str, ...]:
+        """Return the fields by which rows of an output were divided, () where nothing tells."""
+        return self.keys.get(output, self.key)
+
+    def is_shared(self, output: str) -> bool:
+        """Return whether nothing tells which rows of an output are of other partitions."""
+        return self.part.of > 1 and not self.divided_by(output)
 
     @property
     def name(self) -> str:

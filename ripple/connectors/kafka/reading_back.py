@@ -51,7 +51,10 @@ class ReadingBack:
         return json.dumps([self._outputs[output].topic, [end for _, end in sorted(ends.items())]])
 
     async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
-        """Yield the keys of this partition's rows after a mark, with ``op``; see ReadableSink."""
+        """Yield the keys of this partition's rows after a mark, with ``op``; see ReadableSink.
+
+        Of all partitions, where the output ``is_shared``.
+        """
         written = self._outputs[output]
         places = sorted(self._ends[output])
         topic, starts = json.loads(mark) if mark else (written.topic, [])
@@ -69,10 +72,9 @@ class ReadingBack:
                     yield self._own(output, written.rows.back(read.records))
 
     def _own(self, output: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Leave out records of other partitions of the stage."""
+        """Leave out records of other partitions of the stage, if the key tells which they are."""
         number, of = self._partition.part
-        key = self._partition.keys.get(output, self._partition.key)
-        if of == 1 or not key:
+        if of == 1 or self._partition.is_shared(output):
             return rows
-        numbers = partition_numbers(rows, key, of)
+        numbers = partition_numbers(rows, self._partition.divided_by(output), of)
         return rows.filter(pa.array(numbers == number))

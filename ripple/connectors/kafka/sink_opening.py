@@ -115,7 +115,7 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
         groups.append(
             KafkaGroup(
                 _broker(first.place, first.compression),
-                _whose(asked),
+                partition_of(asked),
                 {
                     output: target.written(asked.plan, asked.plan.output(output))
                     for output, target in targets.items()
@@ -130,9 +130,10 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
     return Groups(groups)
 
 
-def _whose(asked: Grouping) -> GroupPartition:
+def partition_of(asked: Grouping) -> GroupPartition:
+    """Return the partition that a group belongs to, with the fields that divide its rows."""
     part, stage = asked.part or Part(0, 1), asked.stage
-    key = stages_of(asked.plan)[stage].key if isinstance(stage, int) else ()
+    key = stages_of(asked.plan)[stage].key if isinstance(stage, int) and stage else ()
     return GroupPartition(asked.plan.name, part, stage_of(stage), key, asked.divided_by)
 
 
