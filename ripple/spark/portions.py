@@ -85,7 +85,11 @@ class Sources:
         (only,) = self.each
         if only.are_files:
             return "files are not divided by key"
-        return self._contradiction(plan) or divided_why(plan, only.keyed_by)
+        return (
+            self._contradiction(plan)
+            or divided_why(plan, only.keyed_by)
+            or waiting_why(plan, is_open=self.is_open)
+        )
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
         """Return the portion of each task."""

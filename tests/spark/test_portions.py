@@ -19,7 +19,7 @@ from ripple.spark.backfill.live import Live
 from ripple.spark.merge import entries_in_time
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
-from ripple.spark.portions import sources_at
+from ripple.spark.portions import Sources, sources_at
 from ripple.task.drive import Drive
 from ripple.task.one_shot import at_once
 from ripple.task.run import open_sources, plain_life
@@ -345,3 +345,72 @@ def test_final_rows_are_those_of_one_process(
     assert report.digests == in_process(plan, given).digests
     assert rows["final-out"]
     assert rows["hours-out"]
+
+
+def uneven(sources: Sources) -> Sources:
+    """Return the sources at an open cut, at which partitions have been read unevenly far."""
+    each = tuple(
+        replace(
+            one,
+            shares=tuple(
+                replace(share, end=share.end // (1 + 2 * (share.number % 2)))
+                for share in one.shares
+                if share.end is not None
+            ),
+        )
+        for one in sources.each
+    )
+    return Sources(each, is_open=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions"), [("market", (4, 2)), ("united", (2, 2)), ("joined", (2, 4))]
+)
+def test_open_windows_of_partitions_read_unevenly_are_those_of_one_process(
+    name: str, partitions: tuple[int, ...], tmp_path: Path
+) -> None:
+    place = Place(tmp_path, name, partitions)
+    plan, parcel = place.plan, Parcel.of(place.file, lambda plan: b"")
+    sources = uneven(sources_at(place.whole, plan))
+    assert "end by the watermark of all inputs" in str(sources.together_why(plan))
+    report, _, _ = replayed(parcel, plan, sources, closes=False)
+    assert report.digests == at_cut(plan, sources).digests
+    apart, _, _ = replayed(parcel, plan, replace(sources, is_open=False), closes=False)
+    assert apart.digests != report.digests, "each partition ends windows by its own watermark"
+
+
+@pytest.mark.parametrize("window", [rp.Tumbling(20), rp.Session(3)])
+def test_open_windows_of_a_chain_are_those_of_one_process(
+    window: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trade = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
+    keyed = trade.partition("by", key="symbol")
+
+    def plan_of(**how: Any) -> Plan:
+        rows = keyed.window("w", window, lateness=2, **how).fold("bars", n=rp.count())
+        return rows.partition("all", key=()).fold("total", n=rp.sum("n")).sink("out").plan()
+
+    plan = plan_of()
+    place = topic_of(
+        tmp_path, plan, trades(Random(2), 90), partitions=3, key=("symbol",), source="trades"
+    )
+    sources = uneven(sources_at(place, plan))
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    parcel = Parcel.of(plan, lambda plan: b"")
+    report, _, _ = replayed(parcel, plan, sources, closes=False)
+    assert report.digests == at_cut(plan, sources).digests
+    assert sources.divided_anew(plan) == "the windows of bars end by the watermark of all inputs"
+    assert sources.divided_anew(plan_of(trigger=rp.OnEveryElement())) is None
+    partial = plan_of(trigger=rp.OnCount(2))
+    with pytest.raises(InputError, match="partial results by OnCount or OnInterval cannot be"):
+        replayed(parcel, partial, sources, closes=False)
+
+
+def at_cut(plan: Plan, sources: Sources) -> Engine:
+    """Return the engine of one process that has read up to the ends of shares, and waits there."""
+    engine = Engine(plan, 0, tuple(share.name for share in sources.shares), finals=True)
+    drive = Drive(engine)
+    for name, entry in entries_in_time(plan, sources.shares, engine, 50):
+        drive.apply(name, entry)
+        drive.stabilize()
+    return engine

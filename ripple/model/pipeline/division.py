@@ -16,6 +16,7 @@ from ripple.model.pipeline.stages import (
     staying_why,
     tree_of,
 )
+from ripple.model.window.spec import OnEveryElement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,6 +104,9 @@ def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
     at_once = {table.input for table in plan.row_tables}
     for node in (one for one in plan.waiting if is_open and one.name not in at_once):
         return f"the rows of {node.name} follow by the watermark of all inputs"
+    for fold in plan.event_folds if is_open else ():
+        if fold.window is not None and not isinstance(fold.window.trigger, OnEveryElement):
+            return f"the windows of {fold.name} end by the watermark of all inputs"
     ending = [fold.name for fold in plan.folds if fold.expiry is not None]
     return f"the keys of {ending[0]} end by ttl= in one process" if ending else None
 
