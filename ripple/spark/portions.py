@@ -88,7 +88,8 @@ class Sources:
         return (
             self._contradiction(plan)
             or divided_why(plan, only.keyed_by)
-            or waiting_why(plan, is_open=self.is_open)
+            # The markers of idle inputs are not repartitioned.
+            or waiting_why(plan, is_open=self.is_open and not plan.is_idle)
         )
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
