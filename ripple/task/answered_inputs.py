@@ -128,7 +128,8 @@ class AnsweredInputs(LoggedInputs):
         if self._is_live and not recorded:
             self._calling.add(self.unanswered())
             self._calling.step()
-            self._new += self._calling.take()
+            if not self._new:  # else the others make no more calls at their limit of bytes
+                self._new = self._calling.take()
             if self._new and self._log is None:
                 ask, rows = self._new.pop(0)
                 entry = Answers(watermark.NONE, offset + rows.num_rows, ask, rows)

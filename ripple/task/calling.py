@@ -77,6 +77,11 @@ class Calling:
         now_ns = self._clock.monotonic_ns()
         return any(one.owed(now_ns, self._waited_ns) for one in self._calls.values())
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether no call is made until answers are taken."""
+        return sum(int(rows.nbytes) for _, rows in self._new) >= NEW_BYTES_MAX
+
     def add(self, unanswered: Mapping[str, pa.RecordBatch]) -> None:
         """Let rows wait for their calls; unanswered: with their identities, per ask."""
         for name, rows in unanswered.items():
@@ -103,7 +108,7 @@ class Calling:
             if outcomes:
                 self._outcomes[name] = []
                 self._new.append((name, answer_rows(self._asks[name], outcomes)))
-        if sum(rows.nbytes for _, rows in self._new) >= NEW_BYTES_MAX:
+        if self._is_full:
             return
         for name, calls in self._calls.items():
             for call in calls.due(now_ns, waited_ns):
@@ -120,7 +125,8 @@ class Calling:
         began_ns = self._clock.monotonic_ns()
         left_ns = [one.next_in_ns(began_ns, self._waited_ns) for one in self._calls.values()]
         next_ns = min((one for one in left_ns if one is not None), default=None)
-        left_s = None if next_ns is None else next_ns / _NS
+        # What is due stays so until answers are taken: with a limit of time the loop would spin.
+        left_s = None if next_ns is None or self._is_full else next_ns / _NS
         waking = asyncio.create_task(self._woken.wait())
         try:
             await asyncio.wait(

@@ -7,7 +7,7 @@ import json
 import random
 import re
 import shutil
-from itertools import count
+from itertools import count, pairwise
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from ripple.model.schema.columns import records_of
 from ripple.storage.fenced import FencedError
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
-from ripple.task import answer_log
+from ripple.task import answer_log, calling
 from ripple.task.answer_log import AnswerLog
 from ripple.testing import CrashScenario, Faults, crash_test, explore
 from ripple.testing.sim.faults import Drawn
@@ -166,6 +166,32 @@ def problems(place: Path, pipeline: rp.Pipeline) -> list[str]:
             return await answer_log.problems_of(store, "asked", 0, cuts, pipeline.plan())
 
     return asyncio.run(act())
+
+
+def test_calls_wait_for_a_store_that_is_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or all held rows are called for, and their answers gather in memory."""
+    made: list[Any] = []
+    at_puts, put = [0], AnswerLog.add
+
+    async def long(tick: Any) -> dict[str, Any]:
+        made.append(tick)
+        return {"grade": len(made), "why": "x" * 100_000}
+
+    async def slow(log: AnswerLog, parts: Any) -> None:
+        before = -1
+        while before != len(made):
+            before = len(made)
+            for _ in range(200):
+                await asyncio.sleep(0)
+        at_puts.append(len(made))
+        await put(log, parts)
+
+    monkeypatch.setattr(AnswerLog, "add", slow)
+    append(place, 395)
+    begun = rp.Pipeline("asked").source("ticks", Tick)
+    assert len(ran(place, begun.ask("grade", long, into=Needed).sink("out"))) == 400
+    assert at_puts[-1] == 400
+    assert max(b - a for a, b in pairwise(at_puts)) <= 2 * (calling.NEW_BYTES_MAX // 100_000 + 16)
 
 
 def test_a_replay_without_outputs_and_checkpoints_calls_nobody(place: Path) -> None:
