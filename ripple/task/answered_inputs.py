@@ -186,7 +186,8 @@ class AnsweredInputs(LoggedInputs):
         finally:
             for one in others:
                 one.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            if others:  # of none, and outside of a loop, gather would make one
+                await asyncio.gather(*others, return_exceptions=True)
 
     def wake(self) -> None:
         """Let ``more`` return."""
