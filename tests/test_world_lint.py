@@ -41,6 +41,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/cli/lib/silence.py": ("knows what networks raise", ("socket", "ssl")),
     "ripple/storage/store/s3_errors.py": ("knows what certificates raise", ("ssl",)),
+    "ripple/storage/store/disk.py": (
+        "waits for a disk in threads that functions of users cannot block",
+        ("concurrent.futures",),
+    ),
     "ripple/client/sql/query.py": ("interrupts a question that takes too long", ("threading",)),
     "ripple/cli/spark/session.py": ("gives jobs up when a signal comes", ("threading",)),
     "ripple/cli/spark/watch.py": ("shows metrics while Spark is waited for", ("threading",)),

@@ -219,10 +219,9 @@ class AnsweredInputs(LoggedInputs):
         """Make new answers durable, after the records of their rows."""
         assert self._log is not None
         log = self._log
-        if self._guards("answer_sync"):
-            # An answer behind records that a power cut takes would be to others in their place.
-            await self.sync()
-            self._calling.wake()
+        # An answer behind records that a power cut takes would be to others in their place.
+        await self.sync()
+        self._calling.wake()
         parts, self._new = divided(self._new, self._keys, log.end)
         for write in (partial(log.add, parts), log.tidy):
             for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
