@@ -195,7 +195,7 @@ class AnswerLog:
                 was = ", ".join(f"{field.name}: {field.type}" for field in list(declared[1])[_OWN:])
                 raise PlanError(
                     f"pipeline {plan.name!r}: answers of {ask!r} were recorded as {{{was}}}: "
-                    "another name asks anew"
+                    "give the pipeline another name and other outputs"
                 )
             if lacking := self._lacking(question, node):
                 raise PlanError(

@@ -225,7 +225,10 @@ def test_a_field_that_recorded_answers_do_not_have_stays_optional(place: Path) -
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (simple(into=Other), "'grade' were recorded as {grade: int64}: another name asks anew"),
+        (
+            simple(into=Other),
+            "'grade' were recorded as {grade: int64}: give the pipeline another name",
+        ),
         (simple("another"), "'another' was not asked up to ticks 5, and outputs hold rows of"),
         (simple(more=1), "'grade' was not asked up to ticks 5"),
     ],

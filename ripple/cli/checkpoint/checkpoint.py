@@ -304,7 +304,7 @@ def _read(file: str) -> bytes:
     path = Path(os.path.abspath(file))
     if not path.is_file():
         path.stat()
-        raise CheckpointError(f"{file!r} is not a file")
+        raise CheckpointError(f"{file!r} is not a file: name a folder of checkpoints with --dir")
     return LiveDisk(path.parent, make=False).read_bytes(path.name, length_max=FILE_BYTES_MAX)
 
 

@@ -72,8 +72,7 @@ def need_no_ask(plan: Plan, where: str) -> None:
     for ask in plan.asks:
         raise PlanError(
             f"pipeline {plan.name!r}: {ask.name!r} asks, and {where} records no answers yet: run "
-            "it once over a whole source, with ripple run or rp.run without a checkpoint folder, "
-            "and continue from its output"
+            "it in one process, with ripple run or rp.run, and continue from its output"
         )
 
 
