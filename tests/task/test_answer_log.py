@@ -51,9 +51,9 @@ async def grade(tick: Any) -> dict[str, int]:
     return {"grade": number}
 
 
-def asked(**kept: Any) -> rp.Pipeline:
-    begun = rp.Pipeline("asked").source("ticks", Tick, out_of_order="2ns")
-    graded = begun.ask("grade", grade, into=Grade, retries=0, concurrency=3, **kept)
+def asked(idle: str | None = None) -> rp.Pipeline:
+    begun = rp.Pipeline("asked").source("ticks", Tick, out_of_order="2ns", idle=idle)
+    graded = begun.ask("grade", grade, into=Grade, retries=0, concurrency=3)
     by = graded.partition("by-symbol", key="symbol")
     sums = by.window("window", rp.Tumbling("10ns"), lateness="5ns").fold(
         "sums", graded=rp.sum("grade"), n=rp.count(), last=rp.last("grade")
@@ -90,6 +90,11 @@ def test_a_crash_at_any_effect_around_answers_is_not_told() -> None:
 
 def test_answers_survive_random_faults() -> None:
     explore(scenario, seeds=range(4 * EXAMPLES))
+
+
+def test_answers_beside_markers_of_idle_inputs_survive_random_faults() -> None:
+    silent = CrashScenario(asked(idle="60ms"), events(8), inputs=INPUTS)
+    explore(silent, seeds=range(2 * EXAMPLES))
 
 
 # The first seed that notices.
