@@ -88,8 +88,7 @@ class Sources:
         return (
             self._contradiction(plan)
             or divided_why(plan, only.keyed_by)
-            # The markers of idle inputs are not repartitioned.
-            or waiting_why(plan, is_open=self.is_open and not plan.is_idle)
+            or waiting_why(plan, is_open=self.is_open)
         )
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:

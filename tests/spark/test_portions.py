@@ -16,6 +16,7 @@ from ripple.engine.machine import Engine
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window import watermark
 from ripple.spark.backfill.live import Live
+from ripple.spark.marks import Mark
 from ripple.spark.merge import entries_in_time
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
@@ -404,6 +405,34 @@ def test_open_windows_of_a_chain_are_those_of_one_process(
     partial = plan_of(trigger=rp.OnCount(2))
     with pytest.raises(InputError, match="partial results by OnCount or OnInterval cannot be"):
         replayed(parcel, partial, sources, closes=False)
+
+
+@pytest.mark.parametrize("key", [("symbol",), ()])
+def test_open_windows_of_a_chain_end_by_the_markers_of_idle_inputs_as_in_one_process(
+    key: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trade = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, idle="1s")
+    keyed = trade.partition("by", key="symbol").window("w", rp.Tumbling(20), lateness=2)
+    rows = keyed.fold("bars", n=rp.count())
+    plan = rows.partition("all", key=()).fold("total", n=rp.sum("n")).sink("out").plan()
+    place = topic_of(tmp_path, plan, trades(Random(2), 90), partitions=3, key=key, source="trades")
+    (one,) = sources_at(place, plan).each
+    ends = (30, 2, 12)  # of which the first is far ahead, and the last holds windows back
+    shares = [replace(share, end=end) for share, end in zip(one.shares, ends, strict=True)]
+    bare = Sources((replace(one, shares=tuple(shares)),), is_open=True)
+    first, second, third = at_cut(plan, bare).watermarks_ns.values()
+    assert second < third < first
+    shares[0] = replace(shares[0], marks=(Mark(10, first - 40, 1),))
+    shares[1] = replace(shares[1], marks=(Mark(2, third, 2),))
+    sources = replace(bare, each=(replace(one, shares=tuple(shares)),))
+
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    report, _, _ = replayed(
+        Parcel.of(plan, lambda plan: b"", has_markers=True), plan, sources, closes=False
+    )
+    whole = at_cut(plan, sources)
+    assert report.digests == whole.digests != at_cut(plan, bare).digests
+    assert report.counters == whole.counters.as_dict() != at_cut(plan, bare).counters.as_dict()
 
 
 def at_cut(plan: Plan, sources: Sources) -> Engine:
