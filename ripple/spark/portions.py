@@ -80,16 +80,9 @@ class Sources:
 
     def divided_anew(self, plan: Plan) -> str | None:
         """Return why records must be repartitioned, None if they need not be or cannot be."""
-        if not plan.is_chain or len(self.shares) == 1 or plan.source.table is not None:
-            return None  # offsets tell the newest record of a table, and stay as they are
-        (only,) = self.each
-        if only.are_files:
-            return "files are not divided by key"
-        return (
-            self._contradiction(plan)
-            or divided_why(plan, only.keyed_by)
-            or waiting_why(plan, is_open=self.is_open)
-        )
+        # Offsets tell the newest record of a table, and stay as they are.
+        is_moved = plan.is_chain and plan.source.table is None
+        return self._chain_why(plan) if is_moved else None
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
         """Return the portion of each task."""
@@ -104,7 +97,7 @@ class Sources:
         if len(self.shares) == len(self.each):
             return None
         if plan.is_chain:
-            return self._table_together_why(plan)
+            return None if plan.source.table is None else self._chain_why(plan)
         if self.partitions == 1:
             counts = _listed((one.name, str(len(one.shares))) for one in self.each)
             return f"no number but 1 divides those of their partitions: {counts}"
@@ -121,14 +114,18 @@ class Sources:
             or other_keys_why(plan)
         )
 
-    def _table_together_why(self, plan: Plan) -> str | None:
-        """Return why one task reads all inputs of a chain, None where it need not."""
-        (only,) = self.each
-        if plan.source.table is None:
+    def _chain_why(self, plan: Plan) -> str | None:
+        """Return why the inputs of a chain cannot be read apart as they are, None if they can."""
+        if len(self.shares) == 1:
             return None
+        (only,) = self.each
         if only.are_files:
             return f"{only.place} is several files, which are not divided by key"
-        return self._contradiction(plan) or divided_why(plan, only.keyed_by)
+        return (
+            self._contradiction(plan)
+            or divided_why(plan, only.keyed_by)
+            or waiting_why(plan, is_open=self.is_open)
+        )
 
     def divisions(self, plan: Plan, portion: Portion) -> tuple[Division, ...]:
         """Return the partitioning by key of each source in a portion, where it is known."""
