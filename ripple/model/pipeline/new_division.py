@@ -8,6 +8,9 @@ from ripple.core.frozen import frozen
 
 Key: TypeAlias = tuple[str, ...]
 
+# Fields of Pydantic's models may have any names; those of nodes have none of these.
+_ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%,;:"})
+
 
 @frozen
 class NewDivision:
@@ -27,10 +30,14 @@ class NewDivision:
 
     @property
     def code(self) -> str:
-        """The text that workers compare, and that an assignment keeps."""
-        others = (f"{name}:{','.join(key)}" for name, key in self.others)
-        return ";".join([",".join(self.by), *others])
+        """The text that workers compare, and that an assignment keeps; another one has another."""
+        others = (f"{name}:{_code(key)}" for name, key in self.others)
+        return ";".join([_code(self.by), *others])
 
     def __str__(self) -> str:
         others = (f"; for {name} by {', '.join(key)}" for name, key in self.others)
         return f"{', '.join(self.by)}{''.join(others)}"
+
+
+def _code(key: Key) -> str:
+    return ",".join(name.translate(_ESCAPES) for name in key)

@@ -187,6 +187,22 @@ def test_each_source_divided_anew_has_a_stage_in_front() -> None:
     assert stage_names.reading(stages, "trades").partitions == 4
 
 
+def test_each_division_has_its_own_code() -> None:
+    listed = [
+        NewDivision(("a", "b")),
+        NewDivision(("a,b",)),
+        NewDivision(("a%2Cb",)),
+        NewDivision(("a",), (("f", ("b",)),)),
+        NewDivision(("a;f:b",)),
+        NewDivision(("a",), (("f", ("b;g:c",)),)),
+        NewDivision(("a",), (("f", ("b",)), ("g", ("c",)))),
+    ]
+    codes = [one.code for one in listed]
+    assert len(set(codes)) == len(codes)
+    assert codes[0] == "a,b"
+    assert codes[-1] == "a;f:b;g:c"
+
+
 def test_a_resting_cluster_keeps_the_fields_by_which_it_divides_records() -> None:
     inputs = {"trades": 4, "orders": 6}
     code: Code = code_of(plan_of(), repartitioned={"orders": NewDivision(("symbol",))})
