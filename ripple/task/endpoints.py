@@ -47,6 +47,10 @@ class Endpoints(Protocol):
         """Return how many partitions each source has, by name; raises InputError and OSError."""
         ...
 
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the inputs of each source, by name; raises as ``counts``."""
+        ...
+
     def divisions(self) -> tuple[Division, ...]:
         """Return how the records of each source that tells it are divided among its partitions."""
         ...
@@ -139,7 +143,11 @@ class EndpointUris:
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """Return how many partitions each source has, by name."""
-        return tuple((name, len(each.names)) for name, each in self._opened().items())
+        return tuple((name, len(each)) for name, each in self.names().items())
+
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the inputs of each source, by name."""
+        return {name: each.names for name, each in self._opened().items()}
 
     @cached_property  # it opens all inputs, and is asked per source and receiver
     def repartitioned(self) -> Mapping[str, NewDivision]:

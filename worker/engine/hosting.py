@@ -88,11 +88,11 @@ class _Workloads:
             return ends.inputs(part) if source is None else ends.inputs_of(source, part)
 
         def edge_and_lanes() -> tuple[LaneEdge, dict[int, int]]:
-            names, edge = self._input_names(source), self._records(source)
+            edge = self._records(source)
             receivers = edge.topic.receivers
             return edge, {
-                at * receivers + receiver: edge.topic.lane(names.index(name), receiver)
-                for at, name in enumerate(inputs().names)
+                at * receivers + receiver: edge.topic.lane(sender, receiver)
+                for at, sender in enumerate(range(number, edge.topic.senders, part.of))
                 for receiver in range(receivers)
             }
 
@@ -231,9 +231,9 @@ class _Workloads:
         divided = {source: self._divided(part.number, source) for source in self._repartitioned}
         return self._context.ends.inputs(part, divided)
 
-    def _input_names(self, source: str | None = None) -> tuple[str, ...]:
-        ends, whole = self._context.ends, Part(0, 1)
-        return (ends.inputs(whole) if source is None else ends.inputs_of(source, whole)).names
+    def _input_names(self, source: str | None) -> tuple[str, ...]:
+        names = self._context.ends.names()
+        return names[self._context.plan.source.name if source is None else source]
 
     def _targets(self, source: str) -> Targets:
         """Return how the records of a source are divided anew."""

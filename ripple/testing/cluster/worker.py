@@ -124,6 +124,10 @@ class Ends:
         """Return how many partitions each source has, by name."""
         return self._truth.source.counts
 
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the inputs of each source, by name."""
+        return self._truth.source.by_source
+
     def divisions(self) -> tuple[Division, ...]:
         """Return the divisions of the plan beside repartitioned sources, as topics tell no key."""
         return self._truth.front.divisions

@@ -54,7 +54,7 @@ class CrashSource:
         self.inputs = tuple(inputs)
         self.events: dict[str, list[Row | Marker]] = {name: [] for name in inputs}
         self._plan = plan
-        self._by_source = inputs_by_source(plan, inputs)
+        self.by_source = inputs_by_source(plan, inputs)
         self._frames = list(self._framed(one_by_one(events, self._alone)))
         if not self._frames:
             raise InputError(NO_EVENTS)
@@ -70,27 +70,27 @@ class CrashSource:
     @property
     def _alone(self) -> str | None:
         """The input of events that name none; None where there are several sources."""
-        return self.inputs[0] if len(self._by_source) == 1 else None
+        return self.inputs[0] if len(self.by_source) == 1 else None
 
     def _topic(self, source: str) -> str:
-        return TOPIC if len(self._by_source) == 1 else f"{TOPIC}/{source}"
+        return TOPIC if len(self.by_source) == 1 else f"{TOPIC}/{source}"
 
     def _place(self, name: str) -> tuple[str, int]:
         """Return the topic and the partition of an input."""
         source = source_of(self._plan, name).name
-        return self._topic(source), self._by_source[source].index(name)
+        return self._topic(source), self.by_source[source].index(name)
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many inputs each source has, by name."""
-        return tuple((name, len(inputs)) for name, inputs in self._by_source.items())
+        return tuple((name, len(inputs)) for name, inputs in self.by_source.items())
 
     def of_part(self, part: Part, *, whole: Container[str] = ()) -> tuple[str, ...]:
         """Return the inputs of a partition of a cluster, source by source; of ``whole`` all."""
         number, count = part
         return tuple(
             name
-            for source, inputs in self._by_source.items()
+            for source, inputs in self.by_source.items()
             for name in (inputs if source in whole else inputs[number::count])
         )
 
@@ -125,7 +125,7 @@ class CrashSource:
         for source in self._plan.sources:
             if source.name in but:
                 continue
-            places = enumerate(self._by_source[source.name])
+            places = enumerate(self.by_source[source.name])
             partitions = {name: at for at, name in places if name in own}
             shape = RecordShape.of(source)
             topic = Topic.open(disk, self._topic(source.name))
@@ -195,7 +195,7 @@ class CrashSource:
         world = sim_world()
         settings, written = LogSettings(sync_appends=0), list(frames)
         for source in self._plan.sources:
-            names, place = self._by_source[source.name], self._topic(source.name)
+            names, place = self.by_source[source.name], self._topic(source.name)
             topic = Topic.create(
                 world.disk, place, source.schema, partitions=len(names), settings=settings
             )
