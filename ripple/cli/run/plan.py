@@ -193,7 +193,9 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         comparison = compare(plan, found.snapshot, options.rebuild)
         value |= _of_run(plan, found, comparison)
         cuts = _with_outputs(plan, options.sink, value, comparison)
-        _with_logs(plan, options, value, (found.checkpoint.cut, *cuts))
+        is_read = _with_logs(plan, options, value, (found.checkpoint.cut, *cuts))
+        if is_read and not comparison.problems:
+            adapt(found.snapshot, plan, comparison)  # a migration that fails is reported here
     write(options.format, value, lambda: _print(value))
     return _code(value)
 
@@ -207,8 +209,6 @@ def _code(value: dict[str, Any]) -> int:
 
 def _of_run(plan: Plan, found: Found, comparison: Comparison) -> dict[str, Any]:
     """Return the verdict on each node of a pipeline in one process."""
-    if not comparison.problems:
-        adapt(found.snapshot, plan, comparison)  # a migration that fails is reported here
     return {
         "nodes": [_judged(plan, node) for node in comparison.nodes],
         "remarks": comparison.remarks,
@@ -263,12 +263,15 @@ def _with_outputs(
 
 def _with_logs(
     plan: Plan, options: argparse.Namespace, value: dict[str, Any], cuts: Collection[Cut]
-) -> None:
-    """Add the verdict on the markers and the answers that checkpoint and outputs have read."""
+) -> bool:
+    """Add the verdict on the markers and the answers that checkpoint and outputs have read.
+
+    Return whether ``ripple run`` could read them again.
+    """
     is_marked = plan.is_idle or has_markers(cuts)
     is_answered = bool(plan.asks) or has_answers(cuts)
     if not is_marked and not is_answered:
-        return
+        return True
     at = plan.name, options.partition, cuts
 
     async def look() -> list[str]:
@@ -285,6 +288,7 @@ def _with_logs(
         value["problems"] = (*value["problems"], *problems)
         value["would"], value["starts"] = "ripple run would refuse to start.", False
         value.pop("silent", None)
+    return not problems
 
 
 def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:

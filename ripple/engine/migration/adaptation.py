@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.nodes import Holding
+    from ripple.model.pipeline.nodes import Ask, Holding
     from ripple.model.pipeline.plan import Plan
 
 
@@ -189,7 +189,7 @@ def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
     }
 
 
-def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding, int, str]]:
+def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding | Ask, int, str]]:
     """Yield the sides of the nodes that hold rows, each with the name of its old table."""
     tables = {
         (side, digest_of(name)): name
@@ -200,6 +200,11 @@ def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding, int, str]]:
     for node in plan.holding:
         for side, _ in enumerate(sides_of(node)):
             yield node, side, tables[side, digest_of(node.node_key)]
+    for ask in plan.asks:
+        for side, _ in enumerate(HELD):
+            # A new one is refused by what its log says, with the remedy.
+            if (of := (side, digest_of(ask.node_key))) in tables:
+                yield ask, side, tables[of]
 
 
 def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:

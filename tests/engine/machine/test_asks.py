@@ -17,6 +17,7 @@ from ripple.connectors.memory import MemorySink
 from ripple.core.errors import InputError, LostRecordsWarning, PlanError
 from ripple.core.row_ops import OP
 from ripple.engine.machine import Engine
+from ripple.engine.migration.adaptation import decide
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.model.batch import Answers
 from ripple.model.pipeline.builder import Pipeline
@@ -256,6 +257,33 @@ def test_new_rows_are_asked_for_once_and_all_after_a_restart() -> None:
     assert first.column("ripple.offset").to_pylist() == [0, 1]
     assert again == {}
     assert restored.equals(first)
+
+
+def test_held_rows_stay_where_other_code_has_changed() -> None:
+    def line(fold: str) -> Pipeline:
+        return asked(start()).partition("p", key="symbol").fold(fold, n=ra.count()).sink("out")
+
+    before, now = line("f").plan(), line("g").plan()
+    engine = Engine(before, inputs=["ticks", LOG])
+    engine.apply("ticks", records_of([tick(0), tick(1), tick(2)], before.source.fields), 3)
+    (ask,) = before.asks
+
+    def answer(engine: Engine, offset: int, end: int) -> None:
+        outcome = Outcome(Identity("ticks", offset, 0), Rating("a", 1))
+        engine.answer(LOG, Answers(watermark.NONE, end, "rated", answer_rows(ask, [outcome])))
+        engine.stabilize()
+
+    answer(engine, 1, 1)
+    found = decide(now, engine.snapshot()).snapshot
+    assert found is not None
+    restored = Engine.restore(now, found)
+
+    assert restored.unanswered()["rated"].column("ripple.offset").to_pylist() == [0, 2]
+    assert restored.asked_size[0] == 3
+    for one in (engine, restored):
+        answer(one, 0, 2)
+    assert restored.asked_size[0] == 1
+    assert restored.digests == engine.digests != {}
 
 
 @pytest.mark.parametrize(

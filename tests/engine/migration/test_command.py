@@ -31,6 +31,17 @@ pipeline = (
     .fold("{fold}", volume=rp.sum("size"), n=rp.count()){results}.sink("rows")
 )
 """
+RATING = """
+import ripple as rp
+
+@rp.record
+class Rating:
+    grade: int
+
+async def rate(trade):
+    return {"grade": 1}
+
+"""
 FIRST = "A,1.5,100,1,X\nB,2.5,50,2,X\nA,1.5,10,3,X\n"
 SECOND = "A,1.5,7,4,X\nB,1.5,200,5,X\n"
 FILTERED = '.filter("large", rp.col("size") >= 10)'
@@ -84,6 +95,28 @@ def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
     assert run(file) == 0
     assert "restored checkpoint 0000000001-" in capfd.readouterr().err
     assert Path("out.csv").read_text().endswith("B,50,1\nA,117,3\nB,250,2\n")
+
+
+def test_plan_and_run_go_on_with_answers_and_name_what_is_asked_anew(folder: Path, capfd) -> None:
+    def asking(name: str, ask: str, fold: str = "f") -> str:
+        events = f'.ask("{ask}", rate, into=Rating)'
+        text = CODE.format(events=events, fold=fold, results="").replace('"test"', '"asked"')
+        Path(f"{name}.py").write_text(RATING + text)
+        return f"{name}.py"
+
+    assert run(asking("v1", "rate"), sink="rated.csv") == 0
+    file = asking("v2", "rates")
+    capfd.readouterr()
+    assert plan(file) == 1
+    told = capfd.readouterr()
+    assert "'rates' was not asked up to trades 3, and outputs hold rows" in told.err
+    assert told.out.endswith("ripple run would refuse to start.\n")
+    assert run(file, sink="rated.csv") == 1
+    assert "'rates' was not asked up to trades 3, and outputs hold rows" in capfd.readouterr().err
+    file = asking("v3", "rate", fold="totals")
+    assert plan(file) == 0
+    assert run(file, sink="rated.csv") == 0
+    assert "restored checkpoint" in capfd.readouterr().err
 
 
 def test_changed_fold_is_refused_and_nothing_is_touched(folder: Path, capfd) -> None:
