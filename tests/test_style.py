@@ -78,6 +78,7 @@ WINGS: dict[str, set[str]] = {
         "spark",
         "storage",
         "task",
+        "worker",
         "world",
     },
 }

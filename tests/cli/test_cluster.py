@@ -204,6 +204,11 @@ def test_cluster_that_has_begun_keeps_its_number_of_partitions(
     check_begun(store, 1)
     with pytest.raises(InputError, match="has 1 partition, for ever, not 4: leave --partitions"):
         check_begun(store, 4)
+    count = main.partitions
+    check_begun(store, None, [("main", count), ("stage-1", 3)])
+    told = f"of main, for ever, and the pipeline has 3: .* partitions={count}\\) there again"
+    with pytest.raises(InputError, match=told):
+        check_begun(store, None, [("repartition", 0), ("main", 3)])
 
 
 async def test_partitions_at_work_are_those_that_a_coordinator_tells(

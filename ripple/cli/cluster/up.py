@@ -44,10 +44,11 @@ from ripple.task.home import check_code
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from ripple.cli.cluster.starting.at_work import AtWork
     from ripple.cli.cluster.starting.plan import Planned
+    from ripple.control.assignment import Stage
     from ripple.model.pipeline.new_division import NewDivision
     from ripple.model.pipeline.plan import Plan
 
@@ -150,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
     shared = gcd(*reach.counts.values())
     is_one = 1 in (options.partitions, shared)
     repartitioned = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
-    need_own_count(plan, repartitioned, options.partitions)
+    need_own_count(plan, repartitioned, asked=options.partitions)
     direct = {name: count for name, count in reach.counts.items() if name not in repartitioned}
     partitions = options.partitions or gcd(*direct.values()) or shared
     reach.look()  # topics of other pipelines are refused before anything starts
@@ -165,8 +166,7 @@ def run(options: argparse.Namespace) -> int:
     for name, by in repartitioned.items():
         say(f"{PROGRAM}: {anew_text(name, by)}")
     place = options.store or f"{options.dir}/store"
-    divides = reach.divides or bool(repartitioned)
-    asyncio.run(_check_store(plan, sources, place, divides=divides))
+    _check_begun(plan, sources, place, reach, repartitioned, asked=options.partitions)
     asked = Asked(
         pipeline=options.file,
         source=sources_joined(sources),
@@ -185,8 +185,6 @@ def run(options: argparse.Namespace) -> int:
     if options.dashboard is not None:
         where = f"{url_of(HOST, options.dashboard)}{missing_files_hint()}"
         say(f"{PROGRAM}: the dashboard will be at {where}")
-    if options.partitions is not None:
-        check_begun(asked.store or f"{options.dir}/store", options.partitions)
     cluster_down.check_free(options.dir)  # a better error than that a port is taken
     planned = processes(asked)
     _check_settings(planned)
@@ -240,24 +238,59 @@ def _need_ends(sources: Mapping[str, str]) -> None:
             )
 
 
-def check_begun(store: str, partitions: int) -> None:
-    """Raise InputError if the store's cluster has another number of partitions."""
+def _check_begun(
+    plan: Plan,
+    sources: Mapping[str, str],
+    store: str,
+    reach: Reach,
+    repartitioned: Mapping[str, NewDivision],
+    *,
+    asked: int | None,
+) -> None:
+    """Raise an error unless a store's cluster, if it has one, can go on.
+
+    What was asked for decides how records are divided, and that how many partitions there are.
+    """
+    from worker.engine.stages import stage_counts  # noqa: PLC0415 - of an extra
+
+    check_begun(store, asked)
+    divides = reach.divides or bool(repartitioned)
+    asyncio.run(_check_store(plan, sources, store, divides=divides))
+    own = stage_counts(plan, divides=reach.divides, repartitioned=repartitioned)
+    check_begun(store, None, own)
+
+
+def check_begun(store: str, partitions: int | None, own: Collection[tuple[str, int]] = ()) -> None:
+    """Raise InputError if the store's cluster has other numbers of partitions.
+
+    partitions: asked for the first stage, None for any. own: by stage, those that the pipeline
+    itself says, 0 for any.
+    """
     from ripple.control.assignment import AssignmentChain, stage_names  # noqa: PLC0415 - slow to import
 
-    async def asked_stage() -> int | None:
+    async def newest() -> Sequence[Stage]:
         async with store_to_read(store) as opened:
             reading = await AssignmentChain(opened).newest()
-        if reading.entry is None:
-            return None
-        return stage_names.asked(reading.entry.content.stages).partitions
+        return () if reading.entry is None else reading.entry.content.stages
 
-    found = asyncio.run(asked_stage()) if is_s3(store) or os.path.isdir(store) else None
-    if found not in (None, partitions):
+    begun = asyncio.run(newest()) if is_s3(store) or os.path.isdir(store) else ()
+    if not begun:
+        return
+    anew = "begin another one, with another --dir, another store and other outputs"
+    found = stage_names.asked(begun).partitions
+    if partitions not in (None, found):
         raise InputError(
             f"the cluster of {store} has {many(found, 'partition')}, for ever, not {partitions}: "
-            "leave --partitions out; or begin another one, with another --dir, another store and "
-            "other outputs"
+            f"leave --partitions out; or {anew}"
         )
+    counts = {stage.name: stage.partitions for stage in begun}
+    for name, count in own:
+        if count and count != counts.get(name, count):
+            raise InputError(
+                f"the cluster of {store} has {many(counts[name], 'partition')} of {name}, for "
+                f"ever, and the pipeline has {count}: say .partition(..., "
+                f"partitions={counts[name]}) there again; or {anew}"
+            )
 
 
 async def _check_store(
