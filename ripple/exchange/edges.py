@@ -53,7 +53,7 @@ class Edge:
     stage: the downstream stage; of an output, its own stage. senders: the stage whose partitions
     send over it. schema: of its rows; None if the receiver accepts any. offer: its schema in the
     handshake. output: its name, None for an edge. is_uncommitted: an output that is sent as it is
-    computed, before its sink has committed it. is_events: an output whose rows only grow.
+    computed, before its sink has committed it. is_events: an append-only output.
     """
 
     name: str

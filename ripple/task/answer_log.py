@@ -1,9 +1,9 @@
 """The log of a partition's answers, in the store of its checkpoints.
 
-It is an input of the partition: an answer is durable before it counts, and a cut says how many have
-counted. Its objects are those of a journal (``ripple.storage.fenced``), so a former owner can add
-nothing. An object holds streams of Arrow one after the other, each with answers to one question as
-``answer_rows`` makes them; its schema names the question, and the offset of its first answer.
+It is an input of the partition: an answer is durable before it counts, and a cut has the number of
+counted answers. It is a journal (``ripple.storage.fenced``), which rejects appends of former
+owners. An object holds consecutive Arrow streams, each with the answers to one question in the form
+of ``answer_rows``; the schema of a stream names the question, and the offset of its first answer.
 
 A stream without answers declares its question: from then on every row is asked for.
 """
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from ripple.world.ports import Guards, ObjectStore, Random
 
 OBJECT_BYTES_MAX = 4 << 20
-"""The bytes of answers in one object, unless a single one has more."""
+"""The bytes of answers in one object; a larger answer has an object of its own."""
 ANSWER_OBJECTS_MAX = 256
-"""Beyond, one object takes the place of all."""
+"""The number of objects beyond which all are merged into one."""
 LOG_BYTES_MAX = 48 << 20
-"""The bytes of a whole log, which is in memory."""
+"""The bytes of a whole log in memory."""
 KNOWN_ROWS_MAX = 4096
-"""The answers that count at a time."""
+"""The answers of one batch."""
 
 _ASK, _QUESTION, _FIRST = b"ask", b"question", b"first"
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Answers to one question that follow each other in the log.
+    """Consecutive answers to one question in the log.
 
     question: its key. first: the offset of the first answer. rows: as they were recorded.
     """
@@ -68,11 +68,11 @@ class Recorded:
         return int(self.first + self.rows.num_rows)
 
     def from_offset(self, offset: int) -> Recorded:
-        """Return the answers from an offset within on."""
+        """Return the answers from an offset of theirs on."""
         return replace(self, first=offset, rows=self.rows.slice(offset - self.first))
 
     def known(self, cut: Cut, stop: int) -> pa.RecordBatch:
-        """Return the first answers before ``stop`` to records that ``cut`` has read."""
+        """Return the first answers before ``stop`` to records before ``cut``."""
         rows = self.rows.slice(0, min(max(0, stop - self.first), KNOWN_ROWS_MAX))
         unread = np.flatnonzero(self._ends(rows) > _read(rows, cut))
         return rows.slice(0, int(unread[0])) if len(unread) else rows
@@ -83,7 +83,7 @@ class Recorded:
 
 
 def _read(rows: pa.RecordBatch, cut: Cut) -> npt.NDArray[np.int64]:
-    """Return per answer how far its input was read. Raises InputError for an unknown input."""
+    """Return per answer the next offset of its input. Raises InputError for an unknown input."""
     inputs = rows.column(INPUT).dictionary_encode()
     ends = []
     for name in inputs.dictionary.to_pylist():
@@ -107,7 +107,7 @@ def question_keys(plan: Plan) -> dict[str, str]:
 async def problems_of(
     store: ObjectStore, pipeline: str, partition: int, cuts: Iterable[Cut], plan: Plan | None = None
 ) -> list[str]:
-    """Return why answers that cuts have read cannot be read again, or not by a plan.
+    """Return why a replay up to these cuts would fail on its answers, or under a plan.
 
     Raises StoreError.
     """
@@ -176,9 +176,9 @@ class AnswerLog:
             )
 
     def check_plan(self, plan: Plan, cuts: Iterable[Cut]) -> None:
-        """Raise PlanError where a plan asks otherwise than the log has it.
+        """Raise PlanError where the questions of a plan do not fit the log.
 
-        cuts: of checkpoints and outputs. Rows before them were asked for the declared questions.
+        cuts: of checkpoints and outputs. For rows before them the declared questions were asked.
         """
         cuts = [{name: cut[name] for name in of_sources(cut) if cut[name]} for cut in cuts]
         reached = next((cut for cut in cuts if cut), None)
@@ -204,7 +204,7 @@ class AnswerLog:
                 )
 
     def _lacking(self, question: str, ask: Ask) -> str | None:
-        """Return a field that an ask needs and that recorded answers do not have."""
+        """Return a required field of an ask that recorded answers lack."""
         needed = [field.name for field in ask.schema.fields if not field.optional]
         for one in self._recorded:
             if one.question == question:
@@ -216,7 +216,7 @@ class AnswerLog:
         return None
 
     async def declare(self, plan: Plan) -> None:
-        """Note which questions are asked from now on; raises as ``add``."""
+        """Record the questions of a plan for all later rows; raises as ``add``."""
         new = [
             Recorded(ask, question, self.end, answer_schema(_ask_of(plan, ask)).empty_table())
             for ask, question in question_keys(plan).items()
@@ -305,7 +305,7 @@ def _fits(recorded: pa.Schema, ask: Ask) -> bool:
 
 
 def fitted(rows: pa.RecordBatch, ask: Ask) -> pa.RecordBatch:
-    """Return recorded answers with the fields of an ask; those that they lack are null."""
+    """Return recorded answers with the fields of an ask; missing ones are null."""
     schema = answer_schema(ask)
     columns = [
         rows.column(field.name)
@@ -319,7 +319,7 @@ def fitted(rows: pa.RecordBatch, ask: Ask) -> pa.RecordBatch:
 def divided(
     new: Iterable[tuple[str, pa.RecordBatch]], keys: Mapping[str, str], first: int
 ) -> tuple[list[Recorded], list[tuple[str, pa.RecordBatch]]]:
-    """Return what one object can hold of new answers, from offset ``first`` on, and the rest."""
+    """Return the new answers for one object, from offset ``first`` on, and the remaining ones."""
     left = list(new)
     taken: list[Recorded] = []
     room = OBJECT_BYTES_MAX
@@ -338,7 +338,7 @@ def divided(
 
 
 def _merged(parts: Iterable[Recorded]) -> list[Recorded]:
-    """Return parts of one question that follow each other as one: a batch a row is heavy."""
+    """Merge consecutive parts of one question: batches of one row would be costly."""
     runs: list[list[Recorded]] = []
     for one in parts:
         last = runs[-1][-1] if runs else None
@@ -357,7 +357,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _encoded(parts: Iterable[Recorded]) -> bytes:
-    """Return one stream of Arrow after the other."""
+    """Return the parts as consecutive Arrow streams."""
     sink = pa.BufferOutputStream()
     for one in parts:
         about = {_ASK: one.ask, _QUESTION: one.question, _FIRST: str(one.first)}
@@ -374,7 +374,7 @@ def answers_in(data: bytes) -> list[Recorded]:
         with pa.ipc.open_stream(source) as reader:
             (rows,) = reader
             about = reader.schema.metadata
-            # To its end, where the next one begins.
+            # Closing reads to the end of the stream, the beginning of the next one.
         rows = rows.replace_schema_metadata(None)
         ask, question = about[_ASK].decode(), about[_QUESTION].decode()
         found.append(Recorded(ask, question, int(about[_FIRST]), rows))

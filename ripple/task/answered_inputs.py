@@ -1,8 +1,8 @@
 """The inputs of a run together with the answers to its rows.
 
-In a durable run the answers' log is one input more: an answer is made durable there, then it counts
-as any recorded one does, so that a replay finds it again and calls nobody. In a one-shot run, which
-keeps nothing, an answer counts at once.
+In a durable run the log of answers is an additional input. A new answer is stored there first, then
+it counts like every recorded answer, so a replay reads it again and makes no call. A one-shot run
+keeps no answers: they count at once.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
 PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
-FAR = 1 << 62  # behind every answer
+FAR = 1 << 62  # after every answer
 
 
 class AnsweredInputs(LoggedInputs):
     """A wrapper around inputs that calls for the rows that wait in the engine; see Inputs.
 
-    Invariants: nothing is read while rows at the limits are held, and each call ends, so that
-    reading goes on. No call is made while the log has answers to come: one may be to its row. At
-    most one ``_putting`` makes answers durable; those that come meanwhile are for the next one.
-    While it syncs the inputs, nothing is read.
+    Invariants: reading stops while held rows are at the limits, and resumes since each call ends.
+    No call is made while the log has unread answers, since one may belong to the row of the call.
+    At most one ``_putting`` stores answers; later answers wait for the next one. While it syncs the
+    inputs, reading stops.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class AnsweredInputs(LoggedInputs):
         emit: EventListener = no_listener,
         guards: Guards = all_guards,
     ) -> None:
-        """log: opened, or read where no answer is to be added; None where none is kept."""
+        """log: opened, or only read by a run without new answers; None in one-shot runs."""
         super().__init__(inputs, answers_of(partition))
         self._asks = {ask.name: ask for ask in plan.asks}
         self._keys = {} if log is None else question_keys(plan)
@@ -128,7 +128,7 @@ class AnsweredInputs(LoggedInputs):
         if self._is_live and not recorded:
             self._calling.add(self.unanswered())
             self._calling.step()
-            if not self._new:  # else the others make no more calls at their limit of bytes
+            if not self._new:  # else they stay in Calling, whose limit of bytes stops new calls
                 self._new = self._calling.take()
             if self._new and self._log is None:
                 ask, rows = self._new.pop(0)
@@ -153,11 +153,11 @@ class AnsweredInputs(LoggedInputs):
 
     @property
     def _is_open(self) -> bool:
-        """Whether answers are still to come."""
+        """Whether more answers are expected."""
         return self._putting is not None or bool(self._new) or self._calling.is_open
 
     def _recorded(self, cut: Cut, offset: int) -> Answers | int:
-        """Return the next recorded answers, or how many, whose records are still to be read."""
+        """Return the next recorded answers, or, if their records are unread, their number."""
         log = self._log
         stop = FAR if self._stop is None else self._stop[self._name]
         one = None if log is None or offset >= stop else log.after(offset)
@@ -186,7 +186,7 @@ class AnsweredInputs(LoggedInputs):
         finally:
             for one in others:
                 one.cancel()
-            if others:  # of none, and outside of a loop, gather would make one
+            if others:  # with none, outside of an event loop, gather would make a loop
                 await asyncio.gather(*others, return_exceptions=True)
 
     def wake(self) -> None:
@@ -219,7 +219,7 @@ class AnsweredInputs(LoggedInputs):
         """Make new answers durable, after the records of their rows."""
         assert self._log is not None
         log = self._log
-        # An answer behind records that a power cut takes would be to others in their place.
+        # After a power cut, an answer to lost records would count for other ones at their offsets.
         await self.sync()
         self._calling.wake()
         parts, self._new = divided(self._new, self._keys, log.end)

@@ -35,7 +35,7 @@ def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
 
 
 def _end(runner: asyncio.Runner) -> None:
-    """Close a loop, for which ``Runner.close`` would wait as long as any task or thread goes on."""
+    """Close a loop without the wait of ``Runner.close`` for all its tasks and threads."""
     loop, are_left = runner.get_loop(), True
     try:
         are_left = runner.run(_go_on_though_cancelled())
@@ -43,7 +43,7 @@ def _end(runner: asyncio.Runner) -> None:
         if are_left:
             # Else it tells of each task that it was destroyed.
             loop.set_exception_handler(lambda *_: None)
-        # A thread of its executor may be one that a call has given up.
+        # Its executor may have the thread of a cancelled call.
         loop.close()
         asyncio.set_event_loop(None)
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Random
 
 GIVEN_UP_MAX = CONCURRENCY_MAX
-"""How many calls of an ask, given up, may still be ending."""
+"""The greatest number of cancelled calls of an ask that have not ended yet."""
 BLOCKED_NS = 2_000_000_000
-"""How long a turn of the event loop may last before its function is told of."""
+"""The time of a turn of the event loop from which on a warning names its function."""
 NEW_BYTES_MAX = 4 << 20
-"""The bytes of answers, not taken yet, from which on no call is made."""
+"""The bytes of answers, not taken yet, from which on no call is begun."""
 _NS = 1_000_000_000
 
 
@@ -48,7 +48,7 @@ class Calling:
     def __init__(
         self, plan: Plan, clock: Clock, random: Random, emit: EventListener = no_listener
     ) -> None:
-        """Make no call yet. emit: is told which functions block."""
+        """Begin without calls. emit: gets a remark on each blocking function."""
         self._clock, self._emit = clock, emit
         self._asks = {ask.name: ask for ask in plan.asks}
         self._calls = {
@@ -73,13 +73,13 @@ class Calling:
 
     @property
     def is_owed(self) -> bool:
-        """Whether the run should wait for a call now, and compute no more before."""
+        """Whether the run must wait for a call before it computes more."""
         now_ns = self._clock.monotonic_ns()
         return any(one.owed(now_ns, self._waited_ns) for one in self._calls.values())
 
     @property
     def _is_full(self) -> bool:
-        """Whether no call is made until answers are taken."""
+        """Whether new calls wait until answers are taken."""
         return sum(int(rows.nbytes) for _, rows in self._new) >= NEW_BYTES_MAX
 
     def add(self, unanswered: Mapping[str, pa.RecordBatch]) -> None:
@@ -90,7 +90,7 @@ class Calling:
     def step(self) -> None:
         """Take the results of ended calls, and make the due ones.
 
-        Raises NodeError where a function ends the process, or goes on though it was cancelled.
+        Raises NodeError for a function that ends the process, or ignores cancellation.
         """
         self._check_exit()
         now_ns, waited_ns = self._clock.monotonic_ns(), self._waited_ns
@@ -125,7 +125,7 @@ class Calling:
         began_ns = self._clock.monotonic_ns()
         left_ns = [one.next_in_ns(began_ns, self._waited_ns) for one in self._calls.values()]
         next_ns = min((one for one in left_ns if one is not None), default=None)
-        # What is due stays so until answers are taken: with a limit of time the loop would spin.
+        # Due calls stay due until answers are taken: with a timeout the loop would spin.
         left_s = None if next_ns is None or self._is_full else next_ns / _NS
         waking = asyncio.create_task(self._woken.wait())
         try:
@@ -162,10 +162,10 @@ class Calling:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         del self._given_up[task]
         if not task.cancelled():
-            task.exception()  # else asyncio tells that nobody took it
+            task.exception()  # else asyncio logs an exception that was never retrieved
 
     def _check_given_up(self) -> None:
-        """Raise NodeError where a function goes on and on after its calls were cancelled."""
+        """Raise NodeError for a function with too many cancelled calls that have not ended."""
         if len(self._given_up) <= GIVEN_UP_MAX:
             return
         name, count = Counter(self._given_up.values()).most_common(1)[0]
@@ -192,7 +192,7 @@ class Calling:
             self._outcomes[name].append(Outcome(call.row, None, f"no answer {made}: {reason}"))
 
     async def _called(self, ask: Ask, call: Call) -> Any:
-        """Return the function's result, and take notice if it ends the process or blocks."""
+        """Return the function's result; note an exit of the process, and a blocked loop."""
         try:
             return await TimedTurns(
                 ask.function(call.given()), self._clock, partial(self._took, ask.name)
@@ -206,20 +206,20 @@ class Calling:
                 "error there, which is a failure of its row alone"
             )
         except BaseException as error:
-            # Of a signal. A task that raises it ends its loop, with nothing given up in good order.
+            # From a signal. Raised by the task, it would end the loop without a graceful shutdown.
             self._exit = error
-        # Calls that were not begun would block in their turn.
+        # Calls without a first turn would block in theirs.
         self._cancel()
         self.wake()
         return None
 
     def _check_exit(self) -> None:
-        """Raise what ends the run."""
+        """Raise the error or signal that ends the run."""
         if self._exit is not None:
             raise self._exit
 
     def _took(self, name: str, turn_ns: int) -> None:
-        """Tell once of a function that blocks the event loop."""
+        """Emit one remark for each function that blocks the event loop."""
         if turn_ns >= BLOCKED_NS and name not in self._blocking:
             self._blocking.add(name)
             self._emit(
@@ -237,5 +237,5 @@ def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
     names = [field.name for field in ask.fields_in]
     values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
     for identity, row in zip(zip(*of, strict=True), values, strict=True):
-        # Made anew for each call: a function may change what it is given.
+        # One object for each call: a function may change its argument.
         yield Call(Identity(*identity), partial(make, **dict(zip(names, row, strict=True))))

@@ -1,4 +1,4 @@
-"""When the calls of an ask are made, given up and made again: a function of the times given."""
+"""The schedule of an ask's calls, timeouts and retries: a function of the given times."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
 LEAST_NS = 100_000_000
-"""How long a run must have waited for a call before it is given up, unless its timeout is less."""
+"""The least wait of a run for a call before its timeout counts; a shorter timeout counts itself."""
 _NS = 1_000_000_000
 
 
 @dataclass(eq=False)
 class Call:
-    """The calls for one row: which row, how many were made, until when the present one lasts.
+    """The calls for one row: the row, the number of calls, and the end of the present one.
 
-    given: makes the function's argument. ends_ns: of the clock. waits_ns: of the time waited; a
-    call makes little progress while the run computes.
+    given: makes the function's argument. ends_ns: by the clock. waits_ns: by the time that the run
+    has waited; a call makes little progress while the run computes.
     """
 
     row: Identity
@@ -33,7 +33,7 @@ class Call:
     waits_ns: int = 0
 
     def left_ns(self, now_ns: int, waited_ns: int) -> int:
-        """Return how long the run must wait for it at the most; at 0 it is overdue."""
+        """Return the longest remaining wait for it; at 0 it is overdue."""
         return max(0, self.ends_ns - now_ns, self.waits_ns - waited_ns)
 
 
@@ -81,11 +81,11 @@ class Calls:
         return due
 
     def overdue(self, now_ns: int, waited_ns: int) -> list[Call]:
-        """Return the calls in progress that took too long; the caller gives them up, as failed."""
+        """Return the calls in progress after their timeout; the caller cancels them, as failed."""
         return [one for one in self._in_progress if not one.left_ns(now_ns, waited_ns)]
 
     def owed(self, now_ns: int, waited_ns: int) -> bool:
-        """Return whether a call's time is over, and the run has hardly waited for it."""
+        """Return whether a call is past its timeout, before the run has waited enough for it."""
         return any(one.ends_ns <= now_ns and waited_ns < one.waits_ns for one in self._in_progress)
 
     def answered(self, call: Call) -> None:
@@ -105,7 +105,7 @@ class Calls:
         return False
 
     def next_in_ns(self, now_ns: int, waited_ns: int) -> int | None:
-        """Return after which wait there is more to decide, unless a call ends; None for never."""
+        """Return the wait until the next decision, unless a call ends; None for never."""
         left_ns = [one.left_ns(now_ns, waited_ns) for one in self._in_progress]
         if self._paused and len(self._in_progress) < self._concurrency:
             left_ns.append(max(0, self._paused[0][0] - now_ns))

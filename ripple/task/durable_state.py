@@ -304,9 +304,9 @@ class Claimed:
     async def _answered(
         self, standings: Mapping[str, OutputStatus], endings: Endings
     ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
-        """Put the log of answers among the inputs, and into all cuts, if there is one.
+        """Add the log of answers to the inputs, and to all cuts, if there is one.
 
-        One that was read once is read for ever, also by a pipeline that asks no more.
+        Once read, it stays an input, also after the pipeline has lost its ask.
         """
         state, spec, cuts = self.state, self.spec, self._cuts(standings)
         plan, world, name = spec.plan, state.world, answers_of(state.partition)

@@ -24,7 +24,7 @@ class Publisher(Protocol):
         """Whether a subscriber waits for an offer, unless the next commit brings one."""
 
     def begin(self, partition: Partition) -> None:
-        """Let a restored partition keep what subscribers may ask for, before it goes on."""
+        """Let a restored partition keep rows for subscribers, before it continues."""
 
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Take the trace contexts of the next offer; see ``ripple.core.tracing``."""

@@ -181,8 +181,8 @@ class EndpointUris:
     def divisions(self) -> tuple[Division, ...]:
         """Return how the records of each source that tells it are divided among its partitions.
 
-        Beside sources that are divided anew, also sources with ``keyed_by`` alone: their records
-        have to be where Kafka's hash sends the others.
+        With repartitioned sources in the plan this includes sources with ``keyed_by`` only: their
+        records must be in the partitions of Kafka's hash, as the repartitioned ones are.
         """
         opened, repartitioned = self._opened(), self.repartitioned
         check_keys(self._plan, self._sources, opened)
@@ -248,10 +248,10 @@ class EndpointUris:
         )
 
     def _divided_by(self, part: Part) -> dict[str, tuple[str, ...]]:
-        """Return by which fields rows of the first stage's outputs are divided, where it is known.
+        """Return the dividing fields of the first stage's outputs, where they are known.
 
-        It is not where the writers of the sources have divided them: by fewer fields, or before a
-        map, or in a way of their own.
+        They are unknown for sources read directly: their writers may have used fewer fields, the
+        fields before a map, or another hash.
         """
         if part.of == 1:
             return {}

@@ -27,8 +27,8 @@ def is_lane(output: str) -> bool:
 class Lanes(Protocol):
     """A partition's lanes to the next stage: more of its outputs.
 
-    Like outputs they know their committed cut, and nothing up to it is written again. Unlike them
-    they are given nothing before a commit: then all since the last one, at once.
+    Like outputs they know their committed cut, and do not write rows before it again. Unlike
+    outputs they receive rows at a commit only: all since the last one, at once.
     """
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LIMITS = ExchangeLimits()
 ROWS_MAX = _LIMITS.newest_rows
-# All that a publisher ever shows.
+# The most that a publisher sends at once.
 BYTES_MAX = 2 * _LIMITS.newest_bytes
 
 
@@ -35,8 +35,8 @@ class Came(NamedTuple):
 class EventRows:
     """The newest rows of one partition, each once, in their order.
 
-    The rows of an input have one order, whoever gives them. So the last one of each tells which of
-    those that come are here, or were: a publisher may begin with rows before the cut that it says.
+    The rows of an input have the same order at every publisher. So the last row of each input
+    separates received rows from new ones: a publisher may repeat rows before the cut that it names.
     """
 
     def __init__(self, layout: Layout, schema: pa.Schema, begins: Cut) -> None:
@@ -55,9 +55,9 @@ class EventRows:
         return self._newest.rows().select(self._layout.table.names)
 
     def add(self, reached: Cut | None, changes: EdgeChanges) -> Came:
-        """Add rows between two cuts. reached: the cut of the rows that are here, None for none.
+        """Add rows between two cuts. reached: the cut of the present rows, None without any.
 
-        If they begin after it, rows are missing, and those here are dropped.
+        If the new rows begin after it, rows are missing, and the present ones are dropped.
         """
         assert changes.since is not None
         rows = self._new(changes.rows)
@@ -70,7 +70,7 @@ class EventRows:
         return Came(None, rows, _removes(_without(before, changes.rows, keys)))
 
     def _new(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that have not come before, and note the last ones."""
+        """Return the rows without received ones, and note the last row of each input."""
         if not rows.num_rows:
             return rows
         inputs, offsets, indexes = rows.columns[:3]
@@ -87,12 +87,12 @@ class EventRows:
 
 
 def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows that hold no others in memory."""
+    """Return rows in buffers without other rows."""
     return pa.concat_batches([rows])
 
 
 def _without(rows: pa.RecordBatch, others: pa.RecordBatch, keys: tuple[str, ...]) -> pa.RecordBatch:
-    """Return the rows whose keys are not among those of others."""
+    """Return the rows without the keys of others."""
     if not rows.num_rows or not others.num_rows:
         return rows
     known = set(_keys(others, keys))

@@ -42,8 +42,8 @@ class Change:
     """The changes of one partition. since: the cut before, None for a whole table.
 
     rows: the key, ``op`` (int8 of ``ripple.core.row_ops``), the values; each key once. Of an output
-    of events they are new ones; None is the cut before also where rows in between were missed.
-    dropped: older rows of events that are not shown any more, in the same columns.
+    of events they are the new rows, and ``since`` is None after missed rows, too. dropped: expired
+    rows of events, in the same columns.
     """
 
     partition: int
@@ -60,7 +60,7 @@ class OutputRows:
 
     A cut is committed, or, in an uncommitted subscription, computed. Final rows that were freed
     are absent. missing: partitions without rows so far. begins: of an output of events, per
-    partition the cut after which no row is missing; its sink has those before. None of folds.
+    partition the cut after which no row is missing; earlier rows are in the sink only.
     """
 
     output: str
@@ -193,7 +193,7 @@ class OutputSubscription:
         return Change(arrival.sender, process, since, part.position, rows)
 
     def _came(self, arrival: Arrival) -> Change:
-        """Return the change by rows of events, which follow those that are here, or replace them.
+        """Return the change by rows of events, which follow the present rows or replace them.
 
         A sender with an older cut sends none, see ``Publication``.
         """

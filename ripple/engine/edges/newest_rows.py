@@ -1,4 +1,4 @@
-"""The newest rows of a stream, which only grows: what can be shown of it in bounded memory."""
+"""The newest rows of an append-only stream, in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
     from ripple.core.cut import Cut
 
-# So many small pieces in a row are made one, as long as it has no more than a part of the limits:
-# a row is copied two or three times, and a piece in front, whose rows are hidden, stays small.
+# This number of small neighbors is merged into one piece, up to a fraction of the limits: a row is
+# copied two or three times, and the first piece, with hidden rows, stays small.
 MERGED = 16
 _PART = 8
 
 
 class Unmade(Protocol):
-    """Rows that are made a batch only when somebody looks at them."""
+    """Rows that become a batch at the first read."""
 
     num_rows: int
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they hold."""
+        """Their bytes in memory."""
 
     def made(self) -> pa.RecordBatch:
         """Return them."""
 
     def joined(self, others: Iterable[Self], /) -> Self:
-        """Return them and those that follow, in less memory."""
+        """Return them with their successors, in less memory."""
 
 
 class _Piece:
-    """Some rows, and the cut that they reach. level: how often they were merged."""
+    """Some rows, and the cut after them. level: the number of merges."""
 
     __slots__ = ("_rows", "count", "cut", "is_cut", "level", "size")
 
@@ -59,7 +59,7 @@ class _Piece:
         return self._rows
 
     def joined(self, others: Sequence[_Piece]) -> _Piece:
-        """Return these rows and those that follow, which were merged as often."""
+        """Return these rows and their successors of the same level."""
         unmade = [one._rows for one in (self, *others) if not one.is_made]
         if len(unmade) == 1 + len(others):
             first, *more = unmade
@@ -69,13 +69,13 @@ class _Piece:
         return _Piece(rows, others[-1].cut, self.level + 1)
 
     def cut_to(self, count: int) -> None:
-        """Keep the last rows, and no memory of others."""
+        """Keep the last rows, and free the memory of the others."""
         self._rows = pa.concat_batches([self.rows.slice(self.count - count)])
         self.count, self.size, self.is_cut = count, self._rows.get_total_buffer_size(), True
 
 
 class Lost(NamedTuple):
-    """Rows that are not shown any more: those of a piece from one to another."""
+    """Rows that ``rows`` no longer returns: a range of a piece."""
 
     piece: _Piece
     first: int
@@ -101,13 +101,13 @@ class NewestRows:
         self.begins: Cut = dict(begins)
         """The cut after which no row is missing."""
         self.count = 0
-        """Rows that were ever added."""
+        """The number of added rows, lost ones included."""
         self._rows_max, self._bytes_max = rows_max, bytes_max
         self._pieces: deque[_Piece] = deque()
         self._rows = self._bytes = 0
 
     def add(self, rows: pa.RecordBatch | Unmade, cut: Cut) -> list[Lost]:
-        """Add the rows that follow up to a cut; return those that ``rows`` loses."""
+        """Add the next rows, up to a cut; return the rows that ``rows`` loses."""
         if not rows.num_rows:
             return []
         self.count += rows.num_rows
@@ -144,19 +144,19 @@ class NewestRows:
 
     @property
     def _hidden(self) -> int:
-        """How many rows are here beyond the limit: the first ones of the first piece."""
+        """The number of rows beyond the limit: the first ones of the first piece."""
         return max(0, self._rows - self._rows_max)
 
     def _trim(self, *, made: bool) -> None:
-        """Cut the first piece to the limit of bytes. made: also an unmade one that is the last.
+        """Cut the first piece to the limit of bytes. made: also an unmade last piece.
 
-        Only the first one can be larger: it has let all before it be dropped.
+        Only the first piece can be larger, since all before it were dropped for it.
         """
         if not self._pieces or (first := self._pieces[0]).size <= self._bytes_max:
             return
         if first.is_cut or (len(self._pieces) == 1 and not (made or first.is_made)):
             return
-        size = first.rows.nbytes  # without what it is a slice of
+        size = first.rows.nbytes  # of its slice of the buffers
         room = max(1, min(first.count, self._rows_max, self._bytes_max * first.count // size))
         if room < first.count:
             self.begins = first.cut

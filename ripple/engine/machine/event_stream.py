@@ -1,4 +1,4 @@
-"""One output of events of a partition, as those outside follow it: rows that only grow."""
+"""One output of events of a partition, for external subscribers: append-only rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class EventStream:
-    """Rows of an output of events for its subscribers, beside ``OutputStream`` for those of folds.
+    """Rows of an output of events for its subscribers; outputs of folds have ``OutputStream``.
 
-    What it gives are the rows between two cuts, also to those who begin: the newest ones since the
-    cut after which none is missing, and perhaps some before. So no rows wait for anyone.
+    It gives the rows between two cuts. A new subscriber gets the newest rows: all since the cut
+    after which none is missing, and perhaps some before. So it has no queue of waiting rows.
     """
 
     def __init__(self, partition: Partition, newest: NewestRows) -> None:
@@ -56,7 +56,7 @@ class EventStream:
         return EdgeChanges(since, self.cut, self.watermark_ns, self._newest.rows())
 
     def release(self, target: int, watermark_ns: int) -> None:
-        """Do nothing: rows are not retained for those outside."""
+        """Do nothing: no rows are retained for subscribers."""
 
     @property
     def cut(self) -> Cut:

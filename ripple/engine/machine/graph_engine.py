@@ -303,7 +303,7 @@ class GraphEngine(Engine):
 
         Final rows have no input, and places after all others.
         """
-        sources = (places + PRECEDING) // SPAN  # also of rows that precede those of a source
+        sources = (places + PRECEDING) // SPAN  # rows before a source's records included
         for rank, port in enumerate(self._ports.values()):
             mine = np.flatnonzero(sources == rank)
             if not len(mine):
@@ -342,7 +342,7 @@ class GraphEngine(Engine):
                 self._pass_on(waiting, rows, ways)
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
-        """Let rows of a node that waits go their ways; rows that a step refuses are lost."""
+        """Send rows of a waiting node to its readers; rows that a step refuses are lost."""
         refused: dict[int, RejectedRow] = {}
         asked = self._asked.get(ways[0].root) if ways else None
         for way in ways:

@@ -350,7 +350,7 @@ class Partition(Sending):
     def showing(self, output: str, *, uncommitted: bool = False) -> OutputStream:
         """Return the stream of an output for external subscribers; empty until they ask.
 
-        uncommitted: they take it at other cuts than subscribers to commits.
+        uncommitted: its subscribers take other cuts than subscribers to commits.
         """
         key = output, uncommitted
         if key not in self._showings:
@@ -365,7 +365,7 @@ class Partition(Sending):
     def keep_newest(self, output: str, rows_max: int, bytes_max: int) -> None:
         """Keep the newest rows of an output of events from now on; called right after a stabilize.
 
-        They are no part of the state: a restored partition has those that it has read since.
+        They are not part of the state: a restored partition has the rows read since the restore.
         """
         view = self._view_of(output)
         assert isinstance(view, StreamRows), "of a fold there is the table"

@@ -94,10 +94,10 @@ class Port(Way):
         return (places - self._base) // FLAT_ROWS_MAX % len(self._inputs)
 
     def precede(self) -> None:
-        """Give its rows places before those of any other engine's rows of the source.
+        """Give its rows places before all rows of the source in other engines.
 
-        They stay after all rows of sources declared before, and tell the same inputs; their
-        offsets are below 0 for other engines.
+        They stay after all rows of earlier declared sources, and keep their inputs; for other
+        engines their offsets are below 0.
         """
         unit = FLAT_ROWS_MAX * len(self._inputs)
         self._base -= PRECEDING // unit * unit

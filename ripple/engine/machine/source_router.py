@@ -80,7 +80,7 @@ class SourceRouter(Divider, GraphEngine):
         return folds, above, streams
 
     def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[RowTableRows]:
-        """Make the nodes, for their refusals; all of them wait for the inputs that are here."""
+        """Make the nodes, for their refusals; all of them wait for this router's inputs."""
         mine: list[Mark] = [*self._inputs.values()]
         self.waiting = {}
         of_joins = {table.input: table for table in plan.row_tables}

@@ -35,7 +35,7 @@ class Targets:
     A row without one of these fields, and a record that reaches outputs of events alone, may be in
     any: its offset chooses.
 
-    fields: by which reader.
+    fields: the hashed ones, by reader.
     """
 
     fields: NewDivision

@@ -28,12 +28,12 @@ _NONE_LATE: Mapping[int, npt.NDArray[np.bool_] | None] = MappingProxyType({})
 # The range of the places of one beginning, so that SOURCES_MAX of them fit into 63 bits.
 SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 
-# The end of a range, for the rows that precede those of the beginning after it.
+# The end of a range, for rows that precede the first record of the next range.
 PRECEDING = SPAN // 16
 
 
 class Keyed(NamedTuple):
-    """Rows that come to keys. reader: the fold, or the side of another node; key: its fields."""
+    """Rows with a key. reader: the fold, or the side of another node; key: its fields."""
 
     rows: Rows
     reader: str
@@ -50,7 +50,7 @@ class Taken(NamedTuple):
 
     @property
     def keyed(self) -> list[Keyed]:
-        """The rows that come to keys."""
+        """The rows with a key."""
         held = [Keyed(rows, one.reader, one.key) for one, rows in self.held]
         return held + [Keyed(rows, one.fold.name, one.fold.key) for one, rows in self.folded]
 

@@ -34,10 +34,10 @@ _UNNEEDED_MAX = 4096
 class AsofRows(StreamJoinRows):
     """Holds rows of both sides until no row on time can change a match; gives those of the left.
 
-    Invariants: every row that waits on a side is at or above the last marks. Of the rows of the
-    right side below them ``_last`` has backward the last one of each slot, -1 for none, else
-    ``_known_numbers`` all, in their order. Rows without a further match are dropped, and keys
-    without a row, once they may be as many as the others.
+    Invariants: every waiting row of a side is at or above the last marks. Of the rows of the right
+    side below them, a backward join has the last one of each slot in ``_last``, -1 without one;
+    other joins have all in ``_known_numbers``, in their order. Rows without a further match, and
+    keys without a row, are dropped once they may be as many as the others.
     """
 
     node: AsofJoin
@@ -126,7 +126,7 @@ class AsofRows(StreamJoinRows):
     def _last_before(self, right: Ints, slots: Ints, times: Ints) -> Ints:
         """Return the last row of the right side at these keys and times, -1 for none.
 
-        right: those that were taken out since the last call.
+        right: the rows taken out since the last call.
         """
         more = self.keys.capacity - len(self._last)
         if more > 0:
@@ -140,7 +140,7 @@ class AsofRows(StreamJoinRows):
         return at
 
     def _counted(self, at: Ints) -> Ints:
-        """Return matches, -1 for those that say that there is none."""
+        """Return matches, with -1 for deleted versions."""
         if self.node.deleted is not None:
             deleted = pa.schema([(self.node.deleted.name, pa.bool_())])
             found = gathered(deleted, len(at), [(self.right.held.rows, deleted.names, at)])
@@ -169,7 +169,7 @@ class AsofRows(StreamJoinRows):
         return np.where(at >= 0, asked[at], -1)
 
     def _are_far(self, theirs: Ints, times: Ints) -> npt.NDArray[np.bool_]:
-        """Return which of the times are farther from the others than a match may be."""
+        """Return which times are too far from their partners for a match."""
         assert self.node.tolerance_ns is not None, "only bounded matches are looked at"
         # As unsigned numbers, which no span between two times exceeds.
         later, earlier = np.maximum(times, theirs), np.minimum(times, theirs)
@@ -179,7 +179,7 @@ class AsofRows(StreamJoinRows):
         return far
 
     def _needed(self) -> Ints:
-        """Return which of the rows of the right side that were taken out may still match."""
+        """Return the taken rows of the right side that may still match."""
         known = self._last[self._last >= 0] if self._is_backward else self._known_numbers.values
         return known[self.right.held.rows.words(TIME, known) >= self.oldest_ns]
 

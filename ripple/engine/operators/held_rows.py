@@ -29,14 +29,14 @@ _NONE = np.empty(0, np.int64)
 class HeldRows:
     """Rows with their event times and places, taken out by (time, place).
 
-    ``rows`` has them in the order in which they came, with those that were taken out until they
-    may be more than the others: a row is copied when it comes and when it is taken.
+    ``rows`` has them in order of arrival. Taken rows stay there until they may outnumber the held
+    ones: a row is copied at its arrival, and when it is taken.
     """
 
     def __init__(self, fields: Fields, *, identities: bool = False, slots: bool = False) -> None:
-        """Hold rows of which these fields are kept, perhaps with identities, or their keys' slots.
+        """Hold these fields of rows, optionally with identities, or with the slots of their keys.
 
-        Identities are needed where places alone do not tell them, as of final rows.
+        Identities are needed if they do not follow from places, as of final rows.
         """
         self._of, self._fields = fields, arrow_fields(fields)
         self._has_identities, self._has_slots = identities, slots
@@ -47,11 +47,11 @@ class HeldRows:
         self._waiting = Waiting(self.rows, TIME, PLACE)
 
     def empty(self) -> HeldRows:
-        """Return a holder of such rows, without any."""
+        """Return an empty holder of such rows."""
         return HeldRows(self._of, identities=self._has_identities)
 
     def hold(self, rows: Rows, identities: Ints | None = None, slots: Ints = _NONE) -> None:
-        """Hold rows of one batch; slots: of their keys, where those are held."""
+        """Hold rows of one batch; slots: of their keys, if these are held."""
         if not rows.count:
             return
         columns: list[Any] = []
@@ -105,14 +105,14 @@ class HeldRows:
         return gathered(self.schema, len(numbers), [(self.rows, self.schema.names, numbers)])
 
     def forget(self) -> None:
-        """Forget rows that were taken out, now and then."""
+        """Free the taken rows if they are many."""
         if self.rows.count > 2 * self.count + _PASSED_ROWS_MAX:
             self.keep(_NONE)
 
     def keep(self, numbers: Ints) -> Ints:
-        """Keep some of the rows that were taken out, and forget the others.
+        """Keep some of the taken rows, and free the others.
 
-        Returns which rows there are still: each is numbered by its place among these.
+        Returns the former numbers of the remaining rows; the index of each is its new number.
         """
         return self._waiting.keep(numbers)
 

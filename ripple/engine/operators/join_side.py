@@ -39,7 +39,7 @@ class JoinSide:
     ) -> None:
         """Make an empty side: 0 the left one, 1 the right one.
 
-        feeds: what it waits for. keys: those of which held rows have slots, from the beginning.
+        feeds: the inputs it waits for. keys: the keys of held rows' slots, from the beginning.
         """
         self.reads, self.lateness_ns, self.key = sides_of(node)[number]
         self.reader = f"{node.name}/{number}"
@@ -93,7 +93,7 @@ class JoinSide:
         self.held.add(batch, slots)
 
     def _slots_of(self, rows: Rows) -> Ints:
-        """Return the slots of the keys of rows; none where nothing asks."""
+        """Return the slots of the keys of rows; empty without ``keys``."""
         if self._keys is None or self._keyed is None:
             return _NONE
         valid = (rows.columns.valid(name) for name in rows.columns.nullable(self.names))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def identified_schema(fields: Fields) -> pa.Schema:
     """Return the columns of rows with their identities: input, offset, index, ``op``, the fields.
 
-    The identity is named as ROW_KEY is, with underscores behind where a field has such a name.
+    The identity has the names of ROW_KEY, with underscores appended if a field has such a name.
     """
     tail, taken = "", {field.name for field in fields}
     while any(f"{one.name}{tail}" in taken for one in ROW_KEY):
@@ -54,9 +54,9 @@ class _Part(NamedTuple):
 
 
 class IdentifiedRows:
-    """Rows of a stream with their identities, as one batch only once somebody wants it.
+    """Rows of a stream with their identities, as one batch from the first read on.
 
-    Most rows are never looked at, and the columns of their identities cost more than the rows.
+    Most rows are never read, and the columns of their identities cost more than the rows.
     """
 
     def __init__(self, schema: pa.Schema, parts: list[_Part]) -> None:
@@ -81,7 +81,7 @@ class IdentifiedRows:
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def joined(self, others: Iterable[IdentifiedRows]) -> IdentifiedRows:
-        """Return these rows and those that follow as fewer and larger columns."""
+        """Return these rows and their successors in fewer and larger columns."""
         runs: list[tuple[str, int]] = []
         parts = [part for one in (self, *others) for part in one._parts]
         for name, count in (run for part in parts for run in part.runs):

@@ -33,8 +33,8 @@ class DiskStore:
     tells files from folders; ValueError otherwise. Errors of the disk are raised as StoreError,
     with the original as the cause. Without ``random`` the store is read-only.
 
-    Slow calls run in threads of its own: those of the event loop's executor may all be blocked by
-    functions of users.
+    Slow calls run in its own threads: users' functions may block all threads of the event loop's
+    executor.
     """
 
     def __init__(
