@@ -188,7 +188,7 @@ class Grouping:
     the task that repartitions the source of a chain, the name of the source for one of several.
     source: of the pipeline, with offsets that may be committed with them. carried: lanes that are.
     waits: whether to wait during outages; else they end the run. divided_by: per output of the
-    first stage the fields by which its rows are divided among the partitions, where known.
+    first stage the fields that divide its rows among the partitions, if known.
     """
 
     plan: Plan

@@ -260,7 +260,7 @@ class InputsEmpty(NamedTuple):
     """Inputs of a source are empty so far, and rows by the watermark wait for them.
 
     node: a waiting one. is_idle: the source has ``idle=``, and reading ended before its markers.
-    is_divided: records of a source are divided anew, which excludes ``idle=``.
+    is_divided: a source is repartitioned, which excludes ``idle=``.
     """
 
     source: str

@@ -67,7 +67,7 @@ class Batch:
     int64[n], the offset of each row, where there are holes: offsets without a record, as compaction
     and the marks of transactions leave them. None: there are none. watermark_ns: the input's after
     the batch, where records elsewhere have part in it; None where the batch's records determine it.
-    row_watermarks_ns: int64[n], the same after each row; None where they were not noted.
+    row_watermarks_ns: int64[n], the same after each row; None if not recorded.
 
     Invariants: rows and rejected records are in offset order, no offset has two, and all are below
     next_offset. Without holes ``first_offset + span == next_offset``.

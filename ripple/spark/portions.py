@@ -149,7 +149,7 @@ class Sources:
     def _contradiction(self, plan: Plan) -> str | None:
         """Return how a source is divided by other fields than the pipeline says, None if none is.
 
-        Its ``keyed_by`` is no help then: records are where their writer has put them.
+        A declared ``keyed_by`` does not help then: the writer chose the partitions.
         """
         for one, source in zip(self.each, plan.sources, strict=True):
             why = contradiction(source, one.keyed_by)

@@ -20,8 +20,8 @@ class EmptyInputs:
     """Reports once, per source, the empty inputs that rows wait for.
 
     A source with ``idle=`` is reported where reading ends, since only a longer run adds markers.
-    The task that reads an input reports it: receivers of a source divided anew have all of its
-    inputs, and would each say the same.
+    The task that reads an input reports it: each receiver of a repartitioned source has all of its
+    inputs, and would repeat the report.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class EmptyInputs:
     ) -> None:
         """names: of the inputs. is_awaited: whether rows of a later stage may wait, too.
 
-        is_divided: whether records of a source are divided anew. received: the sources that other
+        is_divided: whether a source is repartitioned. received: the sources that other
         tasks read, and divide for this one.
         """
         of: dict[str, list[str]] = {}  # a task that divides one source has no input of the others

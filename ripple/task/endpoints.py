@@ -57,13 +57,13 @@ class Endpoints(Protocol):
 
     @property
     def repartitioned(self) -> Mapping[str, NewDivision]:
-        """The sources whose records are divided anew, each by which fields."""
+        """The repartitioned sources with their fields."""
         ...
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
         """Return a partition's inputs, which wait for more at their ends. Raises InputError.
 
-        divided: those of sources whose records come to it divided anew.
+        divided: the inputs of repartitioned sources.
         """
         ...
 
@@ -151,7 +151,7 @@ class EndpointUris:
 
     @cached_property  # it opens all inputs, and is asked per source and receiver
     def repartitioned(self) -> Mapping[str, NewDivision]:
-        """The sources whose records are divided anew, each by which fields. Raises so, too."""
+        """The repartitioned sources with their fields. Raises as ``inputs`` does."""
         opened = self._opened()
         check_keys(self._plan, self._sources, opened)
         keyed = keyed_by_source(opened)
@@ -194,7 +194,7 @@ class EndpointUris:
         )
 
     def inputs(self, part: Part, divided: Mapping[str, Inputs] = NONE_DIVIDED) -> Inputs:
-        """Return a partition's inputs; divided: those of sources that are divided anew."""
+        """Return a partition's inputs; divided: those of repartitioned sources."""
         opened = self._opened(part, self._executor, but=divided)
         own = {name: RetryingInputs(each) for name, each in opened.items()}
         return inputs_of(self._plan, {**own, **divided})

@@ -1,4 +1,4 @@
-"""What ``ripple plan`` says of given sources: how the partitions of a new cluster read them."""
+"""The output of ``ripple plan --source``: how the partitions of a new cluster read sources."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def log_of(folder: Path, name: str, partitions: int, key: str) -> str:
     return f"log:{place}"
 
 
-def test_a_plan_tells_which_of_its_sources_a_cluster_divides_anew(tmp_path: Path) -> None:
+def test_plan_shows_the_repartitioned_sources_of_a_cluster(tmp_path: Path) -> None:
     place = tmp_path / "market.py"
     place.write_text(MARKET)
     trades = log_of(tmp_path, "trades", 4, "symbol")
@@ -52,14 +52,14 @@ def test_a_plan_tells_which_of_its_sources_a_cluster_divides_anew(tmp_path: Path
     said = (
         "on a cluster, its first stage in 4 partitions:\n"
         "    trades is read directly: its 4 partitions are divided by symbol\n"
-        "    records of quotes are divided anew, by symbol: its 6 partitions are divided by venue\n"
+        "    records of quotes are repartitioned by symbol: its 6 partitions are divided by venue\n"
     )
     assert told.replace(said, "") == alone != told  # workers compare the rest
     values = json.loads(ripple("plan", market, *both, "--json").out)["cluster"]
     assert values["partitions"] == 4
     assert [one["anew_by"] for one in values["sources"]] == [None, ["symbol"]]
     told = ripple("plan", chain, "--source", quotes).out
-    assert "first stage in 3 partitions:\n    records of trades are divided anew, by sym" in told
+    assert "first stage in 3 partitions:\n    records of trades are repartitioned by sym" in told
 
 
 def test_a_plan_refuses_sources_as_a_cluster_does(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_tables_are_those_of_one_process_although_a_worker_was_killed(tmp_path: 
     job = Job(PIPELINE, trades, tmp_path / "made", OUTPUTS, 8)
     append(tmp_path, "trades", 0, ROWS)
     up = Up(job)
-    up.says("records of trades are divided anew, by symbol; for venues by venue")
+    up.says("records of trades are repartitioned by symbol; for venues by venue")
     up.says(r"partition \d+: begins at")
     append(tmp_path, "trades", 1, ROWS)
     number = up.says(r"worker-1 +\| process (\d+)")[1]

@@ -39,7 +39,7 @@ def test_a_join_is_that_of_one_process_although_workers_were_killed(tmp_path: Pa
     for source in COUNTS:
         append(tmp_path, source, 0, ROWS)
     up = Up(job, "--sink", f"shown=log:{tmp_path / 'made/shown'}")
-    up.says("records of quotes are divided anew, by symbol")
+    up.says("records of quotes are repartitioned by symbol")
     up.says(r"partition 2: begins at quotes/0 0.*trades/0 0|partition 2: begins at trades/0 0")
     append(tmp_path, "trades", 1, ROWS)
     number = up.says(r"worker-1 +\| process (\d+)")[1]

@@ -134,7 +134,7 @@ def test_repartitioned_records_go_through_a_topic_of_the_source(
     said = compare(
         pipeline, places_of(broker, topic, "quotes"), ("out", "pairs-out", "shown"), tmp_path, more
     )
-    assert "records of quotes are divided anew, by symbol" in said
+    assert "records of quotes are repartitioned by symbol" in said
 
     async def lanes() -> int:
         async with Topics(broker.bootstrap) as topics:

@@ -535,7 +535,7 @@ def test_a_cluster_that_divides_records_anew_refuses_idle_inputs() -> None:
     plan = pipeline().plan()
     need_one_division(plan, "a cluster", {"ticks": ("symbol",)})
     why = "records of ticks are divided by venue, and sums needs all of one symbol"
-    with pytest.raises(PlanError, match=re.escape(f"its records are divided anew ({why}): let")):
+    with pytest.raises(PlanError, match=re.escape(f"its records are repartitioned ({why}): let")):
         need_one_division(plan, "a cluster", {"ticks": ("venue",)})
 
 

@@ -227,7 +227,7 @@ class _Workloads:
         return DividedInputs(edge.reading(number), lanes, fields, rows, guards)
 
     def _partly_divided(self, part: Part) -> Inputs:
-        """Return the inputs of a partition that reads some sources, and has others divided anew."""
+        """Return the inputs of a partition: sources read directly, and repartitioned ones."""
         divided = {source: self._divided(part.number, source) for source in self._repartitioned}
         return self._context.ends.inputs(part, divided)
 
@@ -236,7 +236,7 @@ class _Workloads:
         return names[self._context.plan.source.name if source is None else source]
 
     def _targets(self, source: str) -> Targets:
-        """Return how the records of a source are divided anew."""
+        """Return the target partitions of a repartitioned source."""
         return Targets(self._context.ends.repartitioned[source], self._counts[FIRST])
 
 

@@ -44,8 +44,8 @@ def stage_counts(
 
     0: as configured for the cluster. With one partition, one engine computes all stages. divides:
     whether a stage in front repartitions the source. needs_one: whether one partition of the first
-    stage must have all records, however they are divided. repartitioned: the sources that are
-    divided anew, each by a stage of its own in front.
+    stage must have all records, however they are divided. repartitioned: the other repartitioned
+    sources, each with its own stage in front.
     """
     first, *later = stages_of(plan)
     if later and not is_spread(plan):

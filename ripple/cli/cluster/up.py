@@ -210,7 +210,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_settings(planned: Sequence[Planned]) -> None:
-    """Raise the error of a process that would refuse its settings: some are of the environment."""
+    """Raise the error of a process that would refuse its settings, environment included."""
     for one in planned:
         _, _, module, *given = one.command
         import_module(f"{module}.__main__").DAEMON.check(given)
@@ -221,7 +221,7 @@ def need_own_count(plan: Plan, repartitioned: Mapping[str, NewDivision], asked: 
     own = repartitioned_into(plan, repartitioned)
     if own and asked not in (None, own):
         raise InputError(
-            f"records of all sources are divided anew, into {many(own, 'partition')}, not {asked}: "
+            f"records of all sources are repartitioned into {many(own, 'partition')}, not {asked}: "
             f"leave --partitions out, or say .partition(..., partitions={asked}) before the first "
             "fold"
         )
@@ -296,11 +296,11 @@ def check_begun(store: str, partitions: int | None, own: Collection[tuple[str, i
 async def _check_store(
     plan: Plan, sources: Mapping[str, str], place: str, *, divides: bool
 ) -> None:
-    """Raise an error unless the state in the store can go on with this plan and its sources.
+    """Raise an error unless this plan and its sources can resume from the state in the store.
 
-    divides: whether records of a source are divided anew. ChangedPlanError for state of other code,
-    of another division, or of one process with all stages; InputError for other records of a source
-    without an end. Workers ask topics, and wait for them.
+    divides: whether a source is repartitioned. Raises ChangedPlanError for state of other code, of
+    another division, or of one process with all stages, and InputError for other records of a
+    source without an end. Topics are left to the workers, which wait for them.
     """
     endless = [
         one

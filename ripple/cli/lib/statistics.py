@@ -32,7 +32,7 @@ def throughput(events: int, elapsed_s: float) -> list[tuple[str, str]]:
 
 
 def watermark_of(watermark_ns: int) -> list[tuple[str, str]]:
-    """Return a watermark as a time; nothing without events that have one."""
+    """Return a watermark as a time; empty without timed events."""
     if watermark_ns == watermark.NONE:
         return []
     if watermark_ns == watermark.END:

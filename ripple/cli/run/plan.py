@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=a_place,
         action="append",
         metavar="[SOURCE=]URI",
-        help="of a new cluster: also show how its partitions read each source",
+        help="also show how the partitions of a new cluster read each source",
     )
     parser.add_argument(
         "--checkpoint-dir",
@@ -264,7 +264,7 @@ def _with_outputs(
 def _with_logs(
     plan: Plan, options: argparse.Namespace, value: dict[str, Any], cuts: Collection[Cut]
 ) -> bool:
-    """Add the verdict on the markers and the answers that checkpoint and outputs have read.
+    """Add the check of the markers and answers before the cuts of checkpoint and outputs.
 
     Return whether ``ripple run`` could read them again.
     """

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Reading:
     """How the partitions of a cluster read a source.
 
-    partitions: of its input. divided_by: the known fields that divide it, () for none, None where
-    nothing tells. anew_by: those that divide its records anew, None where it is read directly.
+    partitions: of its input. divided_by: its dividing fields, () for none, None if unknown.
+    anew_by: the fields of its repartitioning, None if it is read directly.
     In JSON ``others`` has the folds with fields of their own.
     """
 
@@ -55,7 +55,7 @@ class Reading:
     def __str__(self) -> str:
         of = many(self.partitions, "partition")
         if self.divided_by is None:
-            known = f"nothing tells by which fields its {of} are divided"
+            known = f"the fields that divide its {of} are unknown"
         else:
             known = f"its {of} are divided by {', '.join(self.divided_by) or 'nothing'}"
         if self.anew_by is not None:

@@ -207,7 +207,7 @@ class _Followed:
 
     @property
     def cuts(self) -> list[Values]:
-        """The position of each partition; of events, from which cut on no row is missing."""
+        """The position of each partition; of events, also the cut after which no row is missing."""
         shown = self._seen.shown()
         return [
             {

@@ -37,8 +37,8 @@ class _Followed:
 class Tables:
     """Snapshots of outputs, each partition at its own cut.
 
-    A subscription lasts until no request came for ``idle_s``: so the next answer costs only the
-    changes since, and a cluster without requests pays nothing.
+    A subscription ends ``idle_s`` after the last request: so the next answer costs only the changes
+    since, and without requests there are no subscriptions.
     """
 
     def __init__(

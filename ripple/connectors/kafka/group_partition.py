@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class GroupPartition:
     """The partition of a pipeline's stage that a group belongs to.
 
-    stage: its number or name, see ``cuts.stage_of``. key: the fields by which rows of the stage
-    were divided among its partitions, () where nothing tells; keys: those of outputs with others.
+    stage: its number or name, see ``cuts.stage_of``. key: the dividing fields of the stage's rows,
+    () if unknown; keys: by output, where they are others.
     """
 
     pipeline: str
@@ -28,11 +28,11 @@ class GroupPartition:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def divided_by(self, output: str) -> tuple[str, ...]:
-        """Return the fields by which rows of an output were divided, () where nothing tells."""
+        """Return the dividing fields of an output's rows, () if unknown."""
         return self.keys.get(output, self.key)
 
     def is_shared(self, output: str) -> bool:
-        """Return whether nothing tells which rows of an output are of other partitions."""
+        """Return whether rows of other partitions in an output cannot be told apart."""
         return self.part.of > 1 and not self.divided_by(output)
 
     @property

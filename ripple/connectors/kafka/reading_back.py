@@ -53,7 +53,7 @@ class ReadingBack:
     async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
         """Yield the keys of this partition's rows after a mark, with ``op``; see ReadableSink.
 
-        Of all partitions, where the output ``is_shared``.
+        If the output ``is_shared``, of all partitions.
         """
         written = self._outputs[output]
         places = sorted(self._ends[output])

@@ -789,8 +789,8 @@ class Pipeline:
             folds = {one.name: one for one in draft.folds}
             if is_join(folds.get(fold)):
                 raise PlanError(
-                    "a join keeps no state of its own: its rows follow from those of its sides, so "
-                    "migrate the folds below it"
+                    "a join has no state of its own, only that of its sides: migrate the folds "
+                    "below it"
                 )
             if fold not in folds:
                 listed = ", ".join(n for n, one in folds.items() if not is_join(one)) or "none"
@@ -820,7 +820,7 @@ class Pipeline:
         steps = " > ".join(self._draft.used)
         return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
 
-    if not TYPE_CHECKING:  # a checker of types knows the names that there are
+    if not TYPE_CHECKING:  # else a type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, with the way to write a step of another library."""

@@ -28,10 +28,10 @@ def unlike_why(
 ) -> str | None:
     """Return why several sources are not divided alike, with a remedy; None where they are.
 
-    nodes: of the first stage, which need all records of a key. keyed_by: per source the fields by
-    which its input is divided, () for nothing, None where nothing tells. They count before the
-    pipeline's ``keyed_by``, which may be more fields than decide. Without it, since the inputs are
-    not known yet, sources that say nothing are passed over.
+    nodes: of the first stage, which need all records of a key. keyed_by: per source the dividing
+    fields of its input, () for none, None if unknown; they take precedence over the pipeline's
+    ``keyed_by``, which may have additional fields. Without it the inputs are not known yet, and
+    sources without declared fields are skipped.
     """
     found = keyed_by or {}
     keys = {one.name: found.get(one.name) or one.key or found.get(one.name) for one in plan.sources}
@@ -82,7 +82,7 @@ def other_keys_why(plan: Plan, sources: Collection[str] | None = None) -> str | 
 def contradiction(source: SourceSpec, found: tuple[str, ...] | None) -> str | None:
     """Return how an input that is divided by other fields than its source says is, None if not.
 
-    found: the fields that divide the input, () for nothing, None where nothing tells.
+    found: the dividing fields of the input, () for none, None if unknown.
     """
     if not found or not source.key or set(found) <= set(source.key):
         return None

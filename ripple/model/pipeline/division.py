@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 def divided_into(plan: Plan) -> int:
-    """Return among how many partitions of the first stage records are divided anew, where so."""
+    """Return the number of partitions of the first stage of a repartitioned source."""
     return plan.folds[0].partitions or PARTITIONS_DEFAULT
 
 
 def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | None:
-    """Return why the records of the source must be divided anew; None where they need not be.
+    """Return why the source must be repartitioned; None if it need not be.
 
-    keyed_by: the fields by which the input that there is was divided, () for nothing, None where
-    nothing is known of it. The pipeline's ``keyed_by`` counts before.
+    keyed_by: the dividing fields of the present input, () for none, None if unknown; the pipeline's
+    ``keyed_by`` takes precedence.
     """
     if not plan.is_chain:
         return None  # its records are divided as they must be, or it is refused
@@ -96,10 +96,10 @@ def _keyed(plan: Plan) -> Sequence[Fold | Holding]:
 
 
 def waiting_why(plan: Plan, *, is_open: bool = False) -> str | None:
-    """Return why one process shows other rows than partitions do, None where it does not.
+    """Return why the rows of one process and of partitions differ, None if they do not.
 
-    is_open: whether inputs may go on; once all have ended, all rows that waited for the watermark
-    are there in both.
+    is_open: whether inputs may continue. After the end of all inputs, no row waits for the
+    watermark in either.
     """
     at_once = {table.input for table in plan.row_tables}
     for node in (one for one in plan.waiting if is_open and one.name not in at_once):
@@ -192,14 +192,14 @@ def need_one_division(
 def _need_idle_undivided(
     plan: Plan, where: str, keyed_by: Mapping[str, tuple[str, ...] | None]
 ) -> None:
-    """Raise PlanError for idle inputs whose records are divided anew, apart from their silence."""
+    """Raise PlanError for idle inputs of a repartitioned source: markers would be elsewhere."""
     if not plan.is_idle:
         return
     why = divided_why(plan, keyed_by.get(plan.sources[0].name))
     if why is not None:
         raise PlanError(
             f"source {plan.source.name!r} has idle=, which {where} records where the partitions of "
-            f"the source are computed, and its records are divided anew ({why}): let the topic be "
+            f"the source are computed, and its records are repartitioned ({why}): let the topic be "
             "written by that key, run it in one process, or leave idle= out"
         )
 

@@ -1,4 +1,4 @@
-"""By which fields the records of a source are divided anew, as a value."""
+"""The fields of a repartitioned source, as a value."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%,;:"})
 
 @frozen
 class NewDivision:
-    """The fields by which the records of a source are divided anew.
+    """The dividing fields of a repartitioned source.
 
-    by: for the rows of all folds, joins and distinct rows but others. others: the folds whose keys
-    lack these, in their order, each with its own fields. A record goes to the partition of each of
-    its rows.
+    by: for the rows of all folds, joins and distinct rows except ``others``. others: the folds
+    without these fields in their keys, in order, each with its own fields. A record goes to the
+    partition of each of its rows.
     """
 
     by: Key
@@ -30,7 +30,7 @@ class NewDivision:
 
     @property
     def code(self) -> str:
-        """The text that workers compare, and that an assignment keeps; another one has another."""
+        """A unique text of it, for the comparison of workers and for assignments."""
         others = (f"{name}:{_code(key)}" for name, key in self.others)
         return ";".join([_code(self.by), *others])
 

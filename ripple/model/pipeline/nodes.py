@@ -426,7 +426,7 @@ class Fold:
 
     @property
     def timing(self) -> WindowSpec | None:
-        """The window or the sessions by which its events are judged in time."""
+        """The window or the sessions that decide on late events."""
         return self.window or self.expiry
 
     @property
@@ -519,11 +519,11 @@ class TableJoin(Fold):
 # ROW_KEY, and ``fields_in`` are the fields of the join.
 @frozen
 class RowTable(Fold):
-    """The rows of a join from their reading on, by their origins; each is final when it follows."""
+    """The rows of an eager join, keyed by their origins; final once the final join has them."""
 
 
 def is_join(node: object) -> bool:
-    """Return whether a view is of a join, whose rows follow from its sides: nothing is stored."""
+    """Return whether a view is of a join, which has no stored state: its sides determine it."""
     return isinstance(node, TableJoin | RowTable)
 
 

@@ -140,7 +140,7 @@ class Plan:
 
     @property
     def keyed(self) -> tuple[Fold | Holding, ...]:
-        """The nodes that need all records of a key: a row table is where its join is."""
+        """The nodes that need all records of a key; a row table is in its join's partition."""
         folds = (fold for fold in self.folds if not isinstance(fold, RowTable))
         return (*self.holding, *folds)
 

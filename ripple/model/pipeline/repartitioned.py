@@ -1,4 +1,4 @@
-"""Which sources are divided anew, so that the records of a key meet in a partition.
+"""The sources to repartition, so that the records of a key meet in one partition.
 
 Pure: from the plan, and from the inputs' partitioners. See
 docs/design/0007-records-divided-anew.md.
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 def repartitioned_sources(
     plan: Plan, keyed_by: Mapping[str, Key | None] | None
 ) -> dict[str, NewDivision]:
-    """Return the sources whose records are divided anew, in their order, with the fields.
+    """Return the sources to repartition, in their order, with the fields.
 
-    keyed_by: per source the fields by which its input is divided, () for nothing, None where
-    nothing tells; None where one partition has all records. Empty where the sources are divided
-    alike, of a chain, and where records cannot be divided anew: ``need_one_division`` says why.
-    They cannot without fields for each node, of tables, of sources with idle=, beside a source that
-    is not divided anew and whose keys a map may change, and below windows that show partial results
-    by the order of reading.
+    keyed_by: per source the dividing fields of its input, () for none, None if unknown; None if one
+    partition has all records. The result is empty for a chain, for sources that are divided alike,
+    and where repartitioning is impossible: then ``need_one_division`` has the reason. It is
+    impossible without fields for each node, for tables, for sources with idle=, with a source read
+    directly whose keys a map may change, and below windows whose partial results depend on the
+    order of reading.
     """
     if keyed_by is None or plan.is_idle or plan.asks or any(one.via_log for one in plan.folds):
         return {}
@@ -69,7 +69,7 @@ def repartitioned_sources(
 
 
 def repartitioned_into(plan: Plan, repartitioned: Mapping[str, object]) -> int:
-    """Return how many partitions the first stage has; 0 where a source with its own decides."""
+    """Return the number of partitions of the first stage; 0 if a source read directly decides."""
     if len(repartitioned) < len(plan.sources):
         return 0
     first = next((node.partitions for node in plan.keyed if isinstance(node, Fold)), None)
@@ -97,7 +97,7 @@ def need_division(
 
 
 def fields_of_outputs(plan: Plan, repartitioned: Mapping[str, NewDivision]) -> dict[str, Key]:
-    """Return by which fields of their keys rows of outputs over these sources are divided."""
+    """Return the dividing fields, among their keys, of the outputs over these sources."""
     return {
         output.name: by
         for output in plan.outputs
@@ -109,8 +109,8 @@ def fields_of_outputs(plan: Plan, repartitioned: Mapping[str, NewDivision]) -> d
 
 
 def anew_text(source: str, division: NewDivision) -> str:
-    """Return the sentence for people, of a source whose records are divided anew."""
-    return f"records of {source} are divided anew, by {division}"
+    """Return the sentence for people on a repartitioned source."""
+    return f"records of {source} are repartitioned by {division}"
 
 
 def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
@@ -130,10 +130,10 @@ def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
 def _moved(
     plan: Plan, sources: Sequence[str], by: Mapping[str, Key], keys: Mapping[str, Key | None]
 ) -> dict[str, NewDivision]:
-    """Return how the sources of a group are divided anew: those that differ, or all.
+    """Return the new division of a group's sources: of those that differ, or of all.
 
-    by: of each node. One partition has all rows of a record where all nodes have the same fields;
-    else no source can stay where it is, since it would be read twice.
+    by: of each node. If all nodes have the same fields, one partition has all rows of a record. If
+    not, every source is repartitioned, since a source read directly would be read twice.
     """
     is_one = len(set(by.values())) <= 1
     found = {}
@@ -153,10 +153,10 @@ def _reads(plan: Plan, node: str, source: str) -> bool:
 def _fields_of(
     plan: Plan, nodes: Sequence[Keyed], keys: Mapping[str, Key | None]
 ) -> dict[str, Key] | None:
-    """Return the fields that divide the rows of each node of a group, None where there are none.
+    """Return the dividing fields of each node of a group, None if some node has none.
 
-    The same for all, or else parts of the folds: the first one with all that fit, and so on. A fold
-    over a fold is in its part.
+    They are the same for all nodes, or else for each part of the folds: the first fold with all
+    that fit it, then the first of the others, and so on. A fold over a fold is in its part.
     """
     whole = _fields(plan, nodes, keys)
     if whole is not None:
@@ -192,10 +192,10 @@ def _trees(nodes: Sequence[Keyed]) -> list[list[Keyed]]:
 
 
 def _fields(plan: Plan, nodes: Sequence[Keyed], keys: Mapping[str, Key | None]) -> Key | None:
-    """Return the fields that divide the rows of some nodes, None for none.
+    """Return the common dividing fields of some nodes, None without any.
 
-    Those of the first source that all keys have, with its types, else the fields that all keys
-    have.
+    They are the fields of the first source whose fields all keys have, with its types, else the
+    fields that all keys have.
     """
     for source in plan.sources:
         key = keys.get(source.name)

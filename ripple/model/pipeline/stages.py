@@ -101,9 +101,9 @@ def tree_of(plan: Plan) -> Iterator[Stage]:
 def first_folds(plan: Plan) -> list[Fold]:
     """Return the folds of the first stage: of events, and those over them with the same division.
 
-    Of a chain the key of its first fold divides them. Otherwise it is the ``keyed_by`` of the
-    sources, or, of one source, the fields that all folds have in common, or, where there are none,
-    the fields of all folds of events. Of several that say nothing, all folds stay.
+    The key of its first fold divides a chain. Other plans are divided by the ``keyed_by`` of the
+    sources; one source without it, by the common fields of all folds, or else of all folds of
+    events. With several sources without it, all folds stay.
     """
     found = {fold.name: fold for fold in plan.event_folds}
     for sources, folds in _meeting(plan):
@@ -132,7 +132,7 @@ def _divided_by(
 ) -> tuple[str, ...] | None:
     """Return the fields by which the records of a group are taken to be divided.
 
-    None where nothing tells them before the inputs are known.
+    None if only the inputs tell.
     """
     if plan.is_chain:
         return key_of(plan.folds[0])

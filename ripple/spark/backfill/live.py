@@ -102,15 +102,15 @@ class Live:
         for table in plan.row_tables:
             raise InputError(
                 f"history of {plan.name} cannot be backfilled: {table.input} has emit='eager', and "
-                "names rows by their offsets in the log, where those of history are not. Say "
-                "emit='final', or let it begin from the log, with ripple run"
+                "names rows by their offsets in the log, which records of history do not have. Use "
+                "emit='final', or begin from the log, with ripple run"
             )
         places = sources_of(plan, given)
         sources = tuple(
             LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources
         )
         each = tuple(Source(s.name, s.place, s.shares(), s.key) for s in sources)
-        whole = Sources(each)  # partitions wait for their own inputs, as those of the run do
+        whole = Sources(each)  # partitions wait for their own inputs, as in the run
         if len(sources) > 1:
             check_apart(whole.each)
         most = whole.partitions

@@ -37,7 +37,7 @@ class Sliced(PassedInputs):
 
     @property
     def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
-        """Returns the watermarks by which several sources are read in turn."""
+        """Returns the watermarks that decide which source is read next."""
         return self._inputs.watermarks_ns if isinstance(self._inputs, WatermarkedInputs) else dict
 
     @watermarks_ns.setter

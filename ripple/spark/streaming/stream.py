@@ -145,9 +145,9 @@ class Stream:
         }
 
     def inputs(self, plan: Plan, part: Part | None) -> Inputs:
-        """Return the inputs of all sources as those of one task: of a partition, or all.
+        """Return the inputs of all sources for one task: of a partition, or all.
 
-        They are read in order of event time, so that little waits for a watermark.
+        They are read in order of event time, so that few rows wait for a watermark.
         """
         return inputs_of(plan, self.opened(plan, part))
 

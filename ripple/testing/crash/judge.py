@@ -128,7 +128,7 @@ class Judge:
         self._reference.advance(marker.input, marker.watermark_ns)
 
     def take_answers(self, recorded: Recorded) -> None:
-        """Take recorded answers, after all records: where between them decides nothing."""
+        """Take recorded answers, after all records: results do not depend on their positions."""
         assert isinstance(self._reference, GraphReference), "a plan with an ask is no chain"
         self._apply_rest()
         for row in recorded.rows.to_pylist():

@@ -116,7 +116,7 @@ class CrashScenario:
         self.source = CrashSource(self.plan, events, names)
         self._judge = Judge(self.plan, self.source)
         # A seed's variant decides; the outputs differ between these two.
-        # What answers services give is in no input, so runs that ask are held to their logs alone.
+        # No input has the answers of services, so runs that ask are compared with their logs only.
         firsts = () if self.plan.asks else (False, True)
         self._expected = {first: self._undisturbed(first) for first in firsts}
         self._judge.close()

@@ -17,9 +17,9 @@ PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 # After a run of so long, it restarts with the shortest pause.
 STEADY_S = 10.0
-# A process that exits with a refusal so often, and has done nothing else, will not start; for a
-# schema that does not fit, once is enough. One that has worked before may refuse for a passing
-# reason, such as unavailable brokers.
+# The number of refusals after which a process that never worked is given up; for an incompatible
+# schema one is enough. A process that worked before may refuse for a temporary reason, such as
+# unavailable brokers.
 REFUSALS_MAX = 3
 REFUSED_WITHIN_S = 30.0
 LINE_BYTES_MAX = 1 << 16

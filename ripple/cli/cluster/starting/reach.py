@@ -75,7 +75,7 @@ class Reach:
         self.keyed_by = keyed_by_source(opened)
         """The dividing fields by source; None where the division does not matter."""
         self.divides = divided_why(plan, keyed_by(next(iter(opened.values())))) is not None
-        """Whether a chain's records are divided anew, by the key of its fold."""
+        """Whether a chain's records are repartitioned by the key of its fold."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }
