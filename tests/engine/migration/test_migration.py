@@ -271,5 +271,5 @@ def test_migration_of_a_join_is_refused_since_its_rows_follow_from_its_sides() -
     trades = Pipeline("test").source("trades", Trade)
     eager = trades.join_asof("j", trades, on="symbol", tolerance="1s", emit="eager")
     for joined, name in ((line.join("j", line, on="symbol"), "j"), (eager, "j.rows")):
-        with pytest.raises(PlanError, match=f"migrate '{name}': a join keeps no state of its own"):
+        with pytest.raises(PlanError, match=f"migrate '{name}': a join has no state of its own"):
             joined.migrate(name, renamed, from_digest="0" * 32)
