@@ -27,6 +27,8 @@ enum { BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE };
 
 enum { BATCH_SHORT = 16 }; /* bytes that are copied at once, how many of them may count */
 
+enum { BATCH_TEXT_BYTES_MAX = 0x7FFFFFFF }; /* of one column, whose offsets have 32 bits */
+
 typedef struct {
     int kind;
     const int64_t* bits;    /* row i has bits[at[i]], or bits[i] where at is NULL */
@@ -35,7 +37,7 @@ typedef struct {
     const uint8_t* present; /* by row: 0 if all its values are null; NULL if no row is so */
     const uint8_t** texts;  /* by row, with their lengths; BATCH_SHORT bytes are there in any case */
     const uint32_t* lengths;
-    int64_t text_bytes;     /* of all of them, below 2^31 */
+    int64_t text_bytes;     /* of all of them, at most BATCH_TEXT_BYTES_MAX */
     struct ArrowArray made; /* a whole column from elsewhere */
 } BatchColumn;
 

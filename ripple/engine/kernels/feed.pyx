@@ -5,11 +5,11 @@
 """Changed rows of one fold on their way into another: out of their groups, and in again."""
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 import numpy as np
 
+from ripple.core.int64s cimport int64s
 from ripple.model.aggregate.integers cimport Counts
 from ripple.model.aggregate.part cimport Operand
 from ripple.engine.kernels.states cimport States
@@ -101,7 +101,7 @@ cdef class Feed:
             slot = column.touched._slots[column.changed[i]]
             if column.present[slot]:
                 self.places.push_back(slot)
-        self.slots = listed(self.places)
+        self.slots = int64s(self.places)
         return self.slots
 
     def changed(self):
@@ -215,7 +215,7 @@ cdef class Feed:
         cdef int64_t i
         cdef int64_t[::1] out
         if self.slots is None:
-            self.slots = listed(self.places)
+            self.slots = int64s(self.places)
             out = self.slots
             for i in range(out.shape[0]):
                 out[i] = column.touched._slots[out[i]]
@@ -293,15 +293,6 @@ cdef class Feed:
     def nbytes(self):
         """Bytes held."""
         return <int64_t>(self.groups.capacity() * sizeof(int64_t))
-
-
-cdef object listed(const vector[int64_t]& places):
-    if places.empty():
-        return NONE
-    slots = np.empty(places.size(), np.int64)
-    cdef int64_t[::1] out = slots
-    memcpy(&out[0], places.data(), places.size() * sizeof(int64_t))
-    return slots
 
 
 def take_touched(SlotSet touched not None, Counts members not None):

@@ -7,6 +7,7 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
+from ripple.core.int64s cimport int64s
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
@@ -53,7 +54,7 @@ cdef class Postings:
                     self.before[self.first[link]] = row
                 self.first[link] = row
                 self.counts[link] += 1
-        return listed(left)
+        return int64s(left)
 
     cdef void take_out(self, int64_t row, int64_t link) noexcept:
         if self.before[row] >= 0:
@@ -85,7 +86,7 @@ cdef class Postings:
             while row >= 0:
                 found.push_back(row)
                 row = self.after[row]
-        return listed(found)
+        return int64s(found)
 
     def counts_of(self, const int64_t[::1] links not None):
         """Return how many rows have each link: int64[n]."""
@@ -101,12 +102,3 @@ cdef class Postings:
     def nbytes(self):
         """Bytes held."""
         return <int64_t>(8 * (self.first.capacity() * 2 + self.after.capacity() * 3))
-
-
-cdef object listed(const vector[int64_t]& found):
-    out = np.empty(found.size(), np.int64)
-    cdef int64_t[::1] into = out
-    cdef Py_ssize_t i
-    for i in range(<Py_ssize_t>found.size()):
-        into[i] = found[i]
-    return out

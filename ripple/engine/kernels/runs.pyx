@@ -3,11 +3,11 @@
 """Rows of each slot in the order of their times, and those of them that are near to a time."""
 
 from libc.stdint cimport INT64_MAX, int64_t
-from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 import numpy as np
 
+from ripple.core.int64s cimport int64s
 from ripple.model.keys.checked cimport check_length, check_slots
 
 cdef extern from "runs.hpp" namespace "ripple" nogil:
@@ -111,7 +111,7 @@ cdef class Runs:
             seen = self.held.match(
                 &own[0], &times_ns[0], record, n, lo_ns, hi_ns, most, room, &out[0], found
             )
-        return counts[:seen], copied(found)
+        return counts[:seen], int64s(found)
 
     def free_below(self, const int64_t[::1] slots not None, int64_t time_ns):
         """Free the rows of distinct slots before a time; return the slots that have none left."""
@@ -124,7 +124,7 @@ cdef class Runs:
         if known.shape[0]:
             with nogil:
                 self.held.free_below(&known[0], known.shape[0], time_ns, empty)
-        return np.concatenate((copied(empty), without))
+        return np.concatenate((int64s(empty), without))
 
 
 def last_before(
@@ -169,13 +169,4 @@ def last_before(
             out[i] = last[slots[i]] if slots[i] >= 0 else -1
         for at in range(at, others):
             last[their_slots[at]] = numbers[at]
-    return found
-
-
-cdef copied(const vector[int64_t]& numbers):
-    cdef int64_t[::1] out
-    found = np.empty(numbers.size(), np.int64)
-    if numbers.size():
-        out = found
-        memcpy(&out[0], numbers.data(), numbers.size() * sizeof(int64_t))
     return found

@@ -10,25 +10,14 @@ from libcpp.vector cimport vector
 import numpy as np
 import pyarrow as pa
 
+from ripple.core.int64s cimport int64s
+from ripple.engine.kernels.arrow_batch cimport (
+    BATCH_FLAG, BATCH_MADE, BATCH_NUMBER, BATCH_TEXT, BATCH_TEXT_BYTES_MAX, BatchColumn, batch_make,
+)
 from ripple.model.keys.checked cimport check_length
 from ripple.model.schema.exported cimport ArrowArray, Exported, Lent, Made
 
 from ripple.model.schema.exported import KINDS as LETTERS
-
-cdef extern from "arrow_batch.h" nogil:
-    enum:
-        BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE, BATCH_SHORT
-    ctypedef struct BatchColumn:
-        int kind
-        const int64_t* bits
-        const int64_t* at
-        const uint8_t* valid
-        const uint8_t* present
-        const uint8_t** texts
-        const uint32_t* lengths
-        int64_t text_bytes
-        ArrowArray made
-    int batch_make(BatchColumn* columns, int count, int64_t rows, ArrowArray* batch)
 
 cdef extern from "stored.hpp" namespace "ripple" nogil:
     cppclass StoredColumn:
@@ -54,12 +43,11 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         void renumber(const int64_t*, int64_t)
         int64_t nbytes()
 
-KINDS = {
+cdef dict KINDS = {
     pa.int64(): BATCH_NUMBER, pa.float64(): BATCH_NUMBER, pa.bool_(): BATCH_FLAG,
     pa.string(): BATCH_TEXT,
 }
 cdef dict LENT = {kind: ord(letter) for kind, letter in LETTERS.items()}
-cdef int64_t TEXT_BYTES_MAX = 0x7FFFFFFF
 cdef int64_t[2] NOTHING     # what a row without values has: a word, or BATCH_SHORT bytes
 
 
@@ -205,14 +193,14 @@ cdef class Waiting:
         """Take out the rows with times below a mark; return their numbers in the order: int64[n]."""
         cdef vector[int64_t] taken
         self.order.take_below(mark_ns, False, self.less(), taken)
-        return copied(taken)
+        return int64s(taken)
 
     def numbers(self):
         """Return the numbers of all in the order: int64[n]."""
         cdef vector[int64_t] taken
         cdef Order copy = self.order
         copy.take_below(0, True, self.less(), taken)
-        return copied(taken)
+        return int64s(taken)
 
     def keep(self, const int64_t[::1] numbers not None):
         """Keep those rows alone that wait, and these; return which they were, rising: int64[n]."""
@@ -220,7 +208,7 @@ cdef class Waiting:
         cdef int64_t n = numbers.shape[0]
         self.rows.check(numbers, 0)
         self.order.add_to(&numbers[0] if n else NULL, n, self.rows.count, found)
-        kept = copied(found)
+        kept = int64s(found)
         self.rows.keep(kept)
         self.order.renumber(found.data(), found.size())
         return kept
@@ -249,7 +237,7 @@ cdef class Texts:
                 if self.lengths[i]:
                     self.texts[i] = <const uint8_t*>column.bytes.data() + begin
             out.text_bytes += self.lengths[i]
-        if out.text_bytes > TEXT_BYTES_MAX:
+        if out.text_bytes > BATCH_TEXT_BYTES_MAX:
             raise OverflowError("the texts of one batch exceed 2 GiB")
         out.texts, out.lengths = self.texts.data(), self.lengths.data()
         return 0
@@ -327,12 +315,3 @@ def gathered(schema not None, int64_t count, list parts not None):
     if failed:
         raise MemoryError
     return made.arrow()
-
-
-cdef copied(const vector[int64_t]& numbers):
-    cdef int64_t[::1] out
-    found = np.empty(numbers.size(), np.int64)
-    if numbers.size():
-        out = found
-        memcpy(&out[0], numbers.data(), numbers.size() * sizeof(int64_t))
-    return found

@@ -7,34 +7,19 @@ from libcpp.vector cimport vector
 
 import pyarrow as pa
 
+from ripple.engine.kernels.arrow_batch cimport (
+    BATCH_FLAG, BATCH_MADE, BATCH_NUMBER, BATCH_OP, BATCH_SHORT, BATCH_TEXT, BATCH_TEXT_BYTES_MAX,
+    BatchColumn, batch_make,
+)
 from ripple.engine.kernels.key_fields cimport KeyFields
 from ripple.engine.graph.canonical cimport Form, Read
 from ripple.engine.graph.column cimport BOOL, OBJECT, Column, Field
 from ripple.model.keys.index cimport Key, KeyIndex
 from ripple.engine.graph.node cimport Node
-from ripple.model.schema.exported cimport ArrowArray, Made
+from ripple.model.schema.exported cimport Made
 
 from ripple.core.row_ops import OP
 from ripple.model.schema.types import Bool
-
-
-cdef extern from "arrow_batch.h" nogil:
-    enum:
-        BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE, BATCH_SHORT
-    ctypedef struct BatchColumn:
-        int kind
-        const int64_t* bits
-        const int64_t* at
-        const uint8_t* valid
-        const uint8_t* present
-        const uint8_t** texts
-        const uint32_t* lengths
-        int64_t text_bytes
-        ArrowArray made
-    int batch_make(BatchColumn* columns, int count, int64_t rows, ArrowArray* batch)
-
-
-cdef int64_t TEXT_BYTES_MAX = 0x7FFFFFFF
 
 
 cdef class View(Node):
@@ -188,7 +173,7 @@ cdef class View(Node):
                     )
                     length[i] = key.length
                     one.text_bytes += key.length
-                if one.text_bytes > TEXT_BYTES_MAX:
+                if one.text_bytes > BATCH_TEXT_BYTES_MAX:
                     raise OverflowError("the keys of one batch exceed 2 GiB")
                 one.texts, one.lengths = text, length
             one += 1

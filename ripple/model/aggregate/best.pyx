@@ -11,6 +11,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from ripple.model.aggregate.errors import AggregateError
+from ripple.core.int64s cimport int64s
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
@@ -267,14 +268,6 @@ cdef Strip strip(tuple column, char kind, Py_ssize_t n) except *:
         check_length(n, part.shape[0])
         found.valid = &part[0]
     return found
-
-
-cdef object int64s(const vector[int64_t]& values):
-    made = np.empty(values.size(), np.int64)
-    cdef int64_t[::1] out = made
-    if values.size():
-        memcpy(&out[0], values.data(), values.size() * sizeof(int64_t))
-    return made
 
 
 cdef tuple encoded(const Encoded& column):
