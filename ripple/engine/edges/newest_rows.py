@@ -28,6 +28,10 @@ class Unmade(Protocol):
     def nbytes(self) -> int:
         """Their bytes in memory."""
 
+    @property
+    def shared_nbytes(self) -> int:
+        """Those of other rows among them."""
+
     def made(self) -> pa.RecordBatch:
         """Return them."""
 
@@ -44,9 +48,7 @@ class _Piece:
         self._rows, self.cut, self.level = rows, cut, level
         self.is_cut = False
         self.count: int = rows.num_rows
-        self.size: int = (
-            rows.get_total_buffer_size() if isinstance(rows, pa.RecordBatch) else rows.nbytes
-        )
+        self.size = _size(rows)
 
     @property
     def is_made(self) -> bool:
@@ -68,10 +70,26 @@ class _Piece:
             rows = pa.concat_batches([one.rows for one in (self, *others)])
         return _Piece(rows, others[-1].cut, self.level + 1)
 
+    def release_others(self) -> None:
+        """Hold no memory of other rows, if that is most of it."""
+        rows = self._rows
+        if isinstance(rows, pa.RecordBatch):
+            if 2 * rows.nbytes < self.size:
+                self._rows = pa.concat_batches([rows])
+        elif 2 * rows.shared_nbytes > self.size:
+            self._rows = rows.joined(())
+        self.size = _size(self._rows)
+
     def cut_to(self, count: int) -> None:
         """Keep the last rows, and free the memory of the others."""
         self._rows = pa.concat_batches([self.rows.slice(self.count - count)])
-        self.count, self.size, self.is_cut = count, self._rows.get_total_buffer_size(), True
+        self.count, self.size, self.is_cut = count, _size(self._rows), True
+
+
+def _size(rows: pa.RecordBatch | Unmade) -> int:
+    """Return the bytes that rows hold, those of whole batches of which they are slices."""
+    held: int = rows.get_total_buffer_size() if isinstance(rows, pa.RecordBatch) else rows.nbytes
+    return held
 
 
 class Lost(NamedTuple):
@@ -112,7 +130,10 @@ class NewestRows:
             return []
         self.count += rows.num_rows
         hidden, gone = self._hidden, list[Lost]()
-        self._append(_Piece(rows, dict(cut)))
+        piece = _Piece(rows, dict(cut))
+        if piece.size * self._rows_max > self._bytes_max * piece.count:  # wide, or slices
+            piece.release_others()
+        self._append(piece)
         while self._rows - (first := self._pieces[0]).count >= self._rows_max or (
             self._bytes - first.size >= self._bytes_max
         ):

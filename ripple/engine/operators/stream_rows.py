@@ -69,6 +69,12 @@ class IdentifiedRows:
         """Bytes that they hold, or that their columns will."""
         return sum(part.nbytes for part in self._parts)
 
+    @property
+    def shared_nbytes(self) -> int:
+        """Those of other rows among them, in batches of which these are slices."""
+        rows = (part.rows for part in self._parts)
+        return sum(one.get_total_buffer_size() - one.nbytes for one in rows)
+
     def made(self) -> pa.RecordBatch:
         """Return the rows, in the order of ``StreamRows.take``."""
         batches = []

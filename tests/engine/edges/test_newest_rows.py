@@ -58,6 +58,14 @@ def test_rows_take_no_more_bytes_than_twice_the_limit() -> None:
     assert newest.begins == {"i": 1}
 
 
+def test_slices_of_a_large_batch_are_as_good_as_small_ones() -> None:
+    newest, large = NewestRows(SCHEMA, {}, 1000, 1 << 20), made(0, 20_000, "x" * 100)
+    for at in range(0, 20_000, 50):
+        newest.add(large.slice(at, 50), {"i": at + 50})
+    assert ats(newest.rows()) == list(range(19_000, 20_000))
+    assert newest.rows().nbytes < newest._bytes < 1 << 20
+
+
 def test_many_small_pieces_become_few_and_large_ones_are_let_be() -> None:
     newest = NewestRows(SCHEMA, {"i": 0}, 10_000, 1 << 20)
     for at in range(12_000):
@@ -77,6 +85,7 @@ class Looked:
     def __init__(self, first: int, count: int, text: str) -> None:
         self._rows = made(first, count, text)
         self.num_rows, self.nbytes, self.times = count, self._rows.nbytes, 0
+        self.shared_nbytes = 0
 
     def made(self) -> pa.RecordBatch:
         self.times += 1
