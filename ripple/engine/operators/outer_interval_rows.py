@@ -225,7 +225,7 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
     def waiting_count(self) -> int:
         """The rows of both sides that have not followed."""
         known = (
-            sum(len(rows) for rows in (*one.near.parts(self._given_ns), *one.alone.parts()))
+            sum(len(rows) for rows in one.near.parts(self._given_ns)) + one.alone.count
             for one in self._known_sides
         )
         return super().waiting_count + sum(known)
