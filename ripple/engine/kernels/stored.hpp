@@ -148,12 +148,12 @@ struct Order {
         }
     }
 
-    // Takes those out whose time is below a mark, or all.
-    void take_below(int64_t mark, bool all, Less less, std::vector<int64_t>& taken)
+    // Takes those out whose time is below a mark.
+    void take_below(int64_t mark, Less less, std::vector<int64_t>& taken)
     {
         for (Run& run : runs) {
             const size_t before = taken.size();
-            while (run.first < run.numbers.size() && (all || less.time[run.numbers[run.first]] < mark))
+            while (run.first < run.numbers.size() && less.time[run.numbers[run.first]] < mark)
                 taken.push_back(run.numbers[run.first++]);
             merge(taken, before, less);
             if (2 * run.first >= run.numbers.size()) {
@@ -165,7 +165,7 @@ struct Order {
         auto over = [](const Run& run) { return run.numbers.empty(); };
         runs.erase(std::remove_if(runs.begin(), runs.end(), over), runs.end());
         const size_t before = taken.size();
-        while (!heap.empty() && (all || less.time[heap.front()] < mark)) {
+        while (!heap.empty() && less.time[heap.front()] < mark) {
             std::pop_heap(heap.begin(), heap.end(), greater(less));
             taken.push_back(heap.back());
             heap.pop_back();
@@ -173,6 +173,20 @@ struct Order {
         merge(taken, before, less);
         shrink(heap);
         count -= taken.size();
+    }
+
+    // Returns all, in the order.
+    void all(Less less, std::vector<int64_t>& found) const
+    {
+        for (const Run& run : runs) {
+            const size_t before = found.size();
+            found.insert(found.end(), run.numbers.begin() + run.first, run.numbers.end());
+            merge(found, before, less);
+        }
+        const size_t before = found.size();
+        found.insert(found.end(), heap.begin(), heap.end());
+        std::sort(found.begin() + before, found.end(), less);
+        merge(found, before, less);
     }
 
     static void merge(std::vector<int64_t>& taken, size_t before, Less less)

@@ -2,9 +2,8 @@
 # distutils: language = c++
 """Rows in columns of memory that grow at the end, and those of them that wait in an order."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
-from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 import numpy as np
@@ -38,7 +37,8 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
     cppclass Order:
         int64_t count
         void add_below(int64_t, Less) except +
-        void take_below(int64_t, cbool, Less, vector[int64_t]&) except +
+        void take_below(int64_t, Less, vector[int64_t]&) except +
+        void all(Less, vector[int64_t]&) except +
         void add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
         void renumber(const int64_t*, int64_t)
         int64_t nbytes()
@@ -54,7 +54,8 @@ cdef int64_t[2] NOTHING     # what a row without values has: a word, or BATCH_SH
 cdef class Stored:
     """Rows numbered from 0 in the order in which they came."""
 
-    # Invariant: `columns` have `count` rows each; one of another type is in `others` instead.
+    # Invariant: `columns` have `count` rows each; one of another type is in `others` instead. Some
+    # have more if `is_torn`: there was no memory for all of them.
 
     cdef vector[StoredColumn] columns
     cdef dict places, others
@@ -62,6 +63,7 @@ cdef class Stored:
     cdef object make
     cdef readonly object schema
     cdef readonly int64_t count
+    cdef bint is_torn
 
     def __init__(self, schema not None, make):
         """Have no rows; schema: of those to come. make: an empty column of another type."""
@@ -80,15 +82,23 @@ cdef class Stored:
         cdef list alive = []
         cdef const int64_t[::1] values
         cdef vector[const ArrowArray*] arrays
+        cdef vector[const int64_t*] words
         cdef const ArrowArray* array
+        cdef const int64_t* word
         cdef size_t at
+        if self.is_torn:
+            raise RuntimeError("rows were added without memory for all columns: none can follow")
         check_length(self.columns.size(), len(columns))
         for at in range(self.columns.size()):
             column = columns[at]
             array = NULL
+            word = NULL
             check_length(count, len(column))
             if isinstance(column, np.ndarray):
                 is_right = self.types[at] == pa.int64() and column.dtype == np.int64
+                if is_right and count:
+                    values = column
+                    word = &values[0]
             elif isinstance(column, Lent):
                 array = (<Lent>column).array
                 is_right = LENT.get(self.types[at]) == (<Lent>column).kind[0]
@@ -100,19 +110,21 @@ cdef class Stored:
             if not is_right:
                 raise TypeError(f"a column is no {self.types[at]}")
             arrays.push_back(array)
+            words.push_back(word)
+        self.is_torn = True
         for at in range(self.columns.size()):
             if self.columns[at].kind == BATCH_MADE:
                 self.others[at].add(columns[at])
             elif arrays[at] != NULL:
                 self.columns[at].add(arrays[at][0])
-            elif count:
-                values = columns[at]
-                self.columns[at].add_words(&values[0], count)
+            else:
+                self.columns[at].add_words(words[at], count)
         self.count += count
+        self.is_torn = False
 
     def words(self, str name not None, const int64_t[::1] numbers=None):
-        """Return numbers of some rows, or of all: int64[n]."""
-        cdef StoredColumn* column = self.column(name)
+        """Return numbers of some rows, or of all: int64[n]. Raises TypeError for another column."""
+        cdef StoredColumn* column = &self.columns[self.place(name)]
         cdef int64_t i, n = self.count if numbers is None else numbers.shape[0]
         found = np.empty(n, np.int64)
         cdef int64_t[::1] out = found
@@ -125,8 +137,12 @@ cdef class Stored:
             out[i] = column.words[numbers[i]]
         return found
 
-    cdef StoredColumn* column(self, str name) except NULL:
-        return &self.columns[<int>self.places[name]]
+    cdef Py_ssize_t place(self, str name) except -1:
+        """Return where a column of numbers is."""
+        cdef Py_ssize_t at = self.places[name]
+        if self.columns[at].kind != BATCH_NUMBER:
+            raise TypeError(f"column {name!r} is {self.types[at]}, no number")
+        return at
 
     cdef int check(self, const int64_t[::1] numbers, int64_t least) except -1:
         cdef Py_ssize_t i
@@ -171,7 +187,7 @@ cdef class Waiting:
 
     def __init__(self, Stored rows not None, str time, str place):
         """Rows of ``rows``, from now on; time, place: the columns."""
-        self.rows, self.time, self.place = rows, rows.places[time], rows.places[place]
+        self.rows, self.time, self.place = rows, rows.place(time), rows.place(place)
         self.add()
 
     cdef Less less(self):
@@ -192,15 +208,14 @@ cdef class Waiting:
     def take_below(self, int64_t mark_ns):
         """Take out the rows with times below a mark; return their numbers in the order: int64[n]."""
         cdef vector[int64_t] taken
-        self.order.take_below(mark_ns, False, self.less(), taken)
+        self.order.take_below(mark_ns, self.less(), taken)
         return int64s(taken)
 
     def numbers(self):
         """Return the numbers of all in the order: int64[n]."""
-        cdef vector[int64_t] taken
-        cdef Order copy = self.order
-        copy.take_below(0, True, self.less(), taken)
-        return int64s(taken)
+        cdef vector[int64_t] found
+        self.order.all(self.less(), found)
+        return int64s(found)
 
     def keep(self, const int64_t[::1] numbers not None):
         """Keep those rows alone that wait, and these; return which they were, rising: int64[n]."""
@@ -282,7 +297,9 @@ def gathered(schema not None, int64_t count, list parts not None):
     cdef Picked picked
     cdef Texts texts
     cdef Made made = Made.__new__(Made, schema)
+    cdef Exported other
     cdef list alive = [], others = []
+    cdef Py_ssize_t column_at
     cdef size_t at, total = 0
     cdef int failed
     for _, names, _ in parts:
@@ -294,10 +311,11 @@ def gathered(schema not None, int64_t count, list parts not None):
         picked = Picked(rows, numbers)
         alive.append(picked)
         for name in names:
-            column = rows.column(name)
+            column_at = rows.places[name]
+            column = &rows.columns[column_at]
             one.kind, one.at = column.kind, picked.places()
             if one.kind == BATCH_MADE:
-                others.append(rows.others[rows.places[name]].take(np.asarray(numbers)))
+                others.append(Exported(rows.others[column_at].take(np.asarray(numbers))))
             else:
                 one.bits = column.words.data() if column.words.size() else NOTHING
                 one.present = picked.present.data() if picked.present.size() else NULL
@@ -309,7 +327,9 @@ def gathered(schema not None, int64_t count, list parts not None):
             one += 1
     for at in range(total):
         if columns[at].kind == BATCH_MADE:
-            others.pop(0)._export_to_c(<uintptr_t>&columns[at].made)
+            other = others.pop(0)
+            columns[at].made = other.whole
+            other.whole.release = NULL      # it belongs to the batch now
     with nogil:
         failed = batch_make(columns.data(), <int>total, count, &made.whole)
     if failed:

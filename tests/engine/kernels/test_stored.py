@@ -89,6 +89,58 @@ def test_a_column_of_another_type_or_length_is_refused() -> None:
     assert stored.count == 0
 
 
+@pytest.mark.parametrize("name", ["flag", "text", "several"])
+def test_numbers_of_another_column_are_refused(name: str) -> None:
+    stored = Stored(SCHEMA, Parts)
+    stored.add(batch_of([(1, 1.0, True, "a", [])]).columns, 1)
+    with pytest.raises(TypeError, match=f"column '{name}' is .*, no number"):
+        stored.words(name)
+    with pytest.raises(TypeError, match="no number"):
+        Waiting(stored, "number", name)
+
+
+class Failing(Parts):
+    """A column that has no memory for more values, and cannot be given out."""
+
+    is_full = False
+
+    def add(self, more: pa.Array) -> None:
+        if self.is_full:
+            raise MemoryError
+        super().add(more)
+
+    def take(self, at: Any) -> Any:
+        return super().take(at) if pa.types.is_list(self._kind) else object()
+
+
+def test_columns_of_different_lengths_take_no_more_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored, some = Stored(SCHEMA, Failing), batch_of([(1, 1.0, True, "a", [2])])
+    stored.add(some.columns, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Failing, "is_full", True)
+        with pytest.raises(MemoryError):
+            stored.add(some.columns, 1)
+    with pytest.raises(RuntimeError, match="none can follow"):
+        stored.add(some.columns, 1)
+    assert gathered(SCHEMA, 1, [(stored, SCHEMA.names, np.array([0]))]) == some
+
+
+def test_a_column_that_cannot_be_given_leaves_no_memory_of_others() -> None:
+    schema = pa.schema({"several": pa.list_(pa.int64()), "other": pa.binary()})
+    stored, several = Stored(schema, Failing), pa.array([list(range(1000))], schema.types[0])
+    stored.add([several, pa.array([b"a"])], 1)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(AttributeError):
+        gathered(schema, 1, [(stored, schema.names, np.array([0]))])
+    assert pa.total_allocated_bytes() == before
+
+
+def pairs(stored: Stored, numbers: Any) -> list[tuple[int, int]]:
+    """The times and places of rows."""
+    columns = (stored.words(name, numbers).tolist() for name in ("time", "place"))
+    return list(zip(*columns, strict=True))
+
+
 times = st.lists(st.lists(st.sampled_from([-(2**63), -1, 0, 1, 2, 3, 2**63 - 1]), max_size=9))
 
 
@@ -105,12 +157,12 @@ def test_rows_leave_by_time_place_and_number(
         waiting.add()
         held += zip(some, places.tolist(), strict=True)
         held.sort()  # stable: of one place in the order in which they came
+        assert pairs(stored, waiting.numbers()) == held
         mark = marks[turn % len(marks)] if turn < len(turns) else 2**63 - 1
         found = waiting.take_below(mark)
         taken = [row for row in held if row[0] < mark]
         held = held[len(taken) :]
-        mine = zip(stored.words("time", found), stored.words("place", found), strict=True)
-        assert [(int(time), int(place)) for time, place in mine] == taken
+        assert pairs(stored, found) == taken
         assert waiting.count == len(held)
         if keeps:
             assert len(waiting.keep(found[:1])) == len(held) + len(found[:1]) == stored.count
