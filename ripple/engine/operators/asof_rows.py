@@ -224,7 +224,7 @@ class AsofRows(StreamJoinRows):
     def _known(self) -> list[pa.RecordBatch]:
         held, needed = self.right.held, self._needed()
         places, times = (held.rows.words(name, needed) for name in (PLACE, TIME))
-        return [held.batch(needed[np.lexsort((places, times))])]
+        return held.batches(needed[np.lexsort((places, times))])
 
 
 class Near:

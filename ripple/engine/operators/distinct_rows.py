@@ -185,6 +185,5 @@ class DistinctRows(PlacedRows):
         self._keys.adopt(slots)
         self._last = grown(self._last, self._keys.capacity, watermark.NONE)
         self._last[slots] = last.column(TIME).to_numpy()
-        if held.num_rows:
-            (batch,) = held.combine_chunks().to_batches()
+        for batch in held.combine_chunks().to_batches():
             self._held.add(batch)

@@ -104,6 +104,16 @@ class HeldRows:
         """Return some of the rows."""
         return gathered(self.schema, len(numbers), [(self.rows, self.schema.names, numbers)])
 
+    def batches(self, numbers: Ints) -> list[pa.RecordBatch]:
+        """Return some of the rows, as several batches where the texts of one would be too long."""
+        try:
+            return [self.batch(numbers)] if len(numbers) else []
+        except OverflowError:
+            middle = len(numbers) // 2
+            if not middle:
+                raise
+            return [*self.batches(numbers[:middle]), *self.batches(numbers[middle:])]
+
     def forget(self) -> None:
         """Free the taken rows if they are many."""
         if self.rows.count > 2 * self.count + _PASSED_ROWS_MAX:
@@ -118,7 +128,7 @@ class HeldRows:
 
     def parts(self) -> list[pa.RecordBatch]:
         """Return the held rows, in their order."""
-        return [self.batch(self._waiting.numbers())] if self.count else []
+        return self.batches(self._waiting.numbers())
 
     @property
     def count(self) -> int:

@@ -159,6 +159,5 @@ class StreamJoinRows(ABC):
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state."""
         for side, table in zip(self.sides, tables, strict=True):
-            if table.num_rows:
-                (batch,) = table.combine_chunks().to_batches()
+            for batch in table.combine_chunks().to_batches():
                 side.add(batch)

@@ -35,6 +35,27 @@ def test_a_few_rows_that_are_ahead_hold_no_memory_of_others() -> None:
     assert held.nbytes <= 5 * rows_alone.nbytes
 
 
+class ShortBatches(HeldRows):
+    """Batches of a few rows have all the text that fits."""
+
+    def batch(self, numbers: Any) -> pa.RecordBatch:
+        if len(numbers) > 3:
+            raise OverflowError
+        return super().batch(numbers)
+
+
+def test_more_text_than_fits_a_batch_is_given_in_several() -> None:
+    held = ShortBatches((Field("symbol", String()),))
+    assert held.parts() == []
+    times = pa.array([3, 1, 2, 7, 6, 5, 4])
+    columns = [pa.array(list("CABGFED")), times, pa.array(range(7))]
+    held.add(pa.RecordBatch.from_arrays(columns, schema=held.schema))
+
+    parts = held.parts()
+    assert [part.num_rows for part in parts] == [3, 2, 2]
+    assert [one for part in parts for one in part.column(0).to_pylist()] == list("ABCDEFG")
+
+
 steps = st.lists(
     st.one_of(st.lists(st.integers(-30, 30), min_size=1, max_size=40), st.integers(-5, 15)),
     max_size=14,
