@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.edges.edge_changes import targets_of
-from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields, null_rows
 from ripple.model.pipeline.nodes import FlatMap, Union
 
 if TYPE_CHECKING:
@@ -48,11 +48,8 @@ class Targets:
         schema = pa.schema([kinds[name] for name in key])
         columns = [arrow_column(rows.columns[one.name], one.type) for one in schema]
         keys = pa.RecordBatch.from_arrays(columns, schema=schema)
-        nulls = np.zeros(rows.count, np.bool_)
-        for column in columns:
-            if column.null_count:
-                nulls |= column.is_null().to_numpy(zero_copy_only=False)
-        if not nulls.any():
+        nulls = null_rows(columns)
+        if nulls is None:
             return targets_of(keys, key, self.partitions)
         numbers = self.of_records(offsets[rows.origins])
         numbers[~nulls] = targets_of(keys.filter(pa.array(~nulls)), key, self.partitions)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -47,6 +49,13 @@ def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
             column = pa.array(found.values, wanted.type, mask=null)
         arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, [field.name for field in fields])
+
+
+def null_rows(columns: Iterable[pa.Array]) -> npt.NDArray[np.bool_] | None:
+    """Return the rows with a null in any of the columns; None if there are none."""
+    nulls = [one.is_null().to_numpy(zero_copy_only=False) for one in columns if one.null_count]
+    found: npt.NDArray[np.bool_] | None = np.logical_or.reduce(nulls) if nulls else None
+    return found
 
 
 def arrow_column(column: Any, kind: pa.DataType) -> pa.Array:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.keyed import Keyed
+from ripple.engine.operators.arrow_types import null_rows
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import sides_of
@@ -110,15 +111,12 @@ class JoinSide:
 def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
     """Return the slot of each row's key among ``keys``, a new one for a new key, -1 for a null."""
     columns = [batch.column(name) for name in names]
-    nulls = np.zeros(batch.num_rows, np.bool_)
-    for column in columns:
-        if column.null_count:
-            nulls |= column.is_null().to_numpy(zero_copy_only=False)
-    if nulls.any():
+    nulls = null_rows(columns)
+    if nulls is not None:
         columns = [column.filter(pa.array(~nulls)) for column in columns]
     slots = keys.slots(columns)
     keys.adopt(slots)
-    if not nulls.any():
+    if nulls is None:
         return slots
     found = np.full(batch.num_rows, -1, np.int64)
     found[~nulls] = slots
