@@ -4,6 +4,6 @@ errors, arguments, frozen, lazy, extras   errors, checked arguments, value class
 cut, row_ops, events, causes              positions in inputs, operations on rows, life-cycle events
 access, credentials                       roles, proofs of identity
 setting, settings, settings_file, sexp    declared settings, their values in force; S-expressions
-hashing, codec                            compiled hashes; Arrow, CRC and compression
+hashing, int64s, codec                    compiled hashes and arrays; Arrow, CRC and compression
 event_text, tracing                       events as lines for people; spans
 """

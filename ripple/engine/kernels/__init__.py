@@ -4,6 +4,7 @@ columns     columns of a batch, read in place; screen: whether all of its rows p
 keyed       keys found, events added and noted; key_fields: keys, their hashes, their order
 states      a fold's accumulators, compiled from its aggregates: a record a slot
 feed        rows on their way from fold to fold
+stored      rows in memory that grows at the end, in the order of their times; runs: by key
 beside      rows of two columns in one; postings: which rows name which other row
-view        changes, digests, and their export by Arrow's C data interface
+view        changes, digests, and their export; arrow_batch: by Arrow's C data interface
 """

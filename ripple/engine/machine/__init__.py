@@ -8,7 +8,8 @@ router, source_router   repartitioning: of a chain; of one source of another pla
 divider                 their common base
 targets, waiting_rows   where those go; until they are taken
 receiver                the first stage behind source routers
-changes, output_stream  rows of outputs that changed; the changes for one subscriber
+changes                 rows of outputs that changed
+output_stream           the changes of one output for a subscriber; event_stream: of events
 deltas                  changes and final rows of an output as one batch of deltas
 counters, inspection    counts of events; the state of the graph's nodes as JSON
 """
