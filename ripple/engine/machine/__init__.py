@@ -5,8 +5,8 @@ way, port, fate         of a plan with branches: the way of rows; of a source's 
 follower, partition     a later stage, fed with changes; the part of all in common
 inputs                  input positions
 router, source_router   repartitioning: of a chain; of one source of another plan
-divider                 their common base
-targets, waiting_rows   where those go; until they are taken
+divider, waiting_rows   their common base; records until their targets take them
+targets                 the partitions of a record, for a source_router and its receivers
 receiver                the first stage behind source routers
 changes                 rows of outputs that changed
 output_stream           the changes of one output for a subscriber; event_stream: of events

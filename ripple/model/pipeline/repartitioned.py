@@ -17,6 +17,7 @@ from ripple.model.pipeline.nodes import Fold
 from ripple.model.pipeline.stages import (
     PARTITIONS_DEFAULT,
     key_of,
+    meeting,
     shared_fields,
     staying_why,
 )
@@ -24,7 +25,7 @@ from ripple.model.pipeline.topology import stage_folds
 from ripple.model.window.spec import OnCount, OnInterval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ripple.model.pipeline.new_division import Key
     from ripple.model.pipeline.nodes import Holding
@@ -52,12 +53,12 @@ def repartitioned_sources(
         return {}
     found: dict[str, NewDivision] = {}
     keys = {one.name: keyed_by.get(one.name) or one.key for one in plan.sources}
-    for sources, nodes in _meeting(plan):
+    for sources, nodes in meeting(plan, _first_nodes(plan)):
         by = _fields_of(plan, nodes, {name: keys[name] for name in sources})
         if by is None:
             return {}
         moved = _moved(plan, sources, by, keys)
-        if moved and other_keys_why(plan, set(sources) - moved.keys()) is not None:
+        if moved and other_keys_why(plan, sources - moved.keys()) is not None:
             return {}
         found |= moved
     partial = [fold for fold in plan.event_folds if _shows_partial(fold)]
@@ -113,22 +114,14 @@ def anew_text(source: str, division: NewDivision) -> str:
     return f"records of {source} are repartitioned by {division}"
 
 
-def _meeting(plan: Plan) -> list[tuple[list[str], list[Keyed]]]:
-    """Return sources and the nodes of the first stage in groups that share no source."""
-    groups: list[tuple[set[str], list[Keyed]]] = []
+def _first_nodes(plan: Plan) -> list[Keyed]:
+    """Return the nodes of the first stage that need all records of a key."""
     first = {node.name for node in (*plan.holding, *stage_folds(plan, 0))}
-    for node in (one for one in plan.keyed if one.name in first):
-        sources = {source.name for source in plan.sources_of(node.name)}
-        own = [group for group in groups if group[0] & sources]
-        groups = [group for group in groups if group not in own]
-        sources = sources.union(*(names for names, _ in own))
-        groups.append((sources, [*(one for _, nodes in own for one in nodes), node]))
-    order = [source.name for source in plan.sources]
-    return [(sorted(sources, key=order.index), nodes) for sources, nodes in groups]
+    return [node for node in plan.keyed if node.name in first]
 
 
 def _moved(
-    plan: Plan, sources: Sequence[str], by: Mapping[str, Key], keys: Mapping[str, Key | None]
+    plan: Plan, sources: Collection[str], by: Mapping[str, Key], keys: Mapping[str, Key | None]
 ) -> dict[str, NewDivision]:
     """Return the new division of a group's sources: of those that differ, or of all.
 

@@ -6,7 +6,7 @@ The rules and rejected designs: ``docs/stages.md``.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ripple.core.frozen import frozen
 from ripple.model.pipeline.nodes import TableJoin
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.nodes import Fold, Holding
     from ripple.model.pipeline.plan import Plan
+
+N = TypeVar("N", bound="Fold | Holding")
 
 PARTITIONS_DEFAULT = 8
 
@@ -106,7 +108,7 @@ def first_folds(plan: Plan) -> list[Fold]:
     events. With several sources without it, all folds stay.
     """
     found = {fold.name: fold for fold in plan.event_folds}
-    for sources, folds in _meeting(plan):
+    for sources, folds in meeting(plan, plan.folds):
         by = _divided_by(plan, sources, folds)
         for fold in folds:
             stays = by is None or (by and set(by) <= set(key_of(fold)))
@@ -115,15 +117,15 @@ def first_folds(plan: Plan) -> list[Fold]:
     return [fold for fold in plan.folds if fold.name in found]
 
 
-def _meeting(plan: Plan) -> list[tuple[set[str], list[Fold]]]:
-    """Return sources and folds in groups, so that a source's records stay in one of them."""
-    groups: list[tuple[set[str], list[Fold]]] = []
-    for fold in plan.folds:
-        sources = {source.name for source in plan.sources_of(fold.name)}
+def meeting(plan: Plan, nodes: Iterable[N]) -> list[tuple[set[str], list[N]]]:
+    """Return sources and nodes in groups, so that a source's records stay in one of them."""
+    groups: list[tuple[set[str], list[N]]] = []
+    for node in nodes:
+        sources = {source.name for source in plan.sources_of(node.name)}
         own = [group for group in groups if group[0] & sources]
         groups = [group for group in groups if group not in own]
         sources = sources.union(*(names for names, _ in own))
-        groups.append((sources, [*(one for _, folds in own for one in folds), fold]))
+        groups.append((sources, [*(one for _, others in own for one in others), node]))
     return groups
 
 
