@@ -42,12 +42,20 @@ def rows_of(source: str, step: int, count: int) -> list[dict[str, Any]]:
 
 def job_of(folder: Path, keys: dict[str, str] | None = None) -> Job:
     """Make the logs of both sources. keys: by which each is divided, "" by nothing."""
-    for name, count in COUNTS.items():
-        key = (keys or {}).get(name, "symbol")
-        divided = ["--partitions", count, *(["--key", key] if key else [])]
-        ripple("log", "create", "--schema", f"{PIPELINE}:{name}", folder / name, *divided)
-    named = tuple(f"{name}=log:{folder / name}" for name in COUNTS)
+    divided = {name: (count, (keys or {}).get(name, "symbol")) for name, count in COUNTS.items()}
+    named = logs_of(folder, PIPELINE, divided)
     return Job(PIPELINE, folder / "trades", folder / "made", OUTPUTS, 2, named=named)
+
+
+def logs_of(folder: Path, pipeline: Path, divided: dict[str, tuple[int, str]]) -> tuple[str, ...]:
+    """Make the logs of a pipeline's sources; return their places, as flags have them.
+
+    divided: among how many partitions each is, by which field, "" by nothing.
+    """
+    for name, (count, key) in divided.items():
+        given = ["--partitions", count, *(["--key", key] if key else [])]
+        ripple("log", "create", "--schema", f"{pipeline}:{name}", folder / name, *given)
+    return tuple(f"{name}=log:{folder / name}" for name in divided)
 
 
 def append(folder: Path, source: str, step: int, count: int) -> None:

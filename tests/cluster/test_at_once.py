@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import Job, ripple
-from tests.cluster.market import append
+from tests.cluster.cluster import Job
+from tests.cluster.market import append, logs_of
 from tests.cluster.up import Up
 
 PIPELINE = Path(__file__).with_name("pipeline_at_once.py")
@@ -18,11 +16,7 @@ ROWS = 4000
 
 def job_of(folder: Path, quotes_by: str) -> Job:
     """Make the logs of trades, divided by their symbol, and of quotes."""
-    counts = {"trades": (4, "symbol"), "quotes": (6, quotes_by)}
-    for name, (count, key) in counts.items():
-        given = ["--schema", f"{PIPELINE}:{name}", folder / name]
-        ripple("log", "create", *given, "--partitions", count, "--key", key)
-    named = tuple(f"{name}=log:{folder / name}" for name in counts)
+    named = logs_of(folder, PIPELINE, {"trades": (4, "symbol"), "quotes": (6, quotes_by)})
     return Job(PIPELINE, folder / "trades", folder / "made", ("out", "now-out"), 2, named=named)
 
 
@@ -38,12 +32,9 @@ def test_rows_are_those_of_one_process_although_workers_were_killed(
     up.says(r"partition \d: begins at .*trades/0 0")
     append(tmp_path, "quotes", 0, ROWS)
     append(tmp_path, "trades", 1, ROWS)
-    number = up.says(r"worker-1 +\| process (\d+)")[1]
-    subprocess.run(["kill", "-9", number], check=True)
+    up.kill_worker()
     append(tmp_path, "quotes", 1, ROWS)
-    up.says(r"(?s)was killed by SIGKILL.*partition \d: (restored|replayed)")
-    up.process.send_signal(signal.SIGTERM)
-    assert up.ended() == 0, up.said
+    up.end_resumed()
     append(tmp_path, "trades", 2, ROWS)
     again = Up(job, "--until-end")
     assert again.ended() == 0, again.said

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import Job, ripple
-from tests.cluster.market import append
+from tests.cluster.cluster import Job
+from tests.cluster.market import append, logs_of
 from tests.cluster.up import Up
 
 PIPELINE = Path(__file__).with_name("pipeline_apart.py")
@@ -20,19 +18,15 @@ ROWS = 4000
 @pytest.mark.services
 def test_tables_are_those_of_one_process_although_a_worker_was_killed(tmp_path: Path) -> None:
     trades = tmp_path / "trades"
-    divided = ["--partitions", 4, "--key", "symbol"]
-    ripple("log", "create", "--schema", f"{PIPELINE}:trades", trades, *divided)
+    logs_of(tmp_path, PIPELINE, {"trades": (4, "symbol")})
     job = Job(PIPELINE, trades, tmp_path / "made", OUTPUTS, 8)
     append(tmp_path, "trades", 0, ROWS)
     up = Up(job)
     up.says("records of trades are repartitioned by symbol; for venues by venue")
     up.says(r"partition \d+: begins at")
     append(tmp_path, "trades", 1, ROWS)
-    number = up.says(r"worker-1 +\| process (\d+)")[1]
-    subprocess.run(["kill", "-9", number], check=True)
-    up.says(r"(?s)was killed by SIGKILL.*partition \d+: (restored|replayed)")
-    up.process.send_signal(signal.SIGTERM)
-    assert up.ended() == 0, up.said
+    up.kill_worker()
+    up.end_resumed()
     append(tmp_path, "trades", 2, ROWS)
     again = Up(job, "--until-end")
     assert again.ended() == 0, again.said

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.cluster import Job, ripple
-from tests.cluster.market import append
+from tests.cluster.market import append, logs_of
 from tests.cluster.up import Up
 
 PIPELINE = Path(__file__).with_name("pipeline_divided.py")
@@ -19,10 +17,7 @@ ROWS = 4000
 
 
 def job_of(folder: Path) -> Job:
-    for name, (count, key) in COUNTS.items():
-        given = ["--schema", f"{PIPELINE}:{name}", folder / name]
-        ripple("log", "create", *given, "--partitions", count, "--key", key)
-    named = tuple(f"{name}=log:{folder / name}" for name in COUNTS)
+    named = logs_of(folder, PIPELINE, COUNTS)
     outputs = ("out", "pairs-out")
     return Job(PIPELINE, folder / "trades", folder / "made", outputs, 4, named=named)
 
@@ -42,12 +37,9 @@ def test_a_join_is_that_of_one_process_although_workers_were_killed(tmp_path: Pa
     up.says("records of quotes are repartitioned by symbol")
     up.says(r"partition 2: begins at quotes/0 0.*trades/0 0|partition 2: begins at trades/0 0")
     append(tmp_path, "trades", 1, ROWS)
-    number = up.says(r"worker-1 +\| process (\d+)")[1]
-    subprocess.run(["kill", "-9", number], check=True)
+    up.kill_worker()
     append(tmp_path, "quotes", 1, ROWS)
-    up.says(r"(?s)was killed by SIGKILL.*partition \d: (restored|replayed)")
-    up.process.send_signal(signal.SIGTERM)
-    assert up.ended() == 0, up.said
+    up.end_resumed()
     append(tmp_path, "trades", 2, ROWS)
     again = Up(job, "--sink", f"shown=log:{tmp_path / 'made/shown'}", "--until-end")
     assert again.ended() == 0, again.said

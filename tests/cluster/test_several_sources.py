@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -33,12 +31,9 @@ def test_tables_are_those_of_one_process_although_workers_were_killed(tmp_path: 
     for partition in (0, 1):
         up.says(rf"partition {partition}: begins at trades/{partition} 0, trades/{partition + 2} 0")
     append(tmp_path, "quotes", 1, ROWS)  # trades lag
-    number = up.says(r"worker-1 +\| process (\d+)")[1]
-    subprocess.run(["kill", "-9", number], check=True)
+    up.kill_worker()
     append(tmp_path, "trades", 1, ROWS)
-    up.says(r"(?s)was killed by SIGKILL.*partition \d: (restored|replayed)")
-    up.process.send_signal(signal.SIGTERM)
-    assert up.ended() == 0, up.said
+    up.end_resumed()
     append(tmp_path, "trades", 2, ROWS)
     again = Up(job, "--until-end")
     assert again.ended() == 0, again.said

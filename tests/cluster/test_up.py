@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -98,9 +97,8 @@ def test_a_worker_of_too_many_processes_is_told_that_there_are_no_ports() -> Non
 @pytest.mark.services
 def test_dead_processes_are_restarted_and_ctrl_c_ends_all(job: Job) -> None:
     up = Up(job)
-    number = up.says(r"worker-1 +\| process (\d+)")[1]
     up.says(r"worker-1 .*partition \d: begins at")
-    subprocess.run(["kill", "-9", number], check=True)
+    number = up.kill_worker()
     up.says(r"worker-1 .* was killed by SIGKILL; restarting")
     up.says(rf"worker-1 +\| process (?!{number})\d+")
     up.process.send_signal(signal.SIGINT)

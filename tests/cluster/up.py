@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -55,6 +56,18 @@ class Up(Started):
                 cwd=ROOT,
                 stderr=said,
             )
+
+    def kill_worker(self) -> str:
+        """Kill the process of a worker; return its number."""
+        number = self.says(r"worker-1 +\| process (\d+)")[1]
+        subprocess.run(["kill", "-9", number], check=True)
+        return number
+
+    def end_resumed(self) -> None:
+        """Wait until partitions go on after a worker was killed, and end it in order."""
+        self.says(r"(?s)was killed by SIGKILL.*partition \d+: (restored|replayed)")
+        self.process.send_signal(signal.SIGTERM)
+        assert self.ended() == 0, self.said
 
     def ended(self) -> int:
         """Wait for its end; return its exit code."""
