@@ -2,11 +2,13 @@
 
 builder     the calls of users; draft: order of steps, and union of branches;
             checks: the rules for their arguments; other_names: steps of other libraries
-plan        the plan; description: as readable text; keeping: its state
+plan        the plan; nodes: its parts; description: as readable text; keeping: its state;
+            file: the user's file with it; input_names: the source of an input
 stages      where it may be cut; topology: the stages that it has; division, copartition: how
             its records must be divided; repartitioned: which sources are divided anew;
             new_division: by which fields, as a value
 table       the source and the fold of a table from a topic
+folding     folds, checked; union: of streams; brief_spans: spans that may be too short
 joining     joins of streams, checked; table_join: those of tables
 constant    tables whose rows are part of the plan, and joins with them; given_rows: their rows
 asking      nodes that wait for answers, checked
