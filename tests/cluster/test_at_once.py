@@ -25,7 +25,7 @@ def job_of(folder: Path, quotes_by: str) -> Job:
 def test_rows_are_those_of_one_process_although_workers_were_killed(
     quotes_by: str, tmp_path: Path
 ) -> None:
-    """Quotes that another field divides are divided anew."""
+    """Quotes divided by another field are repartitioned."""
     job = job_of(tmp_path, quotes_by)
     append(tmp_path, "trades", 0, ROWS)
     up = Up(job)

@@ -1,4 +1,4 @@
-"""Several sources in portions: what tasks make of them is what one process makes."""
+"""Several sources in portions: the results of tasks equal those of one process."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_three_sources_show_what_one_process_shows(
 
 
 def turned(trade: Any) -> dict[str, Any]:
-    """Return a trade whose key is that of another partition."""
+    """Return a trade with a key of another partition."""
     return {
         "symbol": trade.venue or "",
         "venue": trade.symbol,
@@ -349,7 +349,7 @@ def test_final_rows_are_those_of_one_process(
 
 
 def uneven(sources: Sources) -> Sources:
-    """Return the sources at an open cut, at which partitions have been read unevenly far."""
+    """Return the sources at an open cut with unevenly read partitions."""
     each = tuple(
         replace(
             one,
@@ -436,7 +436,7 @@ def test_open_windows_of_a_chain_end_by_the_markers_of_idle_inputs_as_in_one_pro
 
 
 def at_cut(plan: Plan, sources: Sources) -> Engine:
-    """Return the engine of one process that has read up to the ends of shares, and waits there."""
+    """Return the engine of one process, waiting at the ends of shares."""
     engine = Engine(plan, 0, tuple(share.name for share in sources.shares), finals=True)
     drive = Drive(engine)
     for name, entry in entries_in_time(plan, sources.shares, engine, 50):

@@ -1,4 +1,4 @@
-"""Micro-batches of several sources come to what a replay comes to at the same cut."""
+"""Micro-batches of several sources equal a replay at the same cut."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def at_cut(stream: Stream, cut: dict[str, int]) -> Sources:
 
 
 @pytest.mark.parametrize(("name", "counts", "partitions"), WAYS)
-def test_each_micro_batch_of_several_sources_comes_to_what_a_replay_comes_to(
+def test_each_micro_batch_of_several_sources_equals_a_replay(
     name: str, counts: tuple[int, ...], partitions: int, tmp_path: Path
 ) -> None:
     place = Place(tmp_path, name, counts)
@@ -57,7 +57,7 @@ def test_each_micro_batch_of_several_sources_comes_to_what_a_replay_comes_to(
     for number, turn in enumerate(batches, 1):
         last[turn.partition] = turn.run()
         if number <= partitions:
-            here().drop(turn)  # another process goes on from the store
+            here().drop(turn)  # another process resumes from the store
         if number % partitions:
             continue
         cut = {name: at for one in last.values() for name, at in one["cut"].items()}

@@ -38,7 +38,7 @@ calls = count()
 
 @rp.record(version=1)
 class Grade:
-    """An answer that is never the same."""
+    """An answer that differs in each call."""
 
     grade: int
 
@@ -83,7 +83,7 @@ def events(length: int, seed: int = 0) -> list[Any]:
 scenario = CrashScenario(asked(), events(8), inputs=INPUTS)
 
 
-def test_a_crash_at_any_effect_around_answers_is_not_told() -> None:
+def test_crash_at_any_effect_around_answers_changes_no_output() -> None:
     report = crash_test(scenario, enumerated=(2,), seeds=(), pairs=0, every=5 * SCATTERED)
     assert report.lives > report.runs > 2
 
@@ -113,7 +113,7 @@ def test_answers_without_a_safeguard_are_found_out(safeguard: str) -> None:
 
 @rp.record(version=1)
 class Optional:
-    """Another answer, of which recorded ones have a part."""
+    """Another answer, with one field of the recorded ones."""
 
     grade: int
     why: str | None = None
@@ -121,7 +121,7 @@ class Optional:
 
 @rp.record(version=1)
 class Needed:
-    """The same, with that part in each."""
+    """The same, with the second field required."""
 
     grade: int
     why: str
@@ -199,7 +199,7 @@ def test_calls_wait_for_a_store_that_is_away(place: Path, monkeypatch: pytest.Mo
     assert max(b - a for a, b in pairwise(at_puts)) <= 2 * (calling.NEW_BYTES_MAX // 100_000 + 16)
 
 
-def test_a_replay_without_outputs_and_checkpoints_calls_nobody(place: Path) -> None:
+def test_replay_without_outputs_and_checkpoints_makes_no_calls(place: Path) -> None:
     first = ran(place, simple())
     shutil.rmtree(place / "state" / "asked" / "00000" / "state")
     shutil.rmtree(place / "state" / "asked" / "00000" / "manifest")
@@ -219,7 +219,7 @@ def test_a_new_optional_field_is_null_in_recorded_answers(place: Path) -> None:
     assert wider == [row | {"why": None} for row in first]
 
 
-def test_a_field_that_recorded_answers_do_not_have_stays_optional(place: Path) -> None:
+def test_field_missing_in_recorded_answers_must_be_optional(place: Path) -> None:
     ran(place, simple())
     ran(place, simple(into=Optional), "wider.jsonl")
     said = "recorded answers of 'grade' have no 'why': let it be optional, or give the pipeline"
@@ -281,7 +281,7 @@ def test_answers_in_many_objects_are_read_as_in_one(
     assert ran(place, simple()) == first
 
 
-def test_threads_that_calls_have_given_up_hold_up_neither_the_store_nor_the_end(
+def test_threads_of_cancelled_calls_delay_neither_the_store_nor_the_end(
     place: Path,
 ) -> None:
     append(place, 60)
@@ -300,7 +300,7 @@ def test_threads_that_calls_have_given_up_hold_up_neither_the_store_nor_the_end(
     assert len(ran(place, rows.sink("out"), "again.jsonl")) == 0
 
 
-def test_a_pipeline_that_asks_no_more_reads_on(place: Path) -> None:
+def test_pipeline_that_lost_its_ask_keeps_the_log_as_an_input(place: Path) -> None:
     ran(place, simple())
     append(place, 2)
     begun = rp.Pipeline("asked").source("ticks", Tick)

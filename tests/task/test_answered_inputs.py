@@ -160,7 +160,7 @@ def test_a_signal_in_a_function_that_blocks_ends_the_run_before_others_are_calle
     assert called == [0]
 
 
-def test_a_function_that_blocks_is_named_once(
+def test_blocking_function_is_named_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(calling, "BLOCKED_NS", 0)

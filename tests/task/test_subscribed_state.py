@@ -122,10 +122,10 @@ class Published:
             self.cut, self._taken = self._taken, None
 
     def begin(self, partition: Any) -> None:
-        """Nothing is kept for anyone."""
+        """No rows are retained."""
 
     def offer_uncommitted(self, partition: Any) -> None:
-        """Nobody follows those."""
+        """There are no such subscribers."""
 
 
 class Stage:

@@ -244,7 +244,7 @@ def as_of() -> Any:
 
 
 def at_once() -> Any:
-    """Join trades with quotes, rows at their reading: show them, and fold them behind steps."""
+    """Join trades with quotes eagerly; show the rows, and fold them after some steps."""
     market = rp.Pipeline("p")
     bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
     quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)

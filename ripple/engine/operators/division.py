@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 
-_OR_DIVIDE = ", or have the records divided anew, with .partition(..., via='log')"
+_OR_DIVIDE = ", or repartition the records, with .partition(..., via='log')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Division:
     def check(self, name: str, rows: Rows, key: Fields, *, divides: bool = True) -> None:
         """Raise InputError unless all these rows belong to their input's partition, by their key.
 
-        A null in the key may be in any. divides: whether records could be divided anew.
+        A null in the key may be in any. divides: whether records could be repartitioned.
         """
         kinds = {field.name: field for field in arrow_fields(key)}
         schema = pa.schema([kinds[field] for field in self.key])

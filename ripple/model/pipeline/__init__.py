@@ -5,8 +5,8 @@ builder     the calls of users; draft: order of steps, and union of branches;
 plan        the plan; nodes: its parts; description: as readable text; keeping: its state;
             file: the user's file with it; input_names: the source of an input
 stages      where it may be cut; topology: the stages that it has; division, copartition: how
-            its records must be divided; repartitioned: which sources are divided anew;
-            new_division: by which fields, as a value
+            its records must be divided; repartitioned: the sources to repartition;
+            new_division: their fields, as a value
 table       the source and the fold of a table from a topic
 folding     folds, checked; union: of streams; brief_spans: spans that may be too short
 joining     joins of streams, checked; table_join: those of tables

@@ -380,7 +380,7 @@ class Pipeline:
         After a fold, the key may be any field of its result rows, or ``()`` for one total.
         partitions and via say how a cluster spreads the groups (``docs/stages.md``): over how many
         partitions, 8 by default and 1 for one total; and "log" to pass rows through a durable log.
-        Before a fold, partitions counts where records are divided anew; else they stay in the
+        Before a fold, partitions counts where records are repartitioned; else they stay in the
         partitions of the input.
         """
         with self._step("partition", name) as draft:

@@ -71,7 +71,7 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
             keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
             yield Keeping("finals", node.name, None, None, keeps)
         elif isinstance(node, RowTable):
-            keeps = f"a row of {node.input!r} until that lets it go, and it is final"
+            keeps = f"a row of {node.input!r} until it is final"
             yield Keeping("rows", node.name, None, None, keeps)
         elif isinstance(node, TableJoin):
             yield Keeping("join", node.name, None, None, _of_table_join(node))

@@ -1,4 +1,4 @@
-"""New code takes back rows that readers have of its own partition, and none of another one."""
+"""New code removes visible rows of its own partition only."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ async def run(world: SimWorld, plan: Plan, number: int, epoch: int) -> None:
 
 
 def shown(cluster: SimCluster) -> set[tuple[str, str]]:
-    """Return the keys of the rows that readers have, of which each was removed once at most."""
+    """Return the keys of the visible rows; asserts that each was removed at most once."""
     found: dict[bytes, Any] = {}
     for number in range(PARTITIONS):
         for record in cluster.broker.committed(TopicPartition("out", number)):
             if record.value is None:
-                assert record.key in found, "nobody has it"
+                assert record.key in found, "a remove without a row"
                 del found[record.key]
             else:
                 found[record.key or b""] = json.loads(record.value)

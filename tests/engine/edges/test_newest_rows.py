@@ -22,7 +22,7 @@ def ats(rows: pa.RecordBatch) -> Any:
 
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 3, 7), (50, 99), (1, 400)])
-def test_newest_rows_are_kept_and_none_after_begins_is_missing(sizes: tuple[int, ...]) -> None:
+def test_newest_rows_are_kept_and_complete_after_begins(sizes: tuple[int, ...]) -> None:
     random, newest = Random(repr(sizes)), NewestRows(SCHEMA, {"i": 0}, 100, 1 << 20)
     at, shown = 0, list[int]()
     for _ in range(400):
@@ -42,7 +42,7 @@ def test_newest_rows_are_kept_and_none_after_begins_is_missing(sizes: tuple[int,
         assert newest._rows < 200 + max(sizes)
         assert len(newest._pieces) <= 8 * MERGED
     assert newest.after(newest.count - 101) is None
-    if max(sizes) < 8:  # all rows since are there, so those who lag a little miss none
+    if max(sizes) < 8:  # complete, so a subscriber that lags a little misses no row
         assert newest.complete_from["i"] <= at - 90
 
 
@@ -66,7 +66,7 @@ def test_slices_of_a_large_batch_are_as_good_as_small_ones() -> None:
     assert newest.rows().nbytes < newest._bytes < 1 << 20
 
 
-def test_many_small_pieces_become_few_and_large_ones_are_let_be() -> None:
+def test_small_pieces_are_merged_and_large_ones_stay() -> None:
     newest = NewestRows(SCHEMA, {"i": 0}, 10_000, 1 << 20)
     for at in range(12_000):
         newest.add(made(at, 1), {"i": at + 1})
@@ -96,7 +96,7 @@ class Looked:
         raise AssertionError("they are large")
 
 
-def test_large_batches_are_made_only_for_those_who_look() -> None:
+def test_large_batches_are_made_at_the_first_read() -> None:
     newest = NewestRows(SCHEMA, {"i": 0}, 1000, 10_000)
     batches = [Looked(at * 500, 500, "x" * 100) for at in range(20)]
     for at, one in enumerate(batches):

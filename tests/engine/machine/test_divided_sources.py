@@ -1,4 +1,4 @@
-"""Sources that are divided anew, and one that is not, give what one engine makes of all inputs."""
+"""Repartitioned sources, and one read directly, give the results of one engine over all inputs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def once(starts: Starts) -> Pipeline:
 
 
 def apart(starts: Starts) -> Pipeline:
-    """Fold by two fields that have nothing in common; a record may be too late for one alone."""
+    """Fold by two fields without a common one; a record may be too late for one fold only."""
     both = rp.union("apart", starts.trades, starts.more.filter("few", rp.col("size") < 5))
     named = both.partition("r", key="symbol").window("y", rp.Tumbling(20), lateness=0)
     known = both.derive("known", place=rp.col("venue").fill_null("nowhere"))
@@ -157,7 +157,7 @@ def records(random: Random, source: str, count: int) -> list[dict[str, Any]]:
 
 
 class Divided:
-    """Senders of each source that is divided anew, and the partitions that they send to."""
+    """Senders of each repartitioned source, and their target partitions."""
 
     def __init__(
         self, plan: Plan, lanes: dict[str, list[Any]], direct: str, random: Random
@@ -306,7 +306,7 @@ def test_partitions_together_have_what_one_engine_has(seed: int, direct: str) ->
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_branches_without_a_common_field_have_it_too(seed: int) -> None:
+def test_branches_without_a_common_field_equal_one_engine(seed: int) -> None:
     random = Random(seed)
     compare(plan_of([apart, random.choice([windows, flat]), apart_of_one]), "", random)
 

@@ -1,4 +1,4 @@
-"""Subscribers of an output of events have each of its rows once, or know that they missed some."""
+"""Subscribers of an output of events get each row once, and notice missed rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("all", "many", "both", "finals", "at-quote")
 @rp.record(version=1)
 class Tick:
     symbol: str
-    row_index: int  # as a part of the identity is called
+    row_index: int  # the name of a field of the identity
     at: rp.Timestamp
 
 
@@ -57,7 +57,7 @@ def batch_of(random: Random, first: int, count: int) -> pa.RecordBatch:
 
 
 class Subscriber:
-    """Somebody who has the rows of an output."""
+    """A subscriber with the rows of an output."""
 
     def __init__(self, name: str) -> None:
         output = PLAN.output(name)
@@ -103,7 +103,7 @@ def judge(one: Subscriber, wanted: list[Any], kept: int) -> None:
 
 
 @pytest.mark.parametrize("kept", [30, 10_000])
-def test_rows_come_once_by_whatever_owner(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_row_comes_once_across_owners(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_rows, "ROWS_MAX", kept)
     random = Random(kept)
     inputs = ["ticks", "quotes"]

@@ -64,7 +64,7 @@ steps = st.lists(
 
 @settings(max_examples=20 * EXAMPLES)
 @given(steps=steps, size=st.integers(0, 40))
-def test_rows_are_taken_in_order_however_they_came(steps: Any, size: int) -> None:
+def test_rows_are_taken_in_order_after_any_order_of_arrival(steps: Any, size: int) -> None:
     held, expected, mark, places = HeldRows(()), [], 0, 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held_rows, "_PASSED_ROWS_MAX", size)

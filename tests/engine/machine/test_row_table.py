@@ -161,12 +161,12 @@ def after(engine: Engine) -> Any:
     return engine.snapshot()
 
 
-def test_steps_that_do_not_take_it_say_so() -> None:
+def test_steps_without_row_tables_are_refused() -> None:
     rows = prices(emit="eager")
     plan = rows.sink("out").plan()
 
     kept = {one.name: one.keeps for one in keeping(plan)}
-    assert kept["at-quote.rows"] == "a row of 'at-quote' until that lets it go, and it is final"
+    assert kept["at-quote.rows"] == "a row of 'at-quote' until it is final"
     table = "the rows of 'at-quote' are a table"
     with pytest.raises(PlanError, match=table):
         rows.finals("f")
@@ -182,7 +182,7 @@ def test_steps_that_do_not_take_it_say_so() -> None:
     assert final.nodes[2].of.node_key != plan.nodes[2].of.node_key
 
 
-def test_a_cluster_computes_it_where_the_keys_of_the_join_divide_the_sources() -> None:
+def test_cluster_computes_eager_joins_whose_keys_divide_the_sources() -> None:
     rows = prices(emit="eager")
     plan = rows.sink("out").plan()
     both = {"trades": ("symbol",), "quotes": ("symbol",)}

@@ -205,7 +205,7 @@ def test_a_key_in_another_partition_than_its_own_stops_the_run() -> None:
         InputError, match=f"the currency 'EUR' is in {wrong}, which is partition"
     ) as e:
         engine.apply(wrong, batch, 1)
-    assert "divided anew" not in str(e.value)  # no table can be
+    assert "repartition" not in str(e.value)  # tables cannot be
 
 
 @settings(max_examples=10 * EXAMPLES)

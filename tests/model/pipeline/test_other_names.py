@@ -44,6 +44,6 @@ def test_other_names_are_unknown_as_in_any_class_and_suggest_near_ones() -> None
 
 
 @pytest.mark.parametrize("written", sorted(set(_HERE.values())))
-def test_each_way_names_steps_and_functions_that_there_are(written: str) -> None:
+def test_each_hint_names_existing_steps_and_functions(written: str) -> None:
     for owner, name in re.findall(r"(rp)?\.([a-z_]\w*)\(", written):
         assert hasattr(rp if owner else rp.Pipeline, name), name

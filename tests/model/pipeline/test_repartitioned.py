@@ -1,4 +1,4 @@
-"""Which sources are divided anew, by which fields."""
+"""The repartitioned sources, and their dividing fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Order:
 
 
 def bys(found: dict[str, NewDivision]) -> Keys:
-    """Return the fields by source, which are those of all nodes."""
+    """Return the fields by source, common to all nodes."""
     assert not any(one.others for one in found.values())
     return {name: one.by for name, one in found.items()}
 
@@ -85,7 +85,7 @@ def test_branches_of_one_source_are_divided_by_their_own_fields(
     assert need_division(plan, "a cluster", None, is_one=True) == {}
 
 
-def test_a_fold_over_a_fold_is_where_the_rows_of_its_keys_are() -> None:
+def test_fold_over_a_fold_is_in_the_partition_of_its_input() -> None:
     plan = branches(("symbol", "venue"), "venue", "symbol", above=("symbol", "n"))
     (found,) = need_division(plan, "a cluster", {"trades": ()}, is_one=False).values()
     assert found == NewDivision(("symbol",), (("f1", ("venue",)),))
@@ -98,7 +98,7 @@ def test_a_fold_over_a_fold_is_where_the_rows_of_its_keys_are() -> None:
         need_division(whole, "a cluster", {"trades": ()}, is_one=False)
 
 
-def test_branches_that_fit_the_source_are_read_where_they_are() -> None:
+def test_branches_that_fit_the_source_are_read_directly() -> None:
     plan = branches(("symbol", "venue"), "symbol", source="symbol")
     for known in (None, ("symbol",)):
         assert need_division(plan, "a cluster", {"trades": known}, is_one=False) == {}
