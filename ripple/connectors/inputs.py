@@ -56,7 +56,7 @@ class Inputs(Protocol):
 
         InputAwayError if that is unknown.
 
-        identities: per input, the value of ``identities`` then; nothing for an unknown one.
+        identities: per input, the value of ``identities`` then; "" or absent if unknown.
         """
         ...
 

@@ -137,7 +137,7 @@ def _screened(held: Iterable[_Held], shape: RecordShape) -> Iterator[Batch]:
 def _held(
     records: Iterable[Any], shape: RecordShape, rows_at_once: int | None
 ) -> Generator[_Held, None, None]:
-    """Bring every item into columns; rows_at_once: of items that come one by one."""
+    """Bring every item into columns; rows_at_once: the rows of a batch of single items."""
     schema = arrow_schema_of(shape.schema.fields)
     rows: list[Mapping[str, Any]] = []
     first = 0

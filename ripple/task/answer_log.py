@@ -135,7 +135,7 @@ class AnswerLog:
     def __init__(
         self, store: ObjectStore, pipeline: str, partition: int = 0, *, guards: Guards = all_guards
     ) -> None:
-        """Touch nothing yet. The store should retry failures."""
+        """Make no request yet. The store should retry failures."""
         prefix = f"{prefix_of(pipeline, partition)}answers/"
         self._journal = Journal(store, prefix, guards=guards)
         self._guards = guards
@@ -163,7 +163,7 @@ class AnswerLog:
         self._known = {}
 
     async def read(self) -> None:
-        """Read the answers that are there now, with nothing changed; raises as ``open``."""
+        """Read the present answers, and write nothing; raises as ``open``."""
         self._take(await self._journal.read(self._known))
 
     def check(self, offset: int) -> None:

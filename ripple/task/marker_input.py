@@ -1,6 +1,6 @@
 """The logs of a partition as inputs, of markers and of answers: whether they are, and their place.
 
-A cut from before the pipeline had ``idle``, or asked, does not name it: nothing of it was read.
+A cut from before the pipeline had ``idle``, or an ask, does not name it: no entry was read.
 """
 
 from __future__ import annotations

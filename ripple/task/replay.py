@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Replay:
-    """Reads again, from a log, the records whose results the outputs already hold. See Recovery.
+    """Reads records before the outputs' cuts again, from a log. See Recovery.
 
     Its changes are muted for the outputs that hold them.
     """

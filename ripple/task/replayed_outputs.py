@@ -51,7 +51,7 @@ class ReplayedOutputs(Outputs):
         plan: Plan,
         lanes: Lanes | None = None,
     ) -> None:
-        """Take over the group's committed cuts. start: the cut of an output that holds nothing.
+        """Take over the group's committed cuts. start: the cut of an empty output.
 
         lanes: to the next stage, which were opened; how they are is among the standings. Raises
         InputError for an output that was written from other inputs.

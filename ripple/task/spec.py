@@ -41,8 +41,8 @@ class TaskSpec:
 
     outputs: opened once no other owner can write. staged: whether to compute the plan's first stage
     alone. sends: publishes the state edge. lanes: the event edge to the next stage. engine: the
-    class that computes. divisions: how sources are partitioned, where they tell it. received: the
-    sources that other tasks read, and divide anew for this one.
+    class that computes. divisions: the known partitioners of the sources. received: the sources
+    that other tasks read and repartition.
     """
 
     plan: Plan

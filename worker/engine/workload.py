@@ -114,7 +114,7 @@ class InputWork(_Work):
     factory; staged: the first stage alone. reached: reads the cut that the outputs have committed;
     None if a standby cannot catch up before the owner has gone. lanes: through which the next stage
     reads the results, given the commit group; None without. divisions: the known partitioners of
-    the sources. received: the sources that other tasks divide anew for this one.
+    the sources. received: the sources that other tasks repartition.
     """
 
     plan: Plan

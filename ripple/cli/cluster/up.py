@@ -247,9 +247,10 @@ def _check_begun(
     *,
     asked: int | None,
 ) -> None:
-    """Raise an error unless a store's cluster, if it has one, can go on.
+    """Raise an error unless the cluster of a store, if any, can continue.
 
-    What was asked for decides how records are divided, and that how many partitions there are.
+    The requested number of partitions is compared first: the division of records depends on it, and
+    the numbers of the stages depend on the division.
     """
     from worker.engine.stages import stage_counts  # noqa: PLC0415 - of an extra
 
@@ -263,8 +264,8 @@ def _check_begun(
 def check_begun(store: str, partitions: int | None, own: Collection[tuple[str, int]] = ()) -> None:
     """Raise InputError if the store's cluster has other numbers of partitions.
 
-    partitions: asked for the first stage, None for any. own: by stage, those that the pipeline
-    itself says, 0 for any.
+    partitions: the requested number for the first stage, None for any. own: by stage, the number
+    in the pipeline, 0 for any.
     """
     from ripple.control.assignment import AssignmentChain, stage_names  # noqa: PLC0415 - slow to import
 

@@ -1,6 +1,6 @@
 """How a cluster divides the records of given sources, for people.
 
-The text of a plan, which workers compare, says nothing of it: it follows from the inputs, too.
+It depends on the inputs, so it is not in the text of a plan, which workers compare.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]
 class KafkaClient:
     """Asks brokers. Errors that pass are waited for, up to PATIENCE_S.
 
-    A topic keeps the id under which it was found first: where another one has its name since, that
-    is raised (AnotherTopicError), and nothing of it is read. All methods but ``close`` raise
-    BrokerError, and NoTopicError.
+    A topic keeps its first known id: for a recreated one of the same name AnotherTopicError is
+    raised, and its records are not read. All methods but ``close`` raise BrokerError, and
+    NoTopicError.
     """
 
     def __init__(self, brokers: str, security: Security, *, keeps_ids: bool = True) -> None:
@@ -219,7 +219,7 @@ class KafkaClient:
         return {topic: known.get(topic, NO_TOPIC) for topic in topics}
 
     def _know(self, ids: Mapping[str, bytes]) -> None:
-        """Take the ids of topics. Raises AnotherTopicError for a topic that was made anew."""
+        """Take the ids of topics. Raises AnotherTopicError for a recreated topic."""
         if not self._keeps_ids:
             return
         for topic, found in ids.items():

@@ -75,7 +75,7 @@ class LogInputs:
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the logs reach ``cut``, with the records read before it.
 
-        identities: per input, the value of ``identities`` then; nothing for an unknown one.
+        identities: per input, the value of ``identities`` then; "" or absent if unknown.
         """
         for name, offset in cut.items():
             self._source(name).check_identity(offset, identities.get(name, ""))

@@ -130,7 +130,7 @@ class Rows:
 
 
 def column_of(field: str) -> tuple[str | None, bool]:
-    """Return of which column a field is, None of none, and whether it is unchanged."""
+    """Return the column of a field, if any, and whether it is unchanged."""
     if field in _OWN:
         return None, False
     if field.startswith(BEFORE) and len(field) > len(BEFORE):

@@ -30,7 +30,7 @@ class Unmade(Protocol):
 
     @property
     def shared_nbytes(self) -> int:
-        """Those of other rows among them."""
+        """The bytes of other rows in the same buffers."""
 
     def made(self) -> pa.RecordBatch:
         """Return them."""
@@ -87,7 +87,7 @@ class _Piece:
 
 
 def _size(rows: pa.RecordBatch | Unmade) -> int:
-    """Return the bytes that rows hold, those of whole batches of which they are slices."""
+    """Return the bytes of the buffers of rows, a slice's whole batch included."""
     held: int = rows.get_total_buffer_size() if isinstance(rows, pa.RecordBatch) else rows.nbytes
     return held
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 class Counters:
     """Counts since the partition's first event; part of its state.
 
-    Invariant: applied + very_late + dead_lettered == consumed. Mildly late and future events are
-    among the applied, and so are filtered ones.
+    Invariant: applied + very_late + dead_lettered == consumed. Mildly late, future and filtered
+    events are among the applied.
     """
 
     consumed: int = 0

@@ -1,4 +1,4 @@
-"""The common base of the engines that divide records anew."""
+"""The common base of the repartitioning engines."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Sending(ABC):
         return self._sender(target).table(target, self.cut, self.watermark_ns)
 
     def first_for(self, target: int) -> EdgeChanges:
-        """Return the beginning for a partition of the next stage that has followed nothing yet.
+        """Return the first changes for a new partition of the next stage.
 
         That is a table, or all changes since the beginning of a log.
         """

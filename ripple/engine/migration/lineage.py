@@ -263,7 +263,7 @@ _PARTS = {
 
 
 def _parts_of(plan: Plan, node: Node) -> tuple[str, str]:
-    """Return a node's name for people, and its parts of which one has changed."""
+    """Return a node's name for people, and the parts that may have changed."""
     of = next((one.of for one in plan.nodes if one.of.node_key == node.key), None)
     match of:
         case TableJoin():

@@ -71,7 +71,7 @@ class IdentifiedRows:
 
     @property
     def shared_nbytes(self) -> int:
-        """Those of other rows among them, in batches of which these are slices."""
+        """The bytes of other rows in the batches of these slices."""
         rows = (part.rows for part in self._parts)
         return sum(one.get_total_buffer_size() - one.nbytes for one in rows)
 

@@ -368,7 +368,7 @@ def need_time(draft: Draft, why: str) -> None:
 
 
 def window_below(draft: Draft) -> Any:
-    """Return the fold with whose windows the rows of a table end; None where they stay."""
+    """Return the fold whose windows end the rows of a table; None if the rows stay."""
     folds = {fold.name: fold for fold in draft.folds}
     fold: Fold | None = draft.fold
     while fold is not None and fold.window is None:

@@ -31,8 +31,8 @@ def spread(
 
     inputs: the partitions, where each event comes with its own; by default there are ``INPUTS`` of
     the first source and ``FURTHER`` of others, and a marker is in all of its source. Raises
-    PlanError where the key of an event is computed, so that its partition is not known here, and
-    InputError for an event that names none of several sources.
+    PlanError for a computed key, whose partition is unknown here, and InputError for an event
+    that names none of several sources.
     """
     listed: list[Happening] = []
     if inputs is not None:
