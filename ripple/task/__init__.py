@@ -18,8 +18,10 @@ grouping, endpoints   outputs with a common commit; inputs and outputs by their 
 checkpointing, settings   checkpoints made concurrently; intervals and sizes
 retrying_inputs inputs that wait for their server
 several_sources, next_source   inputs of several sources as one; which of them is next
-marked_inputs, marker_input, marker_log, idleness   inputs with markers of the silent ones
-answered_inputs, calls   inputs with answers to rows; when the calls of an ask are made
+logged_inputs, marker_input   inputs with a log of their own among them, of markers or answers
+marked_inputs, marker_log, idleness   inputs with markers of the silent ones
+answered_inputs, answer_log   inputs with answers to rows
+calling, calls, timed_turns   calls of an ask; when each is made, pure; which one blocks the loop
 empty_inputs    empty inputs, where they hold rows back
 edges, lanes, tracing   contracts with neighbouring stages; traces across them
 notices, report, retried   reports of exceptional records, of a run, of retried dead letters

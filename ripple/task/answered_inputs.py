@@ -8,20 +8,17 @@ keeps no answers: they count at once.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputAwayError, InputError
-from ripple.core.events import Remark, no_listener
+from ripple.core.events import no_listener
 from ripple.model.batch import Answers
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
 from ripple.task.answer_log import divided, fitted, question_keys
 from ripple.task.calling import Calling
-from ripple.task.logged_inputs import LoggedInputs
-from ripple.world.errors import StoreError
-from ripple.world.pauses import doubling
+from ripple.task.logged_inputs import FAR, LoggedInputs
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Guards, Random
 
 HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20
-PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
-FAR = 1 << 62  # after every answer
 
 
 class AnsweredInputs(LoggedInputs):
@@ -51,6 +46,8 @@ class AnsweredInputs(LoggedInputs):
     At most one ``_putting`` stores answers; later answers wait for the next one. While it syncs the
     inputs, reading stops.
     """
+
+    _waiting = "answers wait for the store, and rows for them"
 
     def __init__(
         self,
@@ -65,16 +62,14 @@ class AnsweredInputs(LoggedInputs):
         guards: Guards = all_guards,
     ) -> None:
         """log: opened, or only read by a run without new answers; None in one-shot runs."""
-        super().__init__(inputs, answers_of(partition))
+        super().__init__(inputs, answers_of(partition), clock, emit)
         self._asks = {ask.name: ask for ask in plan.asks}
         self._keys = {} if log is None else question_keys(plan)
-        self._clock, self._log = clock, log
-        self._emit, self._guards = emit, guards
+        self._log, self._guards = log, guards
         self._calling = Calling(plan, clock, random, emit)
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._putting: asyncio.Task[None] | None = None
         self._access = asyncio.Lock()
-        self._stop = cast("Cut | None", None)
         self._is_live = log is None
         self._is_reading = self._is_full = False
         self.unanswered: Callable[[], Mapping[str, pa.RecordBatch]] = dict
@@ -111,7 +106,8 @@ class AnsweredInputs(LoggedInputs):
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs. Without a stop in the log, calls are made from now on."""
         # Markers of idle inputs count at an offset, and inputs are opened anew up to there.
-        self._stop, self._is_live = stop, stop is None or stop[self._name] >= FAR
+        self._stop = stop
+        self._is_live = self._log_stop >= FAR
         async with self._access:
             await self._inputs.open(self._own(cut), rows, None if stop is None else self._own(stop))
 
@@ -158,8 +154,7 @@ class AnsweredInputs(LoggedInputs):
 
     def _recorded(self, cut: Cut, offset: int) -> Answers | int:
         """Return the next recorded answers, or, if their records are unread, their number."""
-        log = self._log
-        stop = FAR if self._stop is None else self._stop[self._name]
+        log, stop = self._log, self._log_stop
         one = None if log is None or offset >= stop else log.after(offset)
         if one is None or log is None:
             return 0
@@ -223,11 +218,5 @@ class AnsweredInputs(LoggedInputs):
         await self.sync()
         self._calling.wake()
         parts, self._new = divided(self._new, self._keys, log.end)
-        for write in (partial(log.add, parts), log.tidy):
-            for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
-                try:
-                    await write()
-                    break
-                except StoreError as error:
-                    self._emit(Remark(f"answers wait for the store, and rows for them: {error}"))
-                await self._clock.sleep(pause_s)
+        await self._stored(lambda: log.add(parts))
+        await self._stored(log.tidy)

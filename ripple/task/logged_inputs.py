@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ripple.connectors.passed_inputs import PassedInputs
+from ripple.core.events import EventListener, Remark
 from ripple.task.several_sources import AskingInputs, WatermarkedInputs
+from ripple.world.errors import StoreError
+from ripple.world.pauses import doubling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ripple.connectors.inputs import Inputs
+    from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
+    from ripple.world.ports import Clock
 
 T = TypeVar("T")
+
+PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
+FAR = 1 << 62
+"""Behind every entry of an input: as a stop it is none."""
 
 
 class LoggedInputs(PassedInputs):
     """Inputs, and a log after them that the wrapped inputs know nothing of; see Inputs."""
 
-    def __init__(self, inputs: Inputs, name: str) -> None:
+    _waiting: ClassVar[str]
+    """What waits for the store."""
+
+    def __init__(self, inputs: Inputs, name: str, clock: Clock, emit: EventListener) -> None:
         """name: of the log as an input."""
         super().__init__(inputs)
         self._name = name
+        self._clock, self._emit = clock, emit
+        self._stop: Cut | None = None
         self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
 
     @property
@@ -45,6 +59,22 @@ class LoggedInputs(PassedInputs):
         """Call for the rows of an engine, where the wrapped inputs do; see AskingInputs."""
         if isinstance(self._inputs, AskingInputs):
             self._inputs.ask_for(engine)
+
+    @property
+    def _log_stop(self) -> int:
+        """The offset up to which the log is read."""
+        return FAR if self._stop is None else self._stop[self._name]
+
+    async def _stored(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write until the store answers: the outcome of a failed attempt is unknown."""
+        for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
+            try:
+                await write()
+                return
+            except StoreError as error:
+                why = f"{self._waiting}: {error}"
+            self._emit(Remark(why))
+            await self._clock.sleep(pause_s)
 
     def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
         """Return the entries of the inputs alone."""

@@ -11,20 +11,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputAwayError, InputError
-from ripple.core.events import EventListener, InputIdle, Remark, Silences
+from ripple.core.events import EventListener, InputIdle, Silences
 from ripple.model.pipeline.input_names import of_sources
 from ripple.model.window import watermark
 from ripple.task.idleness import Idleness
-from ripple.task.logged_inputs import LoggedInputs
-from ripple.world.errors import StoreError
-from ripple.world.pauses import doubling
+from ripple.task.logged_inputs import FAR, LoggedInputs
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from ripple.task.marker_log import MarkerLog
     from ripple.world.ports import Clock, Guards
 
-PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
-FAR = 1 << 62  # behind every record
 _NS = 1_000_000_000
 
 
@@ -45,6 +41,8 @@ class MarkedInputs(LoggedInputs):
     that markers count where they say. ``_barriers``: per input, the offset up to which the inputs
     were opened because a marker counts there; ``_is_passed`` once one has: more can be read.
     """
+
+    _waiting = "markers of idle inputs wait for the store, and records for them"
 
     def __init__(
         self,
@@ -62,14 +60,14 @@ class MarkedInputs(LoggedInputs):
 
         replay: the safeguard that markers of others count.
         """
-        super().__init__(inputs, name)
+        super().__init__(inputs, name, clock, emit)
         self._replay = replay
         self._log = log
-        self._clock, self._emit, self._guards = clock, emit, guards
+        self._guards = guards
         self._idleness = Idleness(plan, of_sources(inputs.names))
         self._silent: set[str] = set()
         self._cut: Cut = {}
-        self._rows, self._stop = 1, cast("Cut | None", None)
+        self._rows = 1
         self._barriers: dict[str, int] = {}
         self._is_passed = self._is_live = self._is_waiting = False
         self._job: asyncio.Task[None] | None = None
@@ -178,8 +176,8 @@ class MarkedInputs(LoggedInputs):
     def _next_marker(self, cut: Cut) -> IdleMarker | None:
         """Return the next marker, unless it is behind the stop."""
         marker = self._log.after(cut[self._name])
-        stop = FAR if self._stop is None else self._stop[self._name]
-        return marker if marker is not None and marker.next_offset <= stop else None
+        is_read = marker is not None and marker.next_offset <= self._log_stop
+        return marker if is_read else None
 
     def _counts(self, marker: IdleMarker, cut: Cut) -> bool:
         return cut[marker.input] >= marker.offset or not self._guards("marker_place")
@@ -237,14 +235,3 @@ class MarkedInputs(LoggedInputs):
         # Where the end is unknown, the last answer tells.
         unknown = FAR if not self._is_waiting else 0
         return {name for name in silent if end.get(name, unknown) <= self._cut[name]}
-
-    async def _stored(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write until the store answers: the outcome of a failed attempt is unknown."""
-        for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
-            try:
-                await write()
-                return
-            except StoreError as error:
-                why = f"markers of idle inputs wait for the store, and records for them: {error}"
-            self._emit(Remark(why))
-            await self._clock.sleep(pause_s)
