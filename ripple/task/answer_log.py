@@ -74,12 +74,8 @@ class Recorded:
     def known(self, cut: Cut, stop: int) -> pa.RecordBatch:
         """Return the first answers before ``stop`` to records before ``cut``."""
         rows = self.rows.slice(0, min(max(0, stop - self.first), KNOWN_ROWS_MAX))
-        unread = np.flatnonzero(self._ends(rows) > _read(rows, cut))
+        unread = np.flatnonzero(np.asarray(rows.column(OFFSET)) >= _read(rows, cut))
         return rows.slice(0, int(unread[0])) if len(unread) else rows
-
-    @staticmethod
-    def _ends(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        return cast("npt.NDArray[np.int64]", np.asarray(rows.column(OFFSET))) + 1
 
 
 def _read(rows: pa.RecordBatch, cut: Cut) -> npt.NDArray[np.int64]:
@@ -209,21 +205,26 @@ class AnswerLog:
         for one in self._recorded:
             if one.question == question:
                 rows = fitted(one.rows, ask)
-                answered = rows.filter(pc.is_null(rows.column(REASON)))
-                lacking = (name for name in needed if answered.column(name).null_count)
-                if (name := next(lacking, None)) is not None:
-                    return name
+                answered = pc.is_null(rows.column(REASON))
+                for name in needed:
+                    null = rows.column(name).is_null()
+                    if pc.any(pc.and_(answered, null)).as_py():
+                        return name
         return None
 
     async def declare(self, plan: Plan) -> None:
         """Record the questions of a plan for all later rows; raises as ``add``."""
-        new = [
-            Recorded(ask, question, self.end, answer_schema(_ask_of(plan, ask)).empty_table())
+        asked = [
+            (ask, question, answer_schema(_ask_of(plan, ask)))
             for ask, question in question_keys(plan).items()
-            if self._declared.get(question) != (ask, answer_schema(_ask_of(plan, ask)))
+        ]
+        new = [
+            Recorded(ask, question, self.end, _no_rows(schema))
+            for ask, question, schema in asked
+            if self._declared.get(question) != (ask, schema)
         ]
         if new:
-            await self._put([replace(one, rows=_one_batch(one.rows)) for one in new])
+            await self._put(new)
 
     async def add(self, parts: Sequence[Recorded]) -> None:
         """Add answers, from ``end`` on; they can be read once they are durable.
@@ -248,7 +249,7 @@ class AnswerLog:
         if self._journal.objects <= ANSWER_OBJECTS_MAX:
             return
         declared = [
-            Recorded(ask, question, self.first, _one_batch(schema.empty_table()))
+            Recorded(ask, question, self.first, _no_rows(schema))
             for question, (ask, schema) in self._declared.items()
         ]
         whole = [*declared, *_merged(self._recorded)]
@@ -352,8 +353,8 @@ def _merged(parts: Iterable[Recorded]) -> list[Recorded]:
     ]
 
 
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], table.schema)
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)
 
 
 def _encoded(parts: Iterable[Recorded]) -> bytes:
