@@ -80,7 +80,8 @@ def test_letters_that_are_damaged_are_told_and_the_others_listed(command, disk) 
     damaged, *_ = disk.root.glob("checkpoints/vwap/00000/letters/*2.journal")
     damaged.write_bytes(damaged.read_bytes()[:-1])
     code, out, err = command("list")
-    assert (code, out.splitlines()[-4]) == (0, "3 letters")
+    assert (code, out.splitlines()[-5]) == (0, "3 letters")
+    assert out.splitlines()[-1] == "3 letters in 2 partitions"
     assert f"vwap/0: vwap/00000/letters/{damaged.name} is damaged" in err
     assert "its dead letters are not listed" in err
 
@@ -239,7 +240,9 @@ def test_letters_that_workers_have_left_in_the_store_are_listed_and_retried(disk
     code, out, _ = command("list", "--json")
     assert code == 0
     assert [json.loads(line)["offset"] for line in out.splitlines()] == [10, 12, 13, 7, 9]
-    assert "vwap/2" not in command("list")[1]
+    listed = command("list")[1]
+    assert "vwap/2" not in listed
+    assert listed.endswith("\n5 letters in 2 partitions\n")
     code, out, _ = command("retry", "--partition", 1)
     assert (code, out) == (0, "vwap/1: 2 retried\n")
     assert [row["symbol"] for row in read_all(Topic.open(disk, "trades"))] == ["AAPL", "GOOG"]

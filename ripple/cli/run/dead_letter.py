@@ -145,8 +145,7 @@ class _Box(NamedTuple):
 
 def _list(options: argparse.Namespace) -> int:
     boxes = _boxes(options)
-    if not boxes and options.format == "text":
-        print("0 letters")
+    in_all = 0
     for box in boxes:
         retried = _retried(box)
         totals = Causes()
@@ -160,12 +159,17 @@ def _list(options: argparse.Namespace) -> int:
                 print(_line(letter, is_retried))
             else:
                 write_line(options.format, _known(letter, retried=is_retried))
+        in_all += totals.total()
         if options.format == "text":
             print(many(totals.total(), "letter"))
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {plain(cause)}")
         for damage in found.damage:
             say(f"{box}: {damage}: its dead letters are not listed")
+    if options.format == "text" and len(boxes) != 1:
+        print(
+            f"{many(in_all, 'letter')} in {many(len(boxes), 'partition')}" if boxes else "0 letters"
+        )
     return 0
 
 
