@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
+from ripple.world.live_threads import THREADS_MAX, Threads
 from ripple.world.ports import World
 from ripple.world.together import to_its_end
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-
-# Most of them wait for a disk, and syncs that are under way together cost it little more than one.
-THREADS_MAX = 8
 
 
 class LiveClock:
@@ -54,11 +51,10 @@ class LiveExecutor:
     """Threads, at most ``threads_max`` of them, made when they are first needed."""
 
     def __init__(self, threads_max: int = THREADS_MAX) -> None:
-        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="ripple")
+        self._threads = Threads("ripple", threads_max)
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        doing = asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
-        return await to_its_end(doing)
+        return await to_its_end(self._threads.begin(work, *args))
 
 
 def live_world(

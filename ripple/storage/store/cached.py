@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import suppress
 from hashlib import blake2b
@@ -10,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import LimitError
+from ripple.world.live_threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,23 +44,24 @@ class CachedStore:
         self._store = store
         self._folder = _Folder(disk, random, bytes_max)
         self._is_kept = is_kept
+        self._threads = Threads("ripple-cache")
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; return whether this call stored it."""
         stored = await self._store.put_if_absent(name, data)
         if stored and self._is_kept(name):
-            await asyncio.to_thread(self._folder.keep, name, data)
+            await self._threads.begin(self._folder.keep, name, data)
         return stored
 
     async def get(self, name: str, *, length_max: int) -> bytes | None:
         """Return an object, None if there is none."""
         if not self._is_kept(name):
             return await self._store.get(name, length_max=length_max)
-        data = await asyncio.to_thread(self._folder.read, name, length_max)
+        data = await self._threads.begin(self._folder.read, name, length_max)
         if data is None:
             data = await self._store.get(name, length_max=length_max)
             if data is not None:
-                await asyncio.to_thread(self._folder.keep, name, data)
+                await self._threads.begin(self._folder.keep, name, data)
         return data
 
     async def list(self, prefix: str) -> list[str]:
@@ -71,7 +72,7 @@ class CachedStore:
         """Forget an object."""
         await self._store.delete(name)
         if self._is_kept(name):
-            await asyncio.to_thread(self._folder.forget, name)
+            await self._threads.begin(self._folder.forget, name)
 
 
 class _Folder:

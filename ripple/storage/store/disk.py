@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from ripple.storage.store.errors import StoreRefusedError
 from ripple.world.errors import StoreError, UnreadableError, is_of_one_file
+from ripple.world.live_threads import Threads
 from ripple.world.ports import Disk, Guards, Random, all_guards
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
-THREADS_MAX = 8
 READS_MAX = 3  # of a file before the error is raised
 
 _TEMPORARY = ".tmp-"
@@ -33,8 +25,7 @@ class DiskStore:
     tells files from folders; ValueError otherwise. Errors of the disk are raised as StoreError,
     with the original as the cause. Without ``random`` the store is read-only.
 
-    Slow calls run in its own threads: users' functions may block all threads of the event loop's
-    executor.
+    Slow calls run in threads of its own.
     """
 
     def __init__(
@@ -50,10 +41,7 @@ class DiskStore:
         self._random = random
         self._folder = folder
         self._tidied: set[str] = set()
-        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="ripple-store")
-
-    async def _in_thread(self, work: Callable[[*Ts], T], *given: *Ts) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
+        self._threads = Threads("ripple-store")
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; return whether this call stored it."""
@@ -65,9 +53,9 @@ class DiskStore:
         temporary = _joined(folder, f"{_TEMPORARY}{self._random.bytes(8).hex()}")
         try:
             self._make_tidy(folder)
-            await self._in_thread(self._write, temporary, data)
+            await self._threads.begin(self._write, temporary, data)
             done = None
-            return await self._in_thread(self._name, temporary, path, folder)
+            return await self._threads.begin(self._name, temporary, path, folder)
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreRefusedError(
                 f"{name} cannot be stored: a file stands where {folder} should be: move it away"
@@ -119,7 +107,7 @@ class DiskStore:
     async def get(self, name: str, *, length_max: int) -> bytes | None:
         """Return an object, None if there is none."""
         try:
-            return await self._in_thread(self._read, self._path(name), length_max)
+            return await self._threads.begin(self._read, self._path(name), length_max)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -162,7 +150,7 @@ class DiskStore:
     async def list(self, prefix: str) -> list[str]:
         """Return the names that start with ``prefix``, sorted."""
         try:
-            names = await self._in_thread(self._names_in, prefix.rpartition("/")[0])
+            names = await self._threads.begin(self._names_in, prefix.rpartition("/")[0])
             return sorted(name for name in names if name.startswith(prefix))
         except NotADirectoryError as error:
             raise StoreRefusedError(
@@ -176,7 +164,7 @@ class DiskStore:
         path = self._path(name)
         try:
             self._disk.remove(path)
-            await self._in_thread(self._disk.sync_folder, path.rpartition("/")[0])
+            await self._threads.begin(self._disk.sync_folder, path.rpartition("/")[0])
         except FileNotFoundError:
             return
         except OSError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -44,6 +46,21 @@ class TestCached(StoreContract):
         return CachedStore(
             MemoryStore(), LiveDisk(tmp_path), Chance(), bytes_max=1000, is_kept=lambda _: True
         )
+
+
+async def test_cache_goes_on_while_all_threads_of_the_loop_are_blocked(tmp_path: Path) -> None:
+    over = Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    blocked = asyncio.create_task(asyncio.to_thread(over.wait))
+    await asyncio.sleep(0)
+    store = cached(MemoryStore(), tmp_path)
+    try:
+        await store.put_if_absent("kept/1.bin", b"data")
+        assert await store.get("kept/1.bin", length_max=4) == b"data"
+        await store.delete("kept/1.bin")
+    finally:
+        over.set()
+        await blocked
 
 
 async def test_cached_object_is_not_fetched_again(tmp_path: Path) -> None:
