@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.keyed import Keyed
-from ripple.engine.operators.arrow_types import null_rows
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields, null_rows
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import sides_of
@@ -100,7 +100,9 @@ class JoinSide:
         valid = (rows.columns.valid(name) for name in rows.columns.nullable(self.names))
         if all(one is None or one.all() for one in valid):
             return self._keyed.slots(rows)
-        return key_slots(self._keys, self.held.batch_of(rows), self.names)
+        columns = [arrow_column(rows.columns[one.name], one.type) for one in arrow_fields(self.key)]
+        keys = pa.RecordBatch.from_arrays(columns, self.names)
+        return key_slots(self._keys, keys, self.names)
 
     def take_news(self) -> pa.RecordBatch | None:
         """Return the rows since the last call, in the order of their reading; None without any."""
