@@ -202,7 +202,7 @@ def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding | Ask, int, 
             yield node, side, tables[side, digest_of(node.node_key)]
     for ask in plan.asks:
         for side, _ in enumerate(HELD):
-            # A new one is refused by what its log says, with the remedy.
+            # The check of the log of answers refuses a new ask, with the remedy.
             if (of := (side, digest_of(ask.node_key))) in tables:
                 yield ask, side, tables[of]
 
