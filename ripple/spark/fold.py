@@ -13,7 +13,6 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.topology import stages_of
-from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
 from ripple.spark.merge import entries_in_time
 from ripple.spark.options import BATCH_ROWS
@@ -134,10 +133,9 @@ def laid_out(
 
 def check_triggers(plan: Plan) -> None:
     """Raise InputError where rows would depend on the order in which inputs are read."""
-    for fold in plan.event_folds:
-        if fold.window is not None and isinstance(fold.window.trigger, OnCount | OnInterval):
-            raise InputError(
-                "a window that shows partial results by OnCount or OnInterval cannot be computed "
-                "over several inputs that one task reads or that are repartitioned: its results "
-                "depend on the order of reading"
-            )
+    if plan.partial_folds:
+        raise InputError(
+            "a window that shows partial results by OnCount or OnInterval cannot be computed over "
+            "several inputs that one task reads or that are repartitioned: its results depend on "
+            "the order of reading"
+        )

@@ -12,7 +12,6 @@ from ripple.core.frozen import frozen
 from ripple.engine.machine import Engine
 from ripple.engine.machine.divider import Divider
 from ripple.model.pipeline.input_names import of_sources, source_of
-from ripple.model.window import OnCount, OnInterval
 from ripple.task.report import Report
 from ripple.task.settings import Settings
 
@@ -73,13 +72,9 @@ class TaskSpec:
         Raises InputError where rows would depend on the order in which inputs were read.
         """
         read = Counter(source_of(self.plan, name).name for name in of_sources(self.inputs.names))
-        partial = [
-            fold
-            for fold in self.plan.event_folds
-            if fold.window is not None and isinstance(fold.window.trigger, OnCount | OnInterval)
-        ]
         feeds = [
-            sum(read[source.name] for source in self.plan.sources_of(fold.name)) for fold in partial
+            sum(read[source.name] for source in self.plan.sources_of(fold.name))
+            for fold in self.plan.partial_folds
         ]
         if any(inputs > 1 for inputs in feeds):
             raise InputError(

@@ -11,7 +11,6 @@ from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.repartitioned import repartitioned_into
 from ripple.model.pipeline.stages import Transport
 from ripple.model.pipeline.topology import is_spread, stages_of, transport_into
-from ripple.model.window import OnCount, OnInterval
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,7 +62,7 @@ def check_stages(plan: Plan, assignment: Assignment) -> None:
     """Raise PlanError if a plan cannot be computed with so many partitions."""
     divides = assignment.stages[0].name == DIVIDING
     window = plan.folds[0].window if divides else None
-    if window is not None and isinstance(window.trigger, OnCount | OnInterval):
+    if window is not None and window.shows_partial:
         raise PlanError(
             f"{plan.name} shows partial results by {window.trigger!r}, and its records are "
             "repartitioned: partial results would depend on the order of reading"

@@ -70,8 +70,6 @@ from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
-    OnCount,
-    OnInterval,
     window_spec,
 )
 
@@ -427,9 +425,7 @@ class Pipeline:
             if lateness is None:
                 lateness = 0 if draft.is_settled else LATENESS_DEFAULT
             spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
-            if isinstance(spec.trigger, OnCount | OnInterval) and (
-                len(draft.read) > 1 or draft.waits
-            ):
+            if spec.shows_partial and (len(draft.read) > 1 or draft.waits):
                 read = f"rows of {draft.root!r} come" if draft.waits else "the sources are read"
                 raise PlanError(
                     f"which partial results {spec.trigger!r} shows would depend on the order in "

@@ -134,6 +134,15 @@ class Plan:
         return not isinstance(fold, RowTable) and all(one.name != fold.input for one in self.folds)
 
     @property
+    def partial_folds(self) -> tuple[Fold, ...]:
+        """The folds of events whose windows show partial results by the order of reading."""
+        return tuple(
+            fold
+            for fold in self.event_folds
+            if fold.window is not None and fold.window.shows_partial
+        )
+
+    @property
     def row_tables(self) -> tuple[RowTable, ...]:
         """The rows of joins from their reading on, which stand among the folds."""
         return tuple(fold for fold in self.folds if isinstance(fold, RowTable))

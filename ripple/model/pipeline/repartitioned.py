@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.copartition import kind_of, other_keys_why
 from ripple.model.pipeline.division import need_one_division, undivided_why
 from ripple.model.pipeline.new_division import NewDivision
@@ -22,7 +21,6 @@ from ripple.model.pipeline.stages import (
     staying_why,
 )
 from ripple.model.pipeline.topology import stage_folds
-from ripple.model.window.spec import OnCount, OnInterval
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -61,8 +59,7 @@ def repartitioned_sources(
         if moved and other_keys_why(plan, sources - moved.keys()) is not None:
             return {}
         found |= moved
-    partial = [fold for fold in plan.event_folds if _shows_partial(fold)]
-    stopped = {source.name for fold in partial for source in plan.sources_of(fold.name)}
+    stopped = {one.name for fold in plan.partial_folds for one in plan.sources_of(fold.name)}
     stopped |= {source.name for source in plan.sources if source.table is not None}
     if stopped & found.keys():
         return {}
@@ -84,7 +81,6 @@ def need_division(
 
     Raises PlanError where ``where`` cannot divide the records as they must be.
     """
-    need_no_ask(plan, where)
     repartitioned = {} if is_one else repartitioned_sources(plan, keyed_by)
     if not repartitioned:
         need_one_division(plan, where, keyed_by, is_one=is_one)
@@ -205,8 +201,3 @@ def _has(node: Keyed, key: Key, fields: Sequence[Field]) -> bool:
     return all(mine.get(one.name) == kind_of(one) for one in fields if one.name in key) and set(
         key
     ) <= set(mine)
-
-
-def _shows_partial(fold: Fold) -> bool:
-    window = fold.window
-    return window is not None and isinstance(window.trigger, OnCount | OnInterval)

@@ -129,6 +129,11 @@ class WindowSpec:
     lateness_ns: int
     future_ns: int
 
+    @property
+    def shows_partial(self) -> bool:
+        """Whether it shows partial results, which depend on the order of reading."""
+        return isinstance(self.trigger, OnCount | OnInterval)
+
 
 def window_spec(
     name: str,
