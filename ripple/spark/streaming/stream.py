@@ -14,6 +14,7 @@ from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
 from ripple.model.pipeline.division import divided_why, undivided_why
+from ripple.model.pipeline.repartitioned import repartitioned_sources
 from ripple.model.pipeline.topology import stages_of
 from ripple.spark.fold import check_triggers
 from ripple.spark.options import absolute, absolute_store
@@ -72,11 +73,7 @@ class Stream:
         made = cls(
             parcel,
             tuple(
-                (
-                    one.name,
-                    absolute(places[one.name], "continued_source"),
-                )
-                for one in plan.sources
+                (one.name, absolute(places[one.name], "continued_source")) for one in plan.sources
             ),
             tuple((name, absolute(place, "continued_sink")) for name, place in sinks.items()),
             absolute_store(store),
@@ -122,8 +119,8 @@ class Stream:
         apart = undivided_why(plan, found)
         why = apart or divided_why(plan, found[plan.sources[0].name])
         if why is not None:
-            # A cluster divides anew the records of a chain alone.
-            remedy = whole if apart else f"{whole}{cluster}"
+            is_movable = apart is None or bool(repartitioned_sources(plan, found))
+            remedy = f"{whole}{cluster}" if is_movable else whole
             raise InputError(f"{self.place} cannot be read partition by partition: {why}; {remedy}")
 
     def settings(self) -> Settings:
