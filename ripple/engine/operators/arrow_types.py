@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -16,6 +14,11 @@ from ripple.model.expression.bound import Values
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.columns import decoded, fitted
 from ripple.model.schema.types import Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
 
 
 def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:

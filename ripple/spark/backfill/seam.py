@@ -14,16 +14,19 @@ A log whose first records were removed is complete after its first ones plus the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ripple.spark.backfill.history import BEFORE, BEHIND, HISTORY
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 PROVEN, NOTHING, UNPROVEN, BROKEN = "proven", "nothing to prove", "unproven", "broken"
 
