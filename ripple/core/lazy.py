@@ -12,19 +12,25 @@ if TYPE_CHECKING:
 
 
 def imported(
-    package: str, home_of: Mapping[str, str], modules: Mapping[str, str] | None = None
+    package: str,
+    home_of: Mapping[str, str],
+    modules: Mapping[str, str] | None = None,
+    hints: str = "",
 ) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package.
 
     home_of: by name the module that has it, which is the package itself for a module in it.
-    modules: by name a module that lies elsewhere.
+    modules: by name a module that lies elsewhere. hints: the module whose ``hint_in_rp`` gives the
+    end of the message for an unknown name.
     """
 
     def find(name: str) -> Any:
         if modules and name in modules:
             return import_module(modules[name])
         if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            end = import_module(hints).hint_in_rp(name) if hints and name[0] != "_" else ""
+            text = f"module {package!r} has no attribute {name!r}{end}"
+            raise AttributeError(text, name=name, obj=sys.modules[package])
         home = home_of[name]
         if home == package:
             return import_module(f"{package}.{name}")

@@ -28,6 +28,7 @@ from ripple.model.pipeline.checks import (
     idle_in,
     kept_first,
     key_field,
+    named,
     record_of,
     time_field_in,
 )
@@ -107,6 +108,7 @@ class Pipeline:
         """The fields that the next step sees."""
         return self._draft.fields
 
+    @named
     def source(
         self,
         name: str,
@@ -168,6 +170,7 @@ class Pipeline:
             raw = _RAW | {"origins": (name,)}
             return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
 
+    @named
     def table(
         self,
         name: str,
@@ -234,6 +237,7 @@ class Pipeline:
                 at=fold.steps[0].name,
             )
 
+    @named
     def versions(self, name: str, /) -> Pipeline:
         """Make a stream of a table's accepted changes, right after a :meth:`table` with ``time=``.
 
@@ -260,6 +264,7 @@ class Pipeline:
                 at=name,
             )
 
+    @named
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
 
@@ -285,6 +290,7 @@ class Pipeline:
             step = Derive(name, tuple(bound), draft.fields, out, draft.below(name), draft.at)
             return _with_step(draft, "derive", step, row=None)
 
+    @named
     def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
         """Keep the rows for which ``condition`` is true; rows where it is null go too.
 
@@ -305,6 +311,7 @@ class Pipeline:
             step = Filter(name, bound, fields, fields, draft.below(name), at)
             return _with_step(draft, "filter", step, row=draft.row)
 
+    @named
     def map(
         self,
         name: str,
@@ -337,6 +344,7 @@ class Pipeline:
             step = Map(name, function, batch, row, cls, schema, kept, draft.fields, out, key, at)
             return _with_step(draft, "map", step, row=cls)
 
+    @named
     def flat_map(
         self,
         name: str,
@@ -364,6 +372,7 @@ class Pipeline:
             step = FlatMap(name, function, draft.row, cls, schema, draft.fields, fields, key, at)
             return _with_step(draft, "flat_map", step, row=cls)
 
+    @named
     def partition(
         self,
         name: str,
@@ -402,6 +411,7 @@ class Pipeline:
                 path=(*draft.path, name),
             )
 
+    @named
     def window(
         self,
         name: str,
@@ -433,6 +443,7 @@ class Pipeline:
                 )
             return _grown(draft, "window", window=spec, path=(*draft.path, name))
 
+    @named
     def fold(self, name: str, /, **aggregates: Any) -> Pipeline:
         """Keep aggregates per key (and window): ``vwap=rp.vwap("price", "size")``.
 
@@ -461,6 +472,7 @@ class Pipeline:
                 at=name,
             )
 
+    @named
     def distinct(
         self,
         name: str,
@@ -491,6 +503,7 @@ class Pipeline:
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
             return _begun(draft, "distinct", node, is_held=True)
 
+    @named
     def ask(
         self,
         name: str,
@@ -528,6 +541,7 @@ class Pipeline:
             made: dict[str, Any] = {"fields": node.fields_out, "row": None, "deleted": ""}
             return _begun(draft, "ask", node, is_settled=False, is_held=True, **made)
 
+    @named
     def join_asof(
         self,
         name: str,
@@ -597,6 +611,7 @@ class Pipeline:
                 )
             )
 
+    @named
     def join_interval(
         self,
         name: str,
@@ -645,6 +660,7 @@ class Pipeline:
             both = sides.of_both(node.finals) if node.shows_right else sides.both
             return _joined(both, "join_interval", node)
 
+    @named
     def join(
         self,
         name: str,
@@ -708,6 +724,7 @@ class Pipeline:
                 at=name,
             )
 
+    @named
     def finals(self, name: str, /) -> Pipeline:
         """Make a stream of a fold's final rows: each enters it once its window is over.
 
@@ -720,6 +737,7 @@ class Pipeline:
             made: dict[str, Any] = {"finals": name, "origins": (name,), "row": None, "deleted": ""}
             return _begun(draft, "finals", node, is_held=False, fold=None, **made)
 
+    @named
     def sink(
         self,
         name: str,

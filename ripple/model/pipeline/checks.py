@@ -6,9 +6,10 @@ Every function raises PlanError.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from ripple.core.arguments import need_text, shown
 from ripple.core.errors import PlanError, SchemaError
@@ -35,6 +36,8 @@ NAME_LENGTH_MAX = 100
 IDLE_NS_MIN = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _KEY_TYPES = (String, Int, Int64, Bool)
 
 
@@ -163,6 +166,21 @@ def check_name(name: str) -> None:
             "a name is letters, digits, '_', '-' and '.', beginning with a letter, a digit or "
             f"'_', at most {NAME_LENGTH_MAX} long, not {shown(name)}"
         )
+
+
+def named(step: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a step of pipelines: a call without its name says so, and not what came to lack."""
+
+    @wraps(step)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        name = args[1] if len(args) > 1 else kwargs.get("name")
+        if not isinstance(name, str):
+            verb = step.__name__
+            way = f'write .{verb}("NAME", ...)'
+            raise PlanError(f"{verb}: the name of the step comes first, not {shown(name)}: {way}")
+        return step(*args, **kwargs)
+
+    return checked
 
 
 def check_text(value: str | None, what: str) -> None:

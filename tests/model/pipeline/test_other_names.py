@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import ripple as rp
-from ripple.model.pipeline.other_names import _HERE
+from ripple.model.pipeline.other_names import _HERE, _HERE_IN_RP
+from tests.records import Trade
 
 PIPELINE = rp.Pipeline("p")
 
@@ -43,7 +46,47 @@ def test_other_names_are_unknown_as_in_any_class_and_suggest_near_ones() -> None
     assert copy.copy(PIPELINE).name == "p"
 
 
-@pytest.mark.parametrize("written", sorted(set(_HERE.values())))
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("avg", r"rp\.mean\("),
+        ("std", r"rp\.stddev\("),
+        ("HoppingWindow", r"rp\.Sliding\("),
+        ("Dataflow", r"rp\.Pipeline\(.*\.source\("),
+        ("read_csv", r"rp\.run\(.*source="),
+    ],
+)
+def test_function_of_another_library_is_refused_with_the_way_to_write_it(
+    name: str, said: str
+) -> None:
+    with pytest.raises(AttributeError, match=f"module 'ripple' .* '{name}': write {said}"):
+        getattr(rp, name)
+
+
+def test_unknown_function_suggests_near_ones() -> None:
+    with pytest.raises(AttributeError, match=r"module 'ripple' has no attribute 'sume'$") as it:
+        rp.sume  # type: ignore[attr-defined]  # noqa: B018
+    assert (it.value.name, it.value.obj) == ("sume", rp)
+
+
+@pytest.mark.parametrize("written", sorted({*_HERE.values(), *_HERE_IN_RP.values()}))
 def test_each_hint_names_existing_steps_and_functions(written: str) -> None:
     for owner, name in re.findall(r"(rp)?\.([a-z_]\w*)\(", written):
         assert hasattr(rp if owner else rp.Pipeline, name), name
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda events: events.filter(rp.col("size") > 0),
+        lambda events: events.partition(key="symbol"),
+        lambda events: events.window(rp.Tumbling("60s")),
+        lambda events: events.fold(n=rp.count()),
+        lambda events: events.sink(),
+    ],
+)
+def test_step_without_its_name_says_that_it_comes_first(step: Callable[[Any], Any]) -> None:
+    with pytest.raises(
+        rp.PlanError, match=r'^\w+: .* name .* comes first.*: write \.\w+\("NAME", '
+    ):
+        step(PIPELINE.source("trades", Trade))
