@@ -1,36 +1,50 @@
 """The log of a partition's answers, in the store of its checkpoints.
 
 It is an input of the partition: an answer is durable before it counts, and a cut has the number of
-counted answers. It is a journal (``ripple.storage.fenced``), which rejects appends of former
-owners. An object holds consecutive Arrow streams, each with the answers to one question in the form
-of ``answer_rows``; the schema of a stream names the question, and the offset of its first answer.
+counted answers. New answers go to a journal (``ripple.storage.fenced``), which rejects appends of
+former owners. Once it is large, its answers move to a segment, an object of their own, and one
+object of the journal takes the place of all, with the index of the segments. ``answer_objects`` has
+the formats.
 
-A stream without answers declares its question: from then on every row is asked for.
+A segment goes once no record that it answers can be read again, and no kept checkpoint is before
+its end. Segments of former owners that no index names are deleted, those of later owners never.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ripple.core.errors import InputError, LimitError, PlanError
-from ripple.engine.operators.answer_names import INPUT, OFFSET, REASON
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.answer_rows import answer_schema
 from ripple.model.canonical import digest, digest_of
 from ripple.model.pipeline.input_names import answers_of, of_sources
 from ripple.storage.checkpoint.checkpoints import prefix_of
-from ripple.storage.fenced import Journal
+from ripple.storage.fenced import DamagedError, Journal
+from ripple.storage.fenced.stored import object_in
+from ripple.task.answer_objects import (
+    OWN_COLUMNS,
+    Index,
+    Recorded,
+    Segment,
+    answers_in,
+    answers_of_segment,
+    damaged,
+    encoded,
+    merged,
+    no_rows,
+    segment_of,
+)
+from ripple.world.errors import StoreError
 from ripple.world.ports import all_guards
+from ripple.world.together import together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    import numpy.typing as npt
+    import pyarrow as pa
 
     from ripple.core.cut import Cut
     from ripple.model.pipeline.nodes import Ask
@@ -38,60 +52,15 @@ if TYPE_CHECKING:
     from ripple.storage.fenced import Added
     from ripple.world.ports import Guards, ObjectStore, Random
 
-OBJECT_BYTES_MAX = 4 << 20
-"""The bytes of answers in one object; a larger answer has an object of its own."""
 ANSWER_OBJECTS_MAX = 256
-"""The number of objects beyond which all are merged into one."""
-LOG_BYTES_MAX = 48 << 20
-"""The bytes of a whole log in memory."""
-KNOWN_ROWS_MAX = 4096
-"""The answers of one batch."""
+"""The number of objects of the journal beyond which all are merged into one."""
+SEGMENT_BYTES = 16 << 20
+"""The bytes in the journal from which on its answers become a segment."""
+SEGMENTS_MAX = 16_384
+"""The number of segments beyond which the oldest go."""
+DELETES_MAX = 16  # at a time
 
-_ASK, _QUESTION, _FIRST = b"ask", b"question", b"first"
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Consecutive answers to one question in the log.
-
-    question: its key. first: the offset of the first answer. rows: as they were recorded.
-    """
-
-    ask: str
-    question: str
-    first: int
-    rows: pa.RecordBatch
-
-    @property
-    def end(self) -> int:
-        """The offset after the last answer."""
-        return int(self.first + self.rows.num_rows)
-
-    def from_offset(self, offset: int) -> Recorded:
-        """Return the answers from an offset of theirs on."""
-        return replace(self, first=offset, rows=self.rows.slice(offset - self.first))
-
-    def known(self, cut: Cut, stop: int) -> pa.RecordBatch:
-        """Return the first answers before ``stop`` to records before ``cut``."""
-        rows = self.rows.slice(0, min(max(0, stop - self.first), KNOWN_ROWS_MAX))
-        unread = np.flatnonzero(np.asarray(rows.column(OFFSET)) >= _read(rows, cut))
-        return rows.slice(0, int(unread[0])) if len(unread) else rows
-
-
-def _read(rows: pa.RecordBatch, cut: Cut) -> npt.NDArray[np.int64]:
-    """Return per answer the next offset of its input. Raises InputError for an unknown input."""
-    inputs = rows.column(INPUT).dictionary_encode()
-    ends = []
-    for name in inputs.dictionary.to_pylist():
-        if name not in cut:
-            raise InputError(
-                f"the log of answers has answers to records of {name!r}, which this run does not "
-                "read: give the sources that they were recorded with, or another folder of "
-                "checkpoints and other outputs"
-            )
-        ends.append(cut[name])
-    found: npt.NDArray[np.int64] = np.asarray(ends, np.int64)[np.asarray(inputs.indices)]
-    return found
+_SEGMENT_NAME = re.compile(r"\d{16}-(\d{16})\.segment")
 
 
 def question_keys(plan: Plan) -> dict[str, str]:
@@ -101,49 +70,67 @@ def question_keys(plan: Plan) -> dict[str, str]:
 
 
 async def problems_of(
-    store: ObjectStore, pipeline: str, partition: int, cuts: Iterable[Cut], plan: Plan | None = None
+    store: ObjectStore,
+    pipeline: str,
+    partition: int,
+    cuts: Iterable[Cut],
+    plan: Plan | None = None,
+    *,
+    whole: bool = False,
 ) -> list[str]:
     """Return why a replay up to these cuts would fail on its answers, or under a plan.
 
-    Raises StoreError.
+    whole: whether to read each segment, too. Raises StoreError.
     """
     log, name, cuts = AnswerLog(store, pipeline, partition), answers_of(partition), list(cuts)
+    offsets = [cut.get(name, 0) for cut in cuts]
     try:
         await log.read()
-        log.check(max((cut.get(name, 0) for cut in cuts), default=0))
+        log.check(max(offsets, default=0))
         if plan is not None:
             log.check_plan(plan, cuts)
     except (InputError, PlanError) as error:
         return [str(error)]
-    return []
+    return [str(error) for error in await log.damage()] if whole else []
 
 
 class AnswerLog:
     """The answers of a partition, in order. Call ``open``, or ``read`` without becoming the owner.
 
-    Invariants: the parts in ``_recorded`` follow each other without holes, from ``first`` to
-    ``end``. ``_declared`` has per question the schema of its answers.
+    Invariants: the segments of ``_index``, then the parts in ``_recorded``, follow each other
+    without holes, from ``first`` to ``end``. Of the answers in segments, ``_loaded`` has those of
+    one at most. ``_declared`` has per question the schema of its answers.
     """
-
-    first = 0
-    """The first offset that can be read from."""
 
     def __init__(
         self, store: ObjectStore, pipeline: str, partition: int = 0, *, guards: Guards = all_guards
     ) -> None:
         """Make no request yet. The store should retry failures."""
-        prefix = f"{prefix_of(pipeline, partition)}answers/"
-        self._journal = Journal(store, prefix, guards=guards)
+        self._prefix = f"{prefix_of(pipeline, partition)}answers/"
+        self._journal = Journal(store, self._prefix, guards=guards)
+        self._store = store
         self._guards = guards
+        self._epoch = 0
         self._known: dict[int, Added] = {}
+        self._index = Index()
+        self._loaded: tuple[str, list[Recorded]] = "", []
         self._recorded: list[Recorded] = []
         self._declared: dict[str, tuple[str, pa.Schema]] = {}
-        self._ends: list[int] = []
+
+    @property
+    def first(self) -> int:
+        """The first offset that can be read from."""
+        return self._index.first
 
     @property
     def end(self) -> int:
         """The offset after the last answer."""
-        return self._ends[-1] if self._ends else self.first
+        return self._recorded[-1].end if self._recorded else self._index.end
+
+    @property
+    def length_bytes(self) -> int:
+        """The bytes of all objects that hold answers."""
+        return self._journal.length_bytes + sum(one.length_bytes for one in self._index.segments)
 
     async def newest_epoch(self) -> int:
         """Return the epoch of the newest owner, 0 for none. Raises StoreError."""
@@ -156,7 +143,7 @@ class AnswerLog:
         InputError for a damaged object: no answer is guessed. Call ``read`` before.
         """
         self._take(await self._journal.open(epoch, random, self._known))
-        self._known = {}
+        self._known, self._epoch = {}, epoch
 
     async def read(self) -> None:
         """Read the present answers, and write nothing; raises as ``open``."""
@@ -170,6 +157,25 @@ class AnswerLog:
                 "with the checkpoints, so give the folder of checkpoints that the outputs were "
                 "written with, or begin with other outputs"
             )
+
+    def check_first(self, offset: int) -> None:
+        """Raise InputError if answers from an offset on are gone."""
+        if offset < self.first:
+            raise InputError(
+                f"answers of services are read from {offset} on, and their log begins at "
+                f"{self.first}: older ones went with their records, so begin with another folder "
+                "of checkpoints and outputs, and answers anew"
+            )
+
+    async def damage(self) -> list[InputError]:
+        """Return the damage of each segment, after ``read``. Raises StoreError."""
+        found = []
+        for segment in self._index.segments:
+            try:
+                await self._answers(segment)
+            except InputError as error:
+                found.append(error)
+        return found
 
     def check_plan(self, plan: Plan, cuts: Iterable[Cut]) -> None:
         """Raise PlanError where the questions of a plan do not fit the log.
@@ -188,7 +194,9 @@ class AnswerLog:
                     "rows of these records: give the pipeline another name and other outputs"
                 )
             if declared is not None and not _fits(declared[1], node):
-                was = ", ".join(f"{field.name}: {field.type}" for field in list(declared[1])[_OWN:])
+                was = ", ".join(
+                    f"{field.name}: {field.type}" for field in list(declared[1])[OWN_COLUMNS:]
+                )
                 raise PlanError(
                     f"pipeline {plan.name!r}: answers of {ask!r} were recorded as {{{was}}}: "
                     "give the pipeline another name and other outputs"
@@ -201,15 +209,15 @@ class AnswerLog:
 
     def _lacking(self, question: str, ask: Ask) -> str | None:
         """Return a required field of an ask that recorded answers lack."""
-        needed = [field.name for field in ask.schema.fields if not field.optional]
-        for one in self._recorded:
-            if one.question == question:
-                rows = fitted(one.rows, ask)
-                answered = pc.is_null(rows.column(REASON))
-                for name in needed:
-                    null = rows.column(name).is_null()
-                    if pc.any(pc.and_(answered, null)).as_py():
-                        return name
+        for field in ask.schema.fields:
+            if not field.optional and (
+                any(one.question == question and one.lacks(field.name) for one in self._recorded)
+                or any(
+                    question in one.filled and field.name not in one.filled[question]
+                    for one in self._index.segments
+                )
+            ):
+                return field.name
         return None
 
     async def declare(self, plan: Plan) -> None:
@@ -219,7 +227,7 @@ class AnswerLog:
             for ask, question in question_keys(plan).items()
         ]
         new = [
-            Recorded(ask, question, self.end, _no_rows(schema))
+            Recorded(ask, question, self.end, no_rows(schema))
             for ask, question, schema in asked
             if self._declared.get(question) != (ask, schema)
         ]
@@ -229,36 +237,74 @@ class AnswerLog:
     async def add(self, parts: Sequence[Recorded]) -> None:
         """Add answers, from ``end`` on; they can be read once they are durable.
 
-        Raises FencedError when another owner has begun, and LimitError where the log is full;
-        after a StoreError it may be repeated.
+        Raises FencedError when another owner has begun; after a StoreError it may be repeated.
         """
-        if self._journal.length_bytes > LOG_BYTES_MAX:
-            raise LimitError(
-                f"the log of answers has reached {LOG_BYTES_MAX >> 20} MiB, with {self.end} "
-                "answers: begin with another folder of checkpoints and outputs, from a later record"
-            )
         await self._put(parts)
 
     async def _put(self, parts: Sequence[Recorded]) -> None:
         if self._guards("answer_put"):
-            await self._journal.add(_encoded(parts))
+            await self._journal.add(encoded(parts))
         self._hold(parts)
 
-    async def tidy(self) -> None:
-        """Merge objects if there are too many; raises and may be repeated as ``add``."""
-        if self._journal.objects <= ANSWER_OBJECTS_MAX:
-            return
+    @property
+    def is_untidy(self) -> bool:
+        """Whether the journal has too many objects, or too large ones."""
+        journal = self._journal
+        is_full = bool(self._recorded) and journal.length_bytes >= SEGMENT_BYTES
+        return is_full or journal.objects > ANSWER_OBJECTS_MAX
+
+    async def tidy(self, inputs: Cut, offset: int) -> None:
+        """Put one object of the journal in the place of all, and let passed segments go.
+
+        inputs, offset: see ``Segment.is_passed``. Raises and may be repeated as ``add``.
+        """
+        journal, index, recorded = self._journal, self._index, merged(self._recorded)
+        segments = list(index.segments)
+        if recorded and journal.length_bytes >= SEGMENT_BYTES:
+            # Loaded, since the last answers may be unread yet.
+            self._loaded = await self._put_segment(recorded, segments), recorded
+            index, recorded = Index(segments[-1].end), []
+        passed = 0
+        for one in segments:
+            if self._guards("answer_kept") and not one.is_passed(inputs, offset):
+                break
+            passed += 1
+        kept = segments[max(passed, len(segments) - SEGMENTS_MAX) :]
+        index = Index(index.end, tuple(kept))
         declared = [
-            Recorded(ask, question, self.first, _no_rows(schema))
+            Recorded(ask, question, index.end, no_rows(schema))
             for question, (ask, schema) in self._declared.items()
         ]
-        whole = [*declared, *_merged(self._recorded)]
-        await self._journal.add(_encoded(whole), is_whole=True)
-        self._forget()
-        self._hold(whole)
+        await journal.add(encoded([*declared, *recorded], index), is_whole=True)
+        self._index, self._recorded = index, recorded
+        with suppress(StoreError):  # costs room only, and is repeated with the next ones
+            await self._delete_unnamed()
+
+    async def _put_segment(self, recorded: list[Recorded], segments: list[Segment]) -> str:
+        """Store all answers of the journal as a segment, after the others; return its name."""
+        name = f"{self._prefix}{recorded[0].first:016d}-{self._epoch:016d}.segment"
+        segment, data = segment_of(recorded, name)
+        if not await self._store.put_if_absent(name, data):
+            # A repeated put, with the same answers: nothing is added in between.
+            answers_of_segment(segment, await self._object(segment))
+        segments.append(segment)
+        return name
+
+    async def _delete_unnamed(self) -> None:
+        """Delete segments that are in no index, of this owner and of former ones."""
+        named = {one.name for one in self._index.segments}
+        unnamed = [
+            name
+            for name in await self._store.list(self._prefix)
+            if name not in named
+            and (found := _SEGMENT_NAME.fullmatch(name.removeprefix(self._prefix)))
+            and int(found[1]) <= self._epoch
+        ]
+        for at in range(0, len(unnamed), DELETES_MAX):
+            await together(*map(self._store.delete, unnamed[at : at + DELETES_MAX]))
 
     def _forget(self) -> None:
-        self._recorded, self._ends = [], []
+        self._recorded, self._index = [], Index()
         self._declared.clear()
 
     def _hold(self, parts: Iterable[Recorded]) -> None:
@@ -266,30 +312,63 @@ class AnswerLog:
             if not one.rows.num_rows:
                 self._declared[one.question] = one.ask, one.rows.schema.remove_metadata()
             elif one.first != self.end:
-                raise InputError(
-                    f"the log of answers is damaged: after offset {self.end} follows {one.first}"
-                )
+                raise damaged(f"after offset {self.end} follows {one.first}")
             else:
                 self._recorded.append(one)
-                self._ends.append(one.end)
 
     def after(self, offset: int) -> Recorded | None:
-        """Return answers from an offset on; None if there are none yet."""
-        at = bisect_right(self._ends, offset)
-        return self._recorded[at].from_offset(offset) if at < len(self._recorded) else None
+        """Return answers from an offset on; None if there are none yet.
+
+        The offset must be loaded. Raises InputError if they are gone.
+        """
+        self.check_first(offset)
+        parts = self._recorded if self._segment_at(offset) is None else self._loaded[1]
+        at = bisect_right(parts, offset, key=lambda one: one.end)
+        return parts[at].from_offset(offset) if at < len(parts) else None
+
+    def is_loaded(self, offset: int) -> bool:
+        """Return whether answers from an offset on are in memory, as far as there are any."""
+        segment = self._segment_at(offset)
+        return segment is None or segment.name == self._loaded[0]
+
+    async def load(self, offset: int) -> None:
+        """Read the answers from an offset on into memory, in place of those of another segment.
+
+        Raises StoreError, and InputError where they are damaged or gone.
+        """
+        segment = self._segment_at(offset)
+        if segment is None or segment.name == self._loaded[0]:
+            return
+        try:
+            self._loaded = segment.name, await self._answers(segment)
+        except InputError:
+            if not self._epoch:  # its owner may have let it go
+                await self.read()
+                self.check_first(offset)
+            raise
+
+    def _segment_at(self, offset: int) -> Segment | None:
+        segments = self._index.segments
+        at = bisect_right(segments, offset, key=lambda one: one.end)
+        return segments[at] if at < len(segments) else None
+
+    async def _answers(self, segment: Segment) -> list[Recorded]:
+        return answers_of_segment(segment, await self._object(segment))
+
+    async def _object(self, segment: Segment) -> bytes | None:
+        try:
+            return await object_in(self._store, segment.name, length_max=segment.length_bytes)
+        except DamagedError as error:
+            raise damaged(str(error)) from error
 
     def _take(self, added: list[Added]) -> None:
         if self._journal.damage:
-            raise InputError(
-                f"the log of answers is damaged: {self._journal.damage[0]}. Restore that object, "
-                "or begin with another folder of checkpoints and outputs"
-            )
+            raise damaged(self._journal.damage[0])
         self._forget()
         for one in added:
-            self._hold(answers_in(one.data))
-
-
-_OWN = 4  # columns before the fields of an answer
+            index, parts = answers_in(one.data)
+            self._index = index or self._index
+            self._hold(parts)
 
 
 def _ask_of(plan: Plan, name: str) -> Ask:
@@ -298,85 +377,8 @@ def _ask_of(plan: Plan, name: str) -> Ask:
 
 def _fits(recorded: pa.Schema, ask: Ask) -> bool:
     """Return whether recorded answers are answers of an ask: it may have new optional fields."""
-    was = {field.name: field.type for field in list(recorded)[_OWN:]}
-    now = {field.name: field for field in list(answer_schema(ask))[_OWN:]}
+    was = {field.name: field.type for field in list(recorded)[OWN_COLUMNS:]}
+    now = {field.name: field for field in list(answer_schema(ask))[OWN_COLUMNS:]}
     optional = {field.name for field in ask.schema.fields if field.optional}
     known = all(name in now and now[name].type == kind for name, kind in was.items())
     return known and all(name in was or name in optional for name in now)
-
-
-def fitted(rows: pa.RecordBatch, ask: Ask) -> pa.RecordBatch:
-    """Return recorded answers with the fields of an ask; missing ones are null."""
-    schema = answer_schema(ask)
-    columns = [
-        rows.column(field.name)
-        if field.name in rows.schema.names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def divided(
-    new: Iterable[tuple[str, pa.RecordBatch]], keys: Mapping[str, str], first: int
-) -> tuple[list[Recorded], list[tuple[str, pa.RecordBatch]]]:
-    """Return the new answers for one object, from offset ``first`` on, and the remaining ones."""
-    left = list(new)
-    taken: list[Recorded] = []
-    room = OBJECT_BYTES_MAX
-    while left:
-        ask, rows = left[0]
-        count = rows.num_rows
-        while count > 1 and rows.slice(0, count).nbytes > room:
-            count //= 2
-        if taken and rows.slice(0, count).nbytes > room:
-            break
-        one = Recorded(ask, keys[ask], first, rows.slice(0, count))
-        taken.append(one)
-        room, first = room - one.rows.nbytes, one.end
-        left[:1] = [(ask, rows.slice(count))] if count < rows.num_rows else []
-    return _merged(taken), left
-
-
-def _merged(parts: Iterable[Recorded]) -> list[Recorded]:
-    """Merge consecutive parts of one question: batches of one row would be costly."""
-    runs: list[list[Recorded]] = []
-    for one in parts:
-        last = runs[-1][-1] if runs else None
-        if last and last.question == one.question and last.rows.schema == one.rows.schema:
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    return [
-        replace(run[0], rows=pa.concat_batches([one.rows for one in run])) if run[1:] else run[0]
-        for run in runs
-    ]
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema)
-
-
-def _encoded(parts: Iterable[Recorded]) -> bytes:
-    """Return the parts as consecutive Arrow streams."""
-    sink = pa.BufferOutputStream()
-    for one in parts:
-        about = {_ASK: one.ask, _QUESTION: one.question, _FIRST: str(one.first)}
-        rows = one.rows.replace_schema_metadata(about)
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows)
-    return cast("bytes", sink.getvalue().to_pybytes())
-
-
-def answers_in(data: bytes) -> list[Recorded]:
-    """Return the answers of one object."""
-    source, found = pa.BufferReader(data), list[Recorded]()
-    while source.tell() < len(data):
-        with pa.ipc.open_stream(source) as reader:
-            (rows,) = reader
-            about = reader.schema.metadata
-            # Closing reads to the end of the stream, the beginning of the next one.
-        rows = rows.replace_schema_metadata(None)
-        ask, question = about[_ASK].decode(), about[_QUESTION].decode()
-        found.append(Recorded(ask, question, int(about[_FIRST]), rows))
-    return found

@@ -8,6 +8,7 @@ keeps no answers: they count at once.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.inputs import Signal
@@ -16,13 +17,14 @@ from ripple.core.events import no_listener
 from ripple.model.batch import Answers
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
-from ripple.task.answer_log import divided, fitted, question_keys
+from ripple.task.answer_log import question_keys
+from ripple.task.answer_objects import divided, fitted
 from ripple.task.calling import Calling
 from ripple.task.logged_inputs import FAR, LoggedInputs
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -44,7 +46,7 @@ class AnsweredInputs(LoggedInputs):
     Invariants: reading stops while held rows are at the limits, and resumes since each call ends.
     No call is made while the log has unread answers, since one may belong to the row of the call.
     At most one ``_putting`` stores answers; later answers wait for the next one. While it syncs the
-    inputs, reading stops.
+    inputs, reading stops. Nothing is read while ``_loading`` reads a segment of the log.
     """
 
     _waiting = "answers wait for the store, and rows for them"
@@ -69,6 +71,8 @@ class AnsweredInputs(LoggedInputs):
         self._calling = Calling(plan, clock, random, emit)
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._putting: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._kept = 0  # the least offset in the log of the kept checkpoints
         self._access = asyncio.Lock()
         self._is_live = log is None
         self._is_reading = self._is_full = False
@@ -97,6 +101,7 @@ class AnsweredInputs(LoggedInputs):
         """Raise InputError unless the inputs and the log of answers reach ``cut``; see Inputs."""
         if self._log is not None:
             self._log.check(cut.get(self._name, 0))
+            self._log.check_first(cut.get(self._name, 0))
         await self._inputs.check(self._own(cut), self._own(identities))
 
     async def identities(self, cut: Cut) -> dict[str, str]:
@@ -108,6 +113,8 @@ class AnsweredInputs(LoggedInputs):
         # Markers of idle inputs count at an offset, and inputs are opened anew up to there.
         self._stop = stop
         self._is_live = self._log_stop >= FAR
+        if self._log is not None:
+            self._log.check_first(cut[self._name])
         async with self._access:
             await self._inputs.open(self._own(cut), rows, None if stop is None else self._own(stop))
 
@@ -118,6 +125,8 @@ class AnsweredInputs(LoggedInputs):
             putting, self._putting = self._putting, None
             putting.result()
         offset = cut[self._name]
+        if self._is_to_load(offset):
+            return Signal.WAITING
         recorded = self._recorded(cut, offset)
         if isinstance(recorded, Answers):
             return self._name, recorded
@@ -147,6 +156,19 @@ class AnsweredInputs(LoggedInputs):
             )
         return Signal.WAITING if found is Signal.ENDED and self._is_open else found
 
+    def _is_to_load(self, offset: int) -> bool:
+        """Begin to load the next answers unless they are in memory; return whether they are not."""
+        if self._loading is not None:
+            if not self._loading.done():
+                return True
+            loading, self._loading = self._loading, None
+            loading.result()
+        log = self._log
+        if log is None or offset >= self._log_stop or log.is_loaded(offset):
+            return False
+        self._loading = asyncio.create_task(self._stored(lambda: log.load(offset)))
+        return True
+
     @property
     def _is_open(self) -> bool:
         """Whether more answers are expected."""
@@ -170,6 +192,9 @@ class AnsweredInputs(LoggedInputs):
 
     async def more(self) -> None:
         """Wait until a call ends or is due again, an answer is durable, or the inputs have more."""
+        if self._loading is not None:
+            await self._calling.more([self._loading])
+            return
         if not self._is_open:
             await self._inputs.more()
             return
@@ -203,10 +228,17 @@ class AnsweredInputs(LoggedInputs):
         """Make no more calls, and record no more answers."""
         self._is_live = self._is_live and self._log is None
         self._calling.give_up()
-        putting, self._putting = self._putting, None
-        if putting is not None:
-            putting.cancel()
-            await asyncio.gather(putting, return_exceptions=True)
+        doing = [one for one in (self._putting, self._loading) if one is not None]
+        self._putting = self._loading = None
+        for one in doing:
+            one.cancel()
+        if doing:
+            await asyncio.gather(*doing, return_exceptions=True)
+
+    def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
+        """Let go of records and answers that no checkpoint needs; see KeepingInputs."""
+        self._kept = min((cut.get(self._name, 0) for cut, _ in checkpoints), default=0)
+        super().stored([(self._own(cut), self._own(texts)) for cut, texts in checkpoints])
 
     # --- recording answers ---
 
@@ -219,4 +251,9 @@ class AnsweredInputs(LoggedInputs):
         self._calling.wake()
         parts, self._new = divided(self._new, self._keys, log.end)
         await self._stored(lambda: log.add(parts))
-        await self._stored(log.tidy)
+        if log.is_untidy:
+            firsts: Cut = {}
+            with suppress(InputAwayError):
+                async with self._access:
+                    firsts, _ = await self._inputs.bounds()
+            await self._stored(lambda: log.tidy(firsts, self._kept))

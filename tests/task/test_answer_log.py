@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ripple as rp
-from ripple.core.errors import InputError, LimitError, PlanError
+from ripple.cli.main import main
+from ripple.core.errors import InputError, PlanError
+from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.model.schema.columns import records_of
 from ripple.storage.fenced import FencedError
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
-from ripple.task import answer_log, calling
+from ripple.task import answer_log, answer_objects, calling
 from ripple.task.answer_log import AnswerLog
+from ripple.task.answer_objects import Recorded
 from ripple.testing import CrashScenario, Faults, crash_test, explore
 from ripple.testing.sim.faults import Drawn
 from ripple.testing.sim.run import run
@@ -98,6 +101,7 @@ def test_answers_beside_markers_of_idle_inputs_survive_random_faults() -> None:
 
 
 # The first seed that notices.
+SEGMENT_SEED = 0
 SAFEGUARDS = {"answer_put": 0, "answer_replay": 5}
 
 
@@ -105,6 +109,31 @@ SAFEGUARDS = {"answer_put": 0, "answer_replay": 5}
 def test_answers_without_a_safeguard_are_found_out(safeguard: str) -> None:
     seeds = (SAFEGUARDS[safeguard], *range(32))
     runs = (run(scenario, seed, Drawn(seed, Faults()), without=(safeguard,)) for seed in seeds)
+    assert any(one.error for one in runs)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let answers become segments after some objects."""
+    monkeypatch.setattr(answer_log, "SEGMENT_BYTES", 3_000)
+    monkeypatch.setattr(answer_log, "ANSWER_OBJECTS_MAX", 3)
+
+
+@pytest.mark.usefixtures("small")
+def test_crash_at_any_effect_around_segments_changes_no_output() -> None:
+    report = crash_test(scenario, enumerated=(3,), seeds=(), pairs=0, every=17 * SCATTERED)
+    assert report.lives > report.runs > 2
+
+
+@pytest.mark.usefixtures("small")
+def test_segments_survive_random_faults() -> None:
+    explore(scenario, seeds=range(2 * EXAMPLES))
+
+
+@pytest.mark.usefixtures("small")
+def test_segments_deleted_early_are_found_out() -> None:
+    seeds = (SEGMENT_SEED, *range(32))
+    runs = (run(scenario, seed, Drawn(seed, Faults()), without=("answer_kept",)) for seed in seeds)
     assert any(one.error for one in runs)
 
 
@@ -262,23 +291,98 @@ def test_a_damaged_and_a_lost_log_of_answers_are_named(place: Path) -> None:
     assert problems(place, simple()) == []
 
 
-def test_a_full_log_ends_the_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_log, "LOG_BYTES_MAX", 0)
-    with pytest.raises(LimitError, match="begin with another folder of checkpoints and outputs"):
-        ran(place, simple())
-
-
 def test_answers_in_many_objects_are_read_as_in_one(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_log, "ANSWER_OBJECTS_MAX", 2)
-    monkeypatch.setattr(answer_log, "OBJECT_BYTES_MAX", 1)
-    monkeypatch.setattr(answer_log, "KNOWN_ROWS_MAX", 2)
+    monkeypatch.setattr(answer_objects, "OBJECT_BYTES_MAX", 1)
+    monkeypatch.setattr(answer_objects, "KNOWN_ROWS_MAX", 2)
     first = ran(place, simple())
     for lost in place.glob("out.*"):
         lost.unlink()
 
     assert ran(place, simple()) == first
+
+
+@pytest.fixture
+def segmented(place: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return the segments of a run with 5 answers in each."""
+    monkeypatch.setattr(answer_log, "SEGMENT_BYTES", 1)
+    ran(place, simple())
+    append(place, 5)
+    ran(place, simple())
+    return sorted(place.glob("state/asked/00000/answers/*.segment"))
+
+
+def test_replay_reads_segments_and_makes_no_calls(place: Path, segmented: list[Path]) -> None:
+    first = ran(place, simple())
+    shutil.rmtree(place / "state" / "asked" / "00000" / "state")
+    shutil.rmtree(place / "state" / "asked" / "00000" / "manifest")
+    for lost in place.glob("out.*"):
+        lost.unlink()
+    before = next(calls)
+
+    assert len(segmented) > 1
+    assert ran(place, simple()) == first
+    assert next(calls) == before + 1
+
+
+def test_field_missing_in_segments_must_be_optional(place: Path, segmented: list[Path]) -> None:
+    assert segmented
+    ran(place, simple(into=Optional), "wider.jsonl")
+    with pytest.raises(PlanError, match="recorded answers of 'grade' have no 'why'"):
+        ran(place, simple(into=Needed), "needed.jsonl")
+
+
+def test_damaged_and_lost_segments_are_named(
+    place: Path, segmented: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for lost in place.glob("out.*"):
+        lost.unlink()
+    hurt = segmented[0]
+    whole = hurt.read_bytes()
+    hurt.write_bytes(bytes([*whole[:-1], whole[-1] ^ 1]))
+    name = f"asked/00000/answers/{hurt.name}"
+    with pytest.raises(InputError, match=f"damaged: {name} does not hold.*Restore that object"):
+        ran(place, simple())
+    hurt.unlink()
+    with pytest.raises(InputError, match=f"damaged: {name} is missing"):
+        ran(place, simple())
+
+    assert main(["checkpoint", "verify", "--dir", str(place / "state")]) != 0
+    assert f"the log of answers is damaged: {name} is missing" in capsys.readouterr().out
+
+
+def test_segments_go_once_neither_records_nor_checkpoints_need_them() -> None:
+    world, plan = sim_world(), simple().plan()
+    until = world.loop.run_until_complete
+    log, reader = AnswerLog(world.store, "asked"), AnswerLog(world.store, "asked")
+    until(log.open(1, world.random))
+    until(log.declare(plan))
+    ask, (key,) = plan.asks[0], answer_log.question_keys(plan).values()
+
+    def put(inputs: dict[str, int], offset: int) -> list[str]:
+        at = log.end
+        rows = answer_rows(ask, [Outcome(Identity("ticks", at, 0), {"grade": at})])
+        until(log.add([Recorded("grade", key, at, rows)]))
+        until(log.tidy(inputs, offset))
+        return [one for one in until(world.store.list("asked/")) if one.endswith(".segment")]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answer_log, "SEGMENT_BYTES", 1)
+        assert len(put({}, 0)) == 1
+        assert len(put({"ticks": 1}, 0)) == 2  # the checkpoint is before
+        assert len(put({}, 2)) == 3  # its records can be read
+        assert len(put({"ticks": 2}, 1)) == 3
+    until(reader.read())
+
+    assert (reader.first, reader.end) == (1, 4)
+    with pytest.raises(InputError, match="are read from 0 on, and their log begins at 1"):
+        reader.check_first(0)
+    until(reader.load(3))
+    found = reader.after(3)
+    assert found is not None
+    assert found.rows.column("grade").to_pylist() == [3]
 
 
 def test_threads_of_cancelled_calls_delay_neither_the_store_nor_the_end(

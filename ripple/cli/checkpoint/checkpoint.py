@@ -212,7 +212,7 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         for look in (
             partial(checkpoints.verify),
             partial(_log_problems, marker_log.problems_of, store, checkpoints),
-            partial(_log_problems, answer_log.problems_of, store, checkpoints),
+            partial(_log_problems, partial(answer_log.problems_of, whole=True), store, checkpoints),
             partial(_letter_problems, store, folder, checkpoints),
         ):
             try:

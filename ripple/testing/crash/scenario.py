@@ -292,6 +292,7 @@ class CrashScenario:
         answers, at = AnswerLog(store, self.plan.name), 0
         await answers.read()
         while at < task.engine.cut.get(answers_of(0), 0):
+            await answers.load(at)
             recorded = answers.after(at)
             assert recorded is not None, f"the log of answers ends at {at}: {task.engine.cut}"
             judge.take_answers(recorded)
