@@ -92,6 +92,12 @@ def identity(path: str) -> str:
     return "clock:{},{}".format(*_parsed(path))
 
 
+def offset_at(uri: str, time_ns: int) -> int:
+    """Return the offset of the first tick at or after a time; raises as ``open_inputs``."""
+    every_ns, since_ns = _parsed(uri.removeprefix("clock:"))
+    return max(0, -((since_ns - time_ns) // every_ns))
+
+
 class ClockInputs:
     """The ticks from a time on; see Inputs. A clock that goes back only lets ticks wait."""
 
@@ -111,6 +117,11 @@ class ClockInputs:
     def names(self) -> tuple[str, ...]:
         """The only input."""
         return (self._name,)
+
+    @property
+    def uri(self) -> str:
+        """The same ticks as a URI."""
+        return f"clock:{self._every_ns}ns,{self._since_ns}"
 
     @property
     def ended_by(self) -> str:

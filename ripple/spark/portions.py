@@ -17,7 +17,9 @@ from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction, other_keys_why
 from ripple.model.pipeline.division import divided_why, undivided_why, waiting_why
 from ripple.model.pipeline.topology import several_stages_why
+from ripple.spark.markers import marked
 from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.run_cut import at_cut
 from ripple.spark.shares import Source, source_at
 from ripple.storage.log_uri import PREFIX
 from ripple.task.arguments import sources_of
@@ -165,11 +167,15 @@ def sources_at(
     start: Bound = NOWHERE,
     stop: Bound = NOWHERE,
     header: bool = False,
+    markers: str | None = None,
+    cut: str | None = None,
 ) -> Sources:
     """Return the shares of all sources of a plan.
 
-    given: the URI of the one source, or one for each by its name; see ``source_at``. Raises
-    InputError and ConnectorError, also for two sources of the same records.
+    given: the URI of the one source, or one for each by its name; see ``source_at``. markers: the
+    checkpoints with the markers of idle inputs. cut: those whose cut is the end. Raises InputError
+    and ConnectorError, also for two sources of the same records and for ticks without an end, and
+    StoreError.
     """
     places = sources_of(plan, given)
     if len(plan.sources) > 1:
@@ -185,7 +191,22 @@ def sources_at(
     )
     if len(each) > 1:
         check_apart(each)
-    return Sources(each)
+    found = Sources(each)
+    if markers is not None:
+        found = marked(found, markers, plan)
+    if cut is not None:
+        if stop != NOWHERE:
+            raise InputError(f"the cut of {cut} is the end of the range: give no other (--to)")
+        found = at_cut(found, cut, plan)
+    for share in found.shares:
+        if share.is_clock and share.end is None:
+            raise InputError(
+                f"source {share.name!r}: {share.place} has more ticks with each reading, so that a "
+                "task that is tried again would differ: end it with --to TIME (stop=) in a replay "
+                "or a validation, or a replay with --cut DIR (cut=), the folder of checkpoints of "
+                "the run that has counted them"
+            )
+    return found
 
 
 def rows_of(shares: Iterable[Share]) -> int | None:

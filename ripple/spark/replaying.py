@@ -16,7 +16,6 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark import packets
 from ripple.spark.draft import Draft
 from ripple.spark.fold import laid_out
-from ripple.spark.markers import marked
 from ripple.spark.options import Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
@@ -59,6 +58,7 @@ def replay(
     header: bool = False,
     closes: bool = True,
     markers: str | None = None,
+    cut: str | None = None,
 ) -> DataFrame:
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
@@ -68,8 +68,9 @@ def replay(
     as text, which alone fits several sources; see ``Bound.parse``. header: whether CSV files name
     their columns. closes: whether windows end with the input. markers: the folder of checkpoints,
     or ``s3://BUCKET/PREFIX``, of the durable run or the cluster whose markers of idle inputs are
-    read, too. Nothing is read before Spark needs it, and it is read each time. Raises PlanError,
-    InputError and OutputError.
+    read, too. cut: the folder of checkpoints of the run or the cluster up to whose newest ones each
+    input is read, so that ticks of a clock have an end. Nothing is read before Spark needs it, and
+    it is read each time. Raises PlanError, InputError, OutputError and StoreError.
     """
     one = Replay(
         spark,
@@ -80,6 +81,7 @@ def replay(
         header=header,
         closes=closes,
         markers=markers,
+        cut=cut,
     )
     return one.rows(output)
 
@@ -98,6 +100,7 @@ class Replay:
         header: bool = False,
         closes: bool = True,
         markers: str | None = None,
+        cut: str | None = None,
     ) -> None:
         """Examine the input; see ``replay``."""
         register(spark)
@@ -107,10 +110,14 @@ class Replay:
         )
         self.plan = self._parcel.plan()
         self.sources = sources_at(
-            source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header
+            source,
+            self.plan,
+            start=Bound.of(start),
+            stop=Bound.of(stop),
+            header=header,
+            markers=markers,
+            cut=cut,
         )
-        if markers is not None:
-            self.sources = marked(self.sources, markers, self.plan)
         self.sources = replace(self.sources, is_open=not closes)
         self._closes = closes
 

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.connectors.clock import ClockInputs, offset_at
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 
+CLOCK = "clock:"
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """Records of one input from ``first`` up to ``end``, None for all.
@@ -46,6 +50,11 @@ class Share:
     end: int | None
     header: bool = False
     marks: tuple[Mark, ...] = ()
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether it has the ticks of a clock, which are endless."""
+        return self.place.startswith(CLOCK)
 
     @property
     def rows(self) -> int | None:
@@ -124,21 +133,20 @@ def source_at(
     """Return a source of a plan at ``place``, in shares.
 
     place: ``log:DIR/TOPIC[/PARTITION]``; ``kafka:BROKERS/TOPIC``; another URI of a connector; or a
-    folder or a pattern of files, each of which is an input. start, stop: the range of each. Raises
-    InputError and ConnectorError.
+    folder or a pattern of files, each of which is an input. start, stop: the range of each; without
+    a stop, ticks of a clock have no end. Raises InputError and ConnectorError.
     """
+    if isinstance(place, ClockInputs):
+        place = place.uri
     if not isinstance(place, str):
         raise InputError(
             "a source is a URI (log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file, a folder or a pattern "
             f"of files), which tasks read themselves, not a {type(place).__name__}: name its "
             "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR; what is in "
-            "Python alone, as rp.clock, is read by rp.run"
+            "Python alone is read by rp.run"
         )
-    if place.startswith("clock:"):
-        raise InputError(
-            f"source {source.name!r}: {place} has more ticks with each reading, so that a task "
-            "that is tried again would differ: run it in one process, with ripple run or rp.run"
-        )
+    if place.startswith(CLOCK):
+        return _ticks(place, plan, source.name, start, stop)
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
     if place.startswith(PREFIX):
@@ -154,17 +162,33 @@ def source_at(
         if bound.time_ns is not None:
             advice = "give offsets of records" if len(plan.sources) == 1 else "leave out the range"
             raise InputError(f"{place} cannot be searched by time: {advice}")
+    return _read_whole(place, source.name, start, stop, header=header)
+
+
+def _read_whole(place: str, source: str, start: Bound, stop: Bound, *, header: bool) -> Source:
+    """Return files, or another input that is no log."""
     files = _files(place)
     if not files:
         raise InputError(f"cannot read {place}: there is no file")
-    names = [source.name]
+    names = [source]
     if len(files) > 1:
-        names = [f"{source.name}/{number}" for number in range(len(files))]
+        names = [f"{source}/{number}" for number in range(len(files))]
     shares = tuple(
         Share(number, name, file, None, start.at(number) or 0, _end(file, stop.at(number)), header)
         for number, (name, file) in enumerate(zip(names, files, strict=True))
     )
-    return Source(source.name, place, shares, () if len(shares) > 1 else None, are_files=True)
+    return Source(source, place, shares, () if len(shares) > 1 else None, are_files=True)
+
+
+def _ticks(place: str, plan: Plan, source: str, start: Bound, stop: Bound) -> Source:
+    """Return the ticks in a range; its bounds tell them, whether they have come or not."""
+    first, end = (
+        bound.at(0) if bound.time_ns is None else offset_at(place, bound.time_ns)
+        for bound in (start, stop)
+    )
+    share = Share(0, source, place, None, first or 0, end)
+    share.inputs(plan, BATCH_ROWS)  # checks the record
+    return Source(source, place, (share,), None)
 
 
 def _log(place: str, source: str, start: Bound, stop: Bound) -> Source:

@@ -10,7 +10,6 @@ from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.spark.session import configure_header
 from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError
-from ripple.spark.markers import marked
 from ripple.spark.options import Bound
 from ripple.spark.parcel import check_plan
 from ripple.spark.portions import sources_at
@@ -61,14 +60,16 @@ def configure_input(parser: argparse.ArgumentParser) -> None:
     configure_header(parser)
 
 
-def input_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+def input_of(options: argparse.Namespace, plan: Plan, **recorded: str | None) -> dict[str, Any]:
     """Check the sources; return them and their range, as keyword arguments for reading them.
 
-    Raises InputError, also for an empty range.
+    recorded: stores of what a run has recorded, as of ``sources_at``; None for none. Raises
+    InputError, also for an empty range, and StoreError.
     """
     found: dict[str, Any] = {
         "source": sources_by_name(plan, options.source),
         "header": options.header,
+        **{name: place for name, place in recorded.items() if place is not None},
     }
     for name, text in (("start", options.start), ("stop", options.stop)):
         if text is not None:
@@ -93,7 +94,7 @@ def configure_markers(parser: argparse.ArgumentParser) -> None:
 def check_markers(place: str, arguments: Mapping[str, Any], plan: Plan) -> None:
     """Raise InputError or StoreError unless markers at a place fit the sources of ``input_of``."""
     ranged = {name: value for name, value in arguments.items() if name != "source"}
-    marked(sources_at(arguments["source"], plan, **ranged), place, plan)
+    sources_at(arguments["source"], plan, markers=place, **ranged)
 
 
 def check_read(options: argparse.Namespace, plan: Plan, rows: int) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.spark.input import (
-    check_markers,
     check_read,
     configure_input,
     configure_markers,
@@ -47,6 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dead-letter", type=a_place, metavar="DIR", help="write rejected records there, as JSON"
     )
     configure_markers(parser)
+    parser.add_argument(
+        "--cut",
+        type=a_place,
+        metavar="DIR",
+        help="end where the checkpoints there do, of the run or the cluster: ticks of a clock, too",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace existing folders")
     parser.add_argument(
         "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
@@ -59,9 +64,8 @@ def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
     plan = load_for_spark(options.file, has_markers=options.markers is not None, has_tables=True)
-    arguments = input_of(options, plan)  # before a JVM is started
-    if options.markers is not None:
-        check_markers(options.markers, arguments, plan)
+    # Before a JVM is started.
+    arguments = input_of(options, plan, markers=options.markers, cut=options.cut)
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
@@ -76,7 +80,6 @@ def run(options: argparse.Namespace) -> int:
             spark,
             options.file,
             closes=not options.open,
-            markers=options.markers,
             **arguments,
         )
         with Progress() as progress:

@@ -1,0 +1,30 @@
+"""Replays on Spark of what runs have recorded: ticks and markers, up to the cut of a run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services.spark_session import spark
+from tests.spark.test_clock import SECOND, placed, ran
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+__all__ = ["spark"]
+
+
+def test_ticks_and_markers_of_a_run_are_replayed_to_its_digests(spark: Any, tmp_path: Path) -> None:
+    from ripple.spark.replaying import Replay
+
+    file, source = placed(tmp_path, "idle", time.time_ns() - 5 * SECOND)
+    report, state = ran(file, source, tmp_path), str(tmp_path / "state")
+    one = Replay(spark, file, source, cut=state, markers=state, closes=False)
+    found = one.report()
+    assert found.digest == report.digest
+    assert found.cut == {name: report.cut[name] for name in ("trades/0", "trades/1", "ticks")}
