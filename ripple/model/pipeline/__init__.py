@@ -7,8 +7,9 @@ plan        the plan; nodes: its parts; description: as readable text; keeping: 
 stages      where it may be cut; topology: the stages that it has; division, copartition: how
             its records must be divided; repartitioned: the sources to repartition;
             new_division: their fields, as a value
+event_source, row_steps, output  the source of events, steps of each row, and outputs, checked
 table       the source and the fold of a table from a topic
-folding     folds, checked; union: of streams; brief_spans: spans that may be too short
+folding     windows and folds, checked; union: of streams; brief_spans: spans that may be too short
 joining     joins of streams, checked; table_join: those of tables
 constant    tables whose rows are part of the plan, and joins with them; given_rows: their rows
 asking      nodes that wait for answers, checked

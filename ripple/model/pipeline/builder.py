@@ -8,29 +8,19 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ripple.core.arguments import need_bool, need_text, shown
+from ripple.core.arguments import need_text, shown
 from ripple.core.errors import PlanError
-from ripple.model.expression.expr import Expr, Operand, as_operand
-from ripple.model.expression.typed import Kind
+from ripple.model.expression.expr import Expr, Operand
 from ripple.model.pipeline.checks import (
-    ahead_in,
     blaming,
-    blaming_field,
     check_distinct,
     check_name,
-    check_new_field,
     check_result_field,
-    check_shown_field,
     check_spread,
     check_text,
     digest_in,
-    dividing_fields,
-    idle_in,
-    kept_first,
     key_field,
     named,
-    record_of,
-    time_field_in,
 )
 from ripple.model.pipeline.draft import (
     TRANSITIONS,
@@ -39,39 +29,31 @@ from ripple.model.pipeline.draft import (
     check_count,
     check_ended,
     check_read,
-    check_topic,
-    need_time,
     refusal,
     unfinished,
     united,
 )
-from ripple.model.pipeline.folding import fold_of
+from ripple.model.pipeline.event_source import event_source
+from ripple.model.pipeline.folding import fold_of, window_of
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.nodes import (
-    Derive,
     Fields,
-    Filter,
     FlatMap,
     Map,
     Migration,
-    Output,
-    SourceSpec,
     Step,
     StreamJoin,
     Waiting,
     is_join,
-    types_of,
 )
+from ripple.model.pipeline.output import output_of
 from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.row_steps import derive_of, filter_of, flat_map_of, map_of
 from ripple.model.pipeline.table import table_fold, table_source, versions_of
 from ripple.model.pipeline.waiting import distinct_of, finals_of
-from ripple.model.records import checks_of
-from ripple.model.schema.types import Field, Schema
-from ripple.model.window.duration import duration_ns
+from ripple.model.schema.types import Schema
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
-    LATENESS_DEFAULT,
-    window_spec,
 )
 
 if TYPE_CHECKING:
@@ -139,36 +121,22 @@ class Pipeline:
         are silent. A raised watermark is recorded, so that a replay does the same. None: it waits.
         """
         with self._step("source", name) as draft:
-            cls, schema = record_of(record, "record")
-            declared = {} if cls is None else checks_of(cls)
-            members = {member.name: member for member in schema.fields}
-            checks = {field: given.fitted(members[field]) for field, given in declared.items()}
-            check_text(topic, "topic")
-            time_field = time_field_in(time, cls, schema)
-            delay_ns = duration_ns(out_of_order, "out_of_order")
-            ahead_ns = ahead_in(reject_future, time_field)
-            idle_ns = idle_in(idle, time_field)
-            names = tuple(field.name for field in dividing_fields(key, schema.fields))
-            ordinal = next(draft.ordinals)
-            spec = SourceSpec(
+            spec = event_source(
                 name,
-                schema,
-                topic,
-                time_field,
-                delay_ns,
-                cls,
-                name,
-                checks,
-                ahead_ns,
-                names,
-                ordinal,
-                idle_ns,
+                record,
+                draft,
+                topic=topic,
+                time=time,
+                out_of_order=out_of_order,
+                reject_future=reject_future,
+                key=key,
+                idle=idle,
             )
             sources = (*draft.sources, spec)
             check_count(sources)
-            seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name, "root": name}
+            seen = {"fields": spec.schema.fields, "row": spec.record, "path": (name,), "at": name}
             raw = _RAW | {"origins": (name,)}
-            return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
+            return _grown(draft, "source", sources=sources, read=(spec,), root=name, **raw, **seen)
 
     @named
     def table(
@@ -272,22 +240,7 @@ class Pipeline:
         dead-letters an event; a result row is absent meanwhile.
         """
         with self._step("derive", name) as draft:
-            if not fields:
-                raise PlanError("it adds nothing: write field=expression")
-            types = types_of(draft.fields)
-            bound = []
-            for field, value in fields.items():
-                check_new_field(field, types)
-                if isinstance(value, str):
-                    raise PlanError(
-                        f"{field}={value!r} is a text: write rp.col({value!r}) for the field or "
-                        f"rp.lit({value!r}) for the text itself"
-                    )
-                with blaming_field(field):
-                    bound.append((field, as_operand(value).bind(types)))
-            added = tuple(Field(field, item.type) for field, item in bound)
-            out = (*draft.fields, *added)
-            step = Derive(name, tuple(bound), draft.fields, out, draft.below(name), draft.at)
+            step = derive_of(name, draft, fields)
             return _with_step(draft, "derive", step, row=None)
 
     @named
@@ -297,18 +250,7 @@ class Pipeline:
         Of result rows, filtered ones are absent from the results.
         """
         with self._step("filter", name) as draft:
-            if not isinstance(condition, Expr):
-                raise PlanError(
-                    f"the condition is the plain value {shown(condition)}: write an expression "
-                    "such as rp.col('size') > 0"
-                )
-            bound = condition.bind(types_of(draft.fields))
-            if bound.tree.kind is not Kind.BOOL:
-                raise PlanError(
-                    f"{condition!r} is {bound.tree.kind.value}, not a condition: compare it"
-                )
-            at, fields = draft.at, draft.fields
-            step = Filter(name, bound, fields, fields, draft.below(name), at)
+            step = filter_of(name, draft, condition)
             return _with_step(draft, "filter", step, row=draft.row)
 
     @named
@@ -334,15 +276,8 @@ class Pipeline:
         which the function raises is absent from the results.
         """
         with self._step("map", name) as draft:
-            if not callable(function):
-                raise PlanError(f"it takes a function, not {shown(function)}")
-            need_bool("batch", batch)
-            cls, schema = record_of(into, "into")
-            kept = draft.fold.identity if draft.fold is not None else ()
-            out = kept_first(schema, kept, draft.fields)
-            row, key, at = draft.row, draft.below(name), draft.at
-            step = Map(name, function, batch, row, cls, schema, kept, draft.fields, out, key, at)
-            return _with_step(draft, "map", step, row=cls)
+            step = map_of(name, draft, function, into=into, batch=batch)
+            return _with_step(draft, "map", step, row=step.into)
 
     @named
     def flat_map(
@@ -360,17 +295,8 @@ class Pipeline:
         or too many, is a dead letter as a whole.
         """
         with self._step("flat_map", name) as draft:
-            if not callable(function):
-                raise PlanError(f"it takes a function, not {shown(function)}")
-            if draft.is_held:
-                raise PlanError(
-                    "rows of one event are told apart before: put it before .distinct, .ask and "
-                    "joins"
-                )
-            cls, schema = record_of(into, "into")
-            at, key, fields = draft.at, draft.below(name), schema.fields
-            step = FlatMap(name, function, draft.row, cls, schema, draft.fields, fields, key, at)
-            return _with_step(draft, "flat_map", step, row=cls)
+            step = flat_map_of(name, draft, function, into=into)
+            return _with_step(draft, "flat_map", step, row=step.into)
 
     @named
     def partition(
@@ -429,18 +355,9 @@ class Pipeline:
         are never late, and take none. future: how far ahead of it an event is not yet flagged.
         """
         with self._step("window", name) as draft:
-            need_time(draft, "windows are spans of event time")
-            if draft.is_settled and lateness is not None:
-                raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
-            if lateness is None:
-                lateness = 0 if draft.is_settled else LATENESS_DEFAULT
-            spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
-            if spec.shows_partial and (len(draft.read) > 1 or draft.waits):
-                read = f"rows of {draft.root!r} come" if draft.waits else "the sources are read"
-                raise PlanError(
-                    f"which partial results {spec.trigger!r} shows would depend on the order in "
-                    f"which {read}: use OnWatermark or OnEveryElement"
-                )
+            spec = window_of(
+                name, draft, assigner, trigger=trigger, lateness=lateness, future=future
+            )
             return _grown(draft, "window", window=spec, path=(*draft.path, name))
 
     @named
@@ -755,27 +672,7 @@ class Pipeline:
         have the key of their fold.
         """
         with self._step("sink", name) as draft:
-            check_text(topic, "topic")
-            check_text(of, "of")
-            folds = {fold.name: fold for fold in draft.folds}
-            if of is not None and of not in folds:
-                raise PlanError(
-                    f"there is no fold {of!r}: the folds are {', '.join(folds) or 'none'}"
-                )
-            check_topic(topic, draft.outputs)
-            fold = draft.fold if of is None else folds[of]
-            if fold is None:
-                for field in draft.fields:
-                    check_shown_field(field.name)
-                by = dividing_fields(key, draft.fields)
-                output = Output(name, draft.at, topic, draft.fields, name, is_stream=True, key=by)
-            elif key is not None:
-                raise PlanError(
-                    f"the rows of {fold.name!r} have their key already, that of the fold: leave "
-                    "key= out, or put the sink before .partition(...) to show events"
-                )
-            else:
-                output = Output(name, fold.name, topic, fold.row, name)
+            output = output_of(name, draft, topic=topic, of=of, key=key)
             return _grown(draft, "sink", outputs=(*draft.outputs, output), is_open=False)
 
     def also(self, other: Pipeline, /) -> Pipeline:

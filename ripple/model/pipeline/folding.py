@@ -1,4 +1,4 @@
-"""The fold of a step ``.fold(...)``: its aggregates and result row, checked."""
+"""Windows and folds, checked: of steps ``.window(...)`` and ``.fold(...)``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ripple.model.pipeline.draft import Draft
-    from ripple.model.window.spec import WindowSpec
+    from ripple.model.window.spec import Assigner, Trigger, WindowSpec
+
+
+def window_of(
+    name: str,
+    draft: Draft,
+    assigner: Assigner,
+    *,
+    trigger: Trigger | None,
+    lateness: str | int | None,
+    future: str | int,
+) -> WindowSpec:
+    """Return the windows of the draft's rows.
+
+    Raises PlanError for rows without a time, and for partial results in the order of reading.
+    """
+    need_time(draft, "windows are spans of event time")
+    if draft.is_settled and lateness is not None:
+        raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
+    if lateness is None:
+        lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+    spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
+    if spec.shows_partial and (len(draft.read) > 1 or draft.waits):
+        read = f"rows of {draft.root!r} come" if draft.waits else "the sources are read"
+        raise PlanError(
+            f"which partial results {spec.trigger!r} shows would depend on the order in which "
+            f"{read}: use OnWatermark or OnEveryElement"
+        )
+    return spec
 
 
 def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
