@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 
 from ripple.core.codec.crc import crc32c
 from ripple.core.errors import InputError
-from ripple.engine.operators.answer_names import INPUT, OFFSET, REASON
+from ripple.engine.operators.answer_names import INPUT, OFFSET, REASON, ROW
 from ripple.engine.operators.answer_rows import answer_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -149,7 +149,8 @@ def segment_of(parts: Sequence[Recorded], name: str) -> tuple[Segment, bytes]:
         question: [
             name
             for name in list(known)[OWN_COLUMNS:]
-            if not any(one.question == question and one.lacks(name) for one in parts)
+            if name != ROW
+            and not any(one.question == question and one.lacks(name) for one in parts)
         ]
         for question, known in names.items()
     }
@@ -183,6 +184,15 @@ def fitted(rows: pa.RecordBatch, ask: Ask) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def with_rows(
+    answers: pa.RecordBatch, rows: Sequence[Callable[[], bytes | None]]
+) -> pa.RecordBatch:
+    """Return answers with the asked rows of failures, as a log has them."""
+    failed = answers.column(REASON).is_valid().to_pylist()
+    asked = [row() if is_failed else None for row, is_failed in zip(rows, failed, strict=True)]
+    return answers.append_column(ROW, pa.array(asked, pa.binary()))
 
 
 def divided(

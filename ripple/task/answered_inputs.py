@@ -137,6 +137,7 @@ class AnsweredInputs(LoggedInputs):
                 self._new = self._calling.take()
             if self._new and self._log is None:
                 ask, rows = self._new.pop(0)
+                rows = fitted(rows, self._asks[ask])
                 entry = Answers(watermark.NONE, offset + rows.num_rows, ask, rows)
                 return self._name, entry
             if self._new and self._putting is None:

@@ -14,6 +14,7 @@ from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.pipeline.asking import CONCURRENCY_MAX
+from ripple.task.answer_objects import with_rows
 from ripple.task.calls import Call, Calls
 from ripple.task.timed_turns import TimedTurns
 from ripple.world.pauses import jittered
@@ -59,7 +60,7 @@ class Calling:
         }
         self._doing: dict[asyncio.Task[Any], tuple[str, Call]] = {}
         self._given_up: dict[asyncio.Task[Any], str] = {}
-        self._outcomes: dict[str, list[Outcome]] = {ask.name: [] for ask in plan.asks}
+        self._outcomes: dict[str, list[tuple[Outcome, Call]]] = {ask.name: [] for ask in plan.asks}
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._waited_ns = 0
         self._exit: BaseException | None = None
@@ -107,7 +108,8 @@ class Calling:
         for name, outcomes in self._outcomes.items():
             if outcomes:
                 self._outcomes[name] = []
-                self._new.append((name, answer_rows(self._asks[name], outcomes)))
+                answers = answer_rows(self._asks[name], [one for one, _ in outcomes])
+                self._new.append((name, with_rows(answers, [call.asked for _, call in outcomes])))
         if self._is_full:
             return
         for name, calls in self._calls.items():
@@ -182,14 +184,15 @@ class Calling:
         error = task.exception()
         if error is None:
             self._calls[name].answered(call)
-            self._outcomes[name].append(Outcome(call.row, task.result()))
+            self._outcomes[name].append((Outcome(call.row, task.result()), call))
         else:
             self._fail(name, call, reason_of(error), now_ns)
 
     def _fail(self, name: str, call: Call, reason: str, now_ns: int) -> None:
         if self._calls[name].failed(call, now_ns):
             made = f"in {call.made} calls" if call.made > 1 else "in a call"
-            self._outcomes[name].append(Outcome(call.row, None, f"no answer {made}: {reason}"))
+            failure = Outcome(call.row, None, f"no answer {made}: {reason}")
+            self._outcomes[name].append((failure, call))
 
     async def _called(self, ask: Ask, call: Call) -> Any:
         """Return the function's result; note an exit of the process, and a blocked loop."""
@@ -236,6 +239,16 @@ def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
     of = (rows.column(name).to_pylist() for name in (INPUT, OFFSET, INDEX))
     names = [field.name for field in ask.fields_in]
     values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-    for identity, row in zip(zip(*of, strict=True), values, strict=True):
+    asked = rows.select(names)
+    for at, (identity, row) in enumerate(zip(zip(*of, strict=True), values, strict=True)):
         # One object for each call: a function may change its argument.
-        yield Call(Identity(*identity), partial(make, **dict(zip(names, row, strict=True))))
+        given = partial(make, **dict(zip(names, row, strict=True)))
+        yield Call(Identity(*identity), given, partial(_dumped, asked, at))
+
+
+def _dumped(rows: pa.RecordBatch, at: int) -> bytes | None:
+    """Return a row as a dead letter has it."""
+    # slow to import, rarely wanted
+    from ripple.connectors.letter import dumps_record  # noqa: PLC0415
+
+    return dumps_record(rows.slice(at, 1))

@@ -22,12 +22,14 @@ _NS = 1_000_000_000
 class Call:
     """The calls for one row: the row, the number of calls, and the end of the present one.
 
-    given: makes the function's argument. ends_ns: by the clock. waits_ns: by the time that the run
-    has waited; a call makes little progress while the run computes.
+    given: makes the function's argument. asked: returns the row for a dead letter. ends_ns: by the
+    clock. waits_ns: by the time that the run has waited; a call makes little progress while the run
+    computes.
     """
 
     row: Identity
     given: Callable[[], Any]
+    asked: Callable[[], bytes | None]
     made: int = 0
     ends_ns: int = 0
     waits_ns: int = 0

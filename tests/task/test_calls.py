@@ -10,7 +10,7 @@ S = 1_000_000_000
 
 def calls_of(count: int, *, concurrency: int = 2, retries: int = 2) -> Calls:
     calls = Calls(concurrency, 10 * S, retries, lambda pause_s: pause_s)
-    calls.add(Call(Identity("in", offset, 0), object) for offset in range(count))
+    calls.add(Call(Identity("in", offset, 0), object, bytes) for offset in range(count))
     return calls
 
 

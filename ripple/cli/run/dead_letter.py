@@ -32,6 +32,7 @@ from ripple.core.arguments import plain
 from ripple.core.causes import Causes
 from ripple.core.errors import InputError
 from ripple.core.named_uris import name_and_uri
+from ripple.model.pipeline.input_names import is_answers
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.fenced import DamagedError
 from ripple.storage.log import Topic
@@ -93,12 +94,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Box(NamedTuple):
-    """One partition's dead letters. disk: of the checkpoint folder, None if in S3."""
+    """One partition's dead letters. disk: of the checkpoint folder, None if in S3.
+
+    is_asked: whether it has a log of answers, with failures.
+    """
 
     place: str
     disk: LiveDisk | None
     pipeline: str
     partition: int
+    is_asked: bool
 
     @property
     def journal_path(self) -> str:
@@ -117,7 +122,15 @@ class _Box(NamedTuple):
 
     async def _found(self, *, superseded: bool) -> Found:
         async with store_to_read(self.place, "--checkpoint-dir") as store:
-            return await letters_in(store, self.pipeline, self.partition, superseded=superseded)
+            of = self.pipeline, self.partition
+            found = await letters_in(store, *of, superseded=superseded)
+            if not self.is_asked:
+                return found
+            # Slow to import, and few pipelines ask.
+            from ripple.task.answer_letters import failures_in  # noqa: PLC0415
+
+            failures = await failures_in(store, *of)
+            return Found(found.letters + failures.letters, found.damage + failures.damage)
 
     def readable(self) -> Found:
         """Return the letters in effect; if none can be read, the damage."""
@@ -356,9 +369,12 @@ def _check_target(boxes: Iterable[_Box], options: argparse.Namespace, place: Log
         return
     if any(topic in box.sources() for box in boxes):
         names = ", ".join(sorted(chosen))
+        way = f"give the topic of {names}"
+        if is_answers(f"{names}/"):
+            way = "its other branches would count these rows again: give a topic of their own"
         raise InputError(
             f"--source {options.source}: {topic} is another source of the pipeline than {names}: "
-            f"give the topic of {names}, or say both {min(chosen)}= and --input to mean this one"
+            f"{way}, or say both {min(chosen)}= and --input to mean this one"
         )
 
 
@@ -379,15 +395,17 @@ def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
 
 def _boxes(options: argparse.Namespace) -> list[_Box]:
     given = options.checkpoint_dir
-    found = asyncio.run(_with_letters(given))
+    found, asked = asyncio.run(_with_letters(given))
     # The journal of retries is in the folder; letters in S3 have none.
     disk = None if is_s3(given) else LiveDisk(Path(given), make=False)
-    return _wanted([_Box(given, disk, *one) for one in found], options)
+    boxes = [_Box(given, disk, *one, one in asked) for one in sorted({*found, *asked})]
+    return _wanted(boxes, options)
 
 
-async def _with_letters(place: str) -> list[tuple[str, int]]:
+async def _with_letters(place: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Return the partitions with dead letters, and those with answers."""
     async with store_to_read(place, "--checkpoint-dir") as store:
-        return await with_letters(store)
+        return await with_letters(store), await with_letters(store, "answers")
 
 
 def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:

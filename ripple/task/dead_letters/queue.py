@@ -34,7 +34,7 @@ PIECE_BYTES = 64 << 10
 # So many single pieces become one: a batch of one row weighs some forty times the row.
 PIECES_LOOSE_MAX = 64
 ARROW = to_arrow(SCHEMA)
-_LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
+_JOURNAL = re.compile(r"([^/]+)/(\d{5,})/([a-z]+)/")
 
 
 def journal_of(
@@ -44,10 +44,13 @@ def journal_of(
     return Journal(store, f"{prefix_of(pipeline, partition)}letters/", guards=guards)
 
 
-async def with_letters(store: ObjectStore) -> list[tuple[str, int]]:
-    """Return the pipelines and partitions with a journal of dead letters in a store, sorted."""
-    found = {_LETTERS.match(name) for name in await store.list("")}
-    return sorted({(unquote(m[1]), int(m[2])) for m in found if m})
+async def with_letters(store: ObjectStore, kind: str = "letters") -> list[tuple[str, int]]:
+    """Return the pipelines and partitions with a journal of dead letters in a store, sorted.
+
+    kind: the folder of the journal; "answers" for logs of answers, which have failures.
+    """
+    found = {_JOURNAL.match(name) for name in await store.list("")}
+    return sorted({(unquote(m[1]), int(m[2])) for m in found if m and m[3] == kind})
 
 
 def batches_of(there: Iterable[Added]) -> tuple[list[pa.RecordBatch], list[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
-from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
+from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON, ROW
 from ripple.model.pipeline.input_names import of_sources
 from ripple.testing.check import Divergence, Follower, Marker, as_text
 from ripple.testing.reference.graph import GraphReference
@@ -135,7 +135,7 @@ class Judge:
             at = tuple(row.pop(name) for name in (INPUT, OFFSET, INDEX))
             assert at not in self._answered, f"the log has two answers to {at}"
             self._answered.add(at)
-            reason = row.pop(REASON) or ""
+            reason, _ = row.pop(REASON) or "", row.pop(ROW)
             self._reference.answer(recorded.ask, at, None if reason else row, reason)
 
     def _apply_rest(self) -> None:
