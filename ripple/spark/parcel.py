@@ -29,10 +29,8 @@ class DifferingError(PlanError):
     """Driver and executor have different versions of a pipeline."""
 
 
-_NO_TABLES = "Spark, but for a replay, a backfill and a validation,"
-_NO_MARKERS = (
-    "Spark, but for a backfill, and a replay or a validation with markers= (--markers DIR),"
-)
+_NO_TABLES = "a watch on Spark, unlike a validation without --watch,"
+_NO_MARKERS = "a watch on Spark, or a replay or a validation without markers= (--markers DIR),"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ def stream_of(file: str, folder: str, partitions: int, **more: Any) -> Stream:
         "keep": 3,
         **more,
     }
-    return Stream.of(Parcel.of(file, lambda plan: b""), partitions=partitions, **given)
+    parcel = Parcel.of(file, lambda plan: b"", has_markers=True, has_tables=True)
+    return Stream.of(parcel, partitions=partitions, **given)
 
 
 def nobody(stream: Stream) -> HintReceiver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import ripple as rp
-from ripple.core.errors import PlanError
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
@@ -24,10 +25,13 @@ from ripple.spark.oracle_check import AgainstOracle
 from ripple.spark.output_check import AgainstLog
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
+from ripple.spark.report import digests_of
 from ripple.spark.starting_point import StartingPoint
+from ripple.spark.streaming.resident import here
 from ripple.storage.log import PartitionReader
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of, whole_engine
+from tests.spark.streams import stream_of, turns
 
 PIPELINES = """
 import ripple as rp
@@ -110,6 +114,29 @@ def test_a_replay_shows_what_one_process_shows(
             assert rows[output.name] == expected
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_each_micro_batch_equals_a_replay(tmp_path: Path, name: str, key: tuple[str, ...]) -> None:
+    plan, _ = held(tmp_path, name)
+    topic_of(tmp_path, plan, changes(150), partitions=3, key=key)
+    file, partitions = f"{tmp_path / 'p.py'}:{name}", 3 if key and name == "rows" else 1
+    sinks = {output.name: f"log:{tmp_path}/out/{output.name}" for output in plan.outputs}
+    stream = stream_of(file, str(tmp_path), partitions, sinks=sinks, batch_rows=11)
+    last = dict[int, dict[str, Any]]()
+    for number, turn in enumerate(turns(stream, 3), 1):
+        last[turn.partition] = turn.run()
+        here().drop(turn)  # another process resumes from the store
+        if number % partitions:
+            continue
+        sources = sources_at(f"log:{tmp_path}/trades", plan, cut=stream.store)
+        report, _, _ = replayed(stream.parcel, plan, replace(sources, is_open=True), closes=False)
+        assert digests_of(plan, last.values())[1] == report.digest
+    assert report.counters["consumed"] == 150
+    if partitions == 1 and not key:
+        with pytest.raises((InputError, PlanError), match=r"by nothing|several stages|one key"):
+            stream_of(file, str(tmp_path), 3, sinks=sinks)
+
+
 def lines(path: Path) -> dict[Any, Any]:
     """Return the rows that lines of changes lead to."""
     rows: dict[Any, Any] = {}
@@ -180,5 +207,5 @@ def test_a_durable_run_holds_against_all_checks(tmp_path: Path, name: str) -> No
 
 def test_what_reads_no_tables_on_spark_refuses_them_in_one_line(tmp_path: Path) -> None:
     held(tmp_path, "rows")
-    with pytest.raises(PlanError, match="'rows' reads the table 'trades', and Spark, but for a re"):
+    with pytest.raises(PlanError, match="'rows' reads the table 'trades', and a watch on Spark, "):
         Parcel.of(f"{tmp_path}/p.py:rows", lambda plan: b"")

@@ -582,7 +582,7 @@ def test_a_replay_on_spark_reads_the_markers(
 def test_markers_for_spark_are_those_of_the_run_that_has_read_the_source(tmp_path: Path) -> None:
     plan = pipeline().plan()
     with pytest.raises(
-        PlanError, match=r"a replay or a validation with markers= \(--markers DIR\)"
+        PlanError, match=r"a replay or a validation without markers= \(--markers DIR\)"
     ):
         Parcel.of(plan, lambda _: b"")
     ripple("log", "create", tmp_path / "ticks", "--schema", "trade")

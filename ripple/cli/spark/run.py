@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     """Run until the source ends or a signal asks for it; return the exit code."""
     if options.every is not None and not options.follow:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
-    plan = load_for_spark(options.file)
+    plan = load_for_spark(options.file, has_markers=True, has_tables=True)
     sources = sources_by_name(plan, options.source)
     sinks = sinks_by_output(plan, options.sink)
     report = _Report(plan)

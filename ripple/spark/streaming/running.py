@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import InputError, OutputError
+from ripple.model.pipeline.division import need_no_table
 from ripple.spark.driver import Driver
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import register
@@ -64,7 +65,7 @@ def stream(
     """
     made = _made(
         spark,
-        Parcel.of(pipeline, pickled),
+        _parcel(pipeline),
         source,
         sinks,
         store,
@@ -116,8 +117,9 @@ def run(
         # Spark's own checkpoint is not used: it has a temporary folder, which it removes.
         writer = reports.writeStream.foreachBatch(shown)
     else:
-        parcel = Parcel.of(pipeline, pickled)
+        parcel = _parcel(pipeline)
         parcel.plan().need_one_source("a streaming DataFrame on Spark")
+        need_no_table(parcel.plan(), "Spark with a streaming DataFrame")
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
         made = _made(spark, parcel, str(landing), sinks, store, **more)
         rows = source.select(*(one.name for one in parcel.plan().source.fields))
@@ -126,6 +128,11 @@ def run(
     pace = {"processingTime": every or EVERY} if follow else {"availableNow": True}
     trigger: dict[str, Any] = pace
     return writer.trigger(**trigger).start()
+
+
+def _parcel(pipeline: str | os.PathLike[str] | Pipeline | Plan) -> Parcel:
+    # Its tasks record markers in the store, as every durable run does.
+    return Parcel.of(pipeline, pickled, has_markers=True, has_tables=True)
 
 
 class _Landing:

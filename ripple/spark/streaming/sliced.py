@@ -9,6 +9,7 @@ from ripple.connectors.inputs import Signal
 from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
+from ripple.task.logged_inputs import FAR
 from ripple.task.several_sources import WatermarkedInputs
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class Sliced(PassedInputs):
     """``inputs`` up to ``stop``; there it waits until the stop is advanced, and never ends.
 
-    The task's progress follows from its requests: ``is_at_stop``.
+    The task's progress follows from its requests: ``is_at_stop``. ``_opening`` goes on where a
+    timeout of silent inputs ends ``more``.
     """
 
     def __init__(self, inputs: Inputs, stop: Cut) -> None:
@@ -34,6 +36,8 @@ class Sliced(PassedInputs):
         self._cut: Cut = {}
         self._rows = 1
         self._woken = asyncio.Event()
+        self._opening: asyncio.Task[None] | None = None
+        self._marked: Cut = {}  # where recorded markers count
 
     @property
     def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
@@ -56,11 +60,26 @@ class Sliced(PassedInputs):
         self._is_moved = True
         self.wake()
 
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end; see Inputs."""
+        await self._opened()
+        return await self._inputs.bounds()
+
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; with a ``stop`` from the task the inputs end there."""
-        self._cut, self._rows, self._is_ending = dict(cut), rows, stop is not None
+        """Go to ``cut``; with a ``stop`` from the task the inputs end there.
+
+        One that is FAR for some inputs only says where recorded markers count: the others are read
+        up to there, and these up to the end of the micro-batch.
+        """
+        await self._opened()
+        ends = {} if stop is None else {name: at for name, at in stop.items() if at < FAR}
+        self._is_ending = stop is not None and len(ends) == len(stop)
+        self._marked = {} if self._is_ending else ends
+        self._stop = {name: max(at, self._marked.get(name, 0)) for name, at in self._stop.items()}
+        self._cut, self._rows = dict(cut), rows
         self._is_moved = self._is_moved and self._is_ending
-        await self._inputs.open(cut, rows, self._until(cut) if stop is None else stop)
+        until = stop if self._is_ending and stop is not None else self._until(cut)
+        await self._inputs.open(cut, rows, until)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return the next batch after ``cut``. Raises InputError if the input was shortened."""
@@ -78,8 +97,9 @@ class Sliced(PassedInputs):
     async def more(self) -> None:
         """Wait until the stop is advanced, or records before it have been read."""
         if self._is_moved and not self._is_ending:
-            await self._inputs.open(self._cut, self._rows, self._until(self._cut))
-            self._is_moved = False
+            if self._opening is None:
+                self._opening = asyncio.ensure_future(self._reopen())
+            await self._opened()
         elif self.is_at_stop:
             await self._woken.wait()
             self._woken.clear()
@@ -91,5 +111,30 @@ class Sliced(PassedInputs):
         self._woken.set()
         self._inputs.wake()
 
+    async def close(self) -> None:
+        """Release the inputs; see Inputs."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+        await self._inputs.close()
+
+    async def _reopen(self) -> None:
+        stop = self._stop
+        await self._inputs.open(self._cut, self._rows, self._until(self._cut))
+        self._is_moved = self._stop is not stop
+
+    async def _opened(self) -> None:
+        """Wait until the inputs are open, also where a former ``more`` was cancelled meanwhile."""
+        opening = self._opening
+        if opening is None:
+            return
+        try:
+            await asyncio.shield(opening)
+        finally:
+            if opening.done():
+                self._opening = None
+
     def _until(self, cut: Cut) -> Cut:
-        return {name: max(cut[name], offset) for name, offset in self._stop.items()}
+        until = {name: max(cut[name], offset) for name, offset in self._stop.items()}
+        return {**until, **self._marked}

@@ -12,7 +12,8 @@ from ripple.core.extras import needed
 from ripple.spark.driver import Driver
 from ripple.spark.sources import Conforming, spark_schema
 from ripple.spark.streaming.hints import Hints
-from ripple.spark.streaming.turn import turns
+from ripple.spark.streaming.turn import BEAT, turns
+from ripple.world import LiveClock
 
 with needed("spark", "ripple.spark"):
     from pyspark import cloudpickle
@@ -58,8 +59,9 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
         return {}
 
     def latestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return the present end of the inputs."""
-        return dict(self._stream.bounds()[1])
+        """Return the present end of the inputs, and the beat if some may be idle."""
+        end, beat_ns = dict(self._stream.bounds()[1]), self._stream.beat_ns
+        return end if beat_ns is None else {**end, BEAT: LiveClock().now_ns() // beat_ns}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Return a turn for each partition with more to read."""

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ripple.world.ports import Executor
 
 
+BEAT_NS_MIN = 10_000_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A pipeline, with URIs that are valid on every machine.
@@ -164,6 +167,15 @@ class Stream:
         # Offsets of several sources are not committed to a consumer group.
         only = self.sources[0][1] if len(self.sources) == 1 else None
         return group_at(dict(self.sinks), plan, executor, source=only, epoch=epoch, part=part)
+
+    @property
+    def beat_ns(self) -> int | None:
+        """How often a partition is visited in silence, None for never.
+
+        Its process goes on by the clock; where it has died, another one takes over.
+        """
+        idle = [one.idle_ns for one in self.parcel.plan().sources if one.idle_ns is not None]
+        return max(min(idle), BEAT_NS_MIN) if idle else None
 
     def bounds(self) -> tuple[Cut, Cut]:
         """Return the present beginning and end of the inputs. Raises InputError and OSError."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Address: TypeAlias = tuple[str, int]
 
+BEAT = "ripple.beat"
+"""The number of the beat, beside the offsets that Spark is offered; no input is called so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -63,11 +66,12 @@ class TurnJob:
 
 
 def turns(stream: Stream, hints: Hints, start: Cut, end: Cut) -> list[Turn]:
-    """Return a turn for each partition with more to read."""
-    names, found = list(end), []
+    """Return a turn for each partition with more to read, or for all with another beat."""
+    names, found = [name for name in end if name != BEAT], []
+    is_beat = end.get(BEAT) != start.get(BEAT)
     for number in range(stream.partitions):
         own = names[number :: stream.partitions]
-        if any(end[name] != start.get(name) for name in own):
+        if is_beat or any(end[name] != start.get(name) for name in own):
             stop = {name: end[name] for name in own}
             found.append(Turn(stream, number, stop, hints.hint_receiver, hints.known.get(number)))
     return found
