@@ -62,12 +62,16 @@ class AnsweredInputs(LoggedInputs):
         partition: int = 0,
         emit: EventListener = no_listener,
         guards: Guards = all_guards,
+        replay: str = "answer_replay",
     ) -> None:
-        """log: opened, or only read by a run without new answers; None in one-shot runs."""
+        """log: opened, or only read by a run without new answers; None in one-shot runs.
+
+        replay: the safeguard by which recorded answers are read.
+        """
         super().__init__(inputs, answers_of(partition), clock, emit)
         self._asks = {ask.name: ask for ask in plan.asks}
         self._keys = {} if log is None else question_keys(plan)
-        self._log, self._guards = log, guards
+        self._log, self._guards, self._replay = log, guards, replay
         self._calling = Calling(plan, clock, random, emit)
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._putting: asyncio.Task[None] | None = None
@@ -83,6 +87,7 @@ class AnsweredInputs(LoggedInputs):
 
     def ask_for(self, engine: Engine) -> None:
         """Call for the rows that wait in an engine; see AskingInputs."""
+        engine.ask_anew()  # it may have had another owner
         self.unanswered, self.held = engine.unanswered, lambda: engine.asked_size
 
     async def bounds(self) -> tuple[Cut, Cut]:
@@ -186,7 +191,7 @@ class AnsweredInputs(LoggedInputs):
             return min(stop, log.end) - offset
         next_offset = offset + rows.num_rows
         ask = self._asks.get(one.ask)
-        is_read = self._is_live or self._guards("answer_replay")
+        is_read = self._is_live or self._guards(self._replay)
         if ask is None or self._keys[one.ask] != one.question or not is_read:
             return Answers(watermark.NONE, next_offset, "", rows)  # other code had this question
         return Answers(watermark.NONE, next_offset, one.ask, fitted(rows, ask))

@@ -254,6 +254,9 @@ class Claimed:
         markers = state.marker_log(spec.plan.name)
         if spec.plan.is_idle or has_markers(one.cut for one in self.listed):
             await markers.read()  # the few that follow are read afterwards
+        answers = state.answer_log(spec.plan.name) if self._is_answered() else None
+        if answers is not None:
+            await answers.read()
         warm = await state.take_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
         if spec.lanes is not None:
@@ -261,7 +264,7 @@ class Claimed:
             of_lanes = await spec.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
         check_holders(self.listed, standings)
-        claimed, standings = await self._answered(standings, endings)
+        claimed, standings = await self._answered(standings, endings, answers)
         claimed, standings = await claimed._marked(standings, endings, markers)
         spec = claimed.spec
         has_committed = any(one.committed for one in standings.values())
@@ -301,8 +304,15 @@ class Claimed:
         cuts += [one.committed.cut for one in standings.values() if one.committed]
         return cuts + [one.unfinished for one in standings.values() if one.unfinished]
 
+    def _is_answered(self) -> bool:
+        """Return whether there is a log of answers, as far as plan and checkpoints tell."""
+        return bool(self.spec.plan.asks) or has_answers(one.cut for one in self.listed)
+
     async def _answered(
-        self, standings: Mapping[str, OutputStatus], endings: Endings
+        self,
+        standings: Mapping[str, OutputStatus],
+        endings: Endings,
+        log: AnswerLog | None,
     ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
         """Add the log of answers to the inputs, and to all cuts, if there is one.
 
@@ -315,7 +325,7 @@ class Claimed:
         # Few pipelines have it.
         from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
 
-        log = state.answer_log(plan.name)
+        log = log or state.answer_log(plan.name)
         await log.read()
         log.check(max((cut.get(name, 0) for cut in cuts), default=0))
         log.check_plan(plan, cuts)

@@ -60,6 +60,10 @@ class LoggedInputs(PassedInputs):
         if isinstance(self._inputs, AskingInputs):
             self._inputs.ask_for(engine)
 
+    async def give_up(self) -> None:
+        """Add no more entries to the log."""
+        raise NotImplementedError
+
     @property
     def _log_stop(self) -> int:
         """The offset up to which the log is read."""

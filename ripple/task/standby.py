@@ -15,11 +15,11 @@ from ripple.connectors.inputs import Signal
 from ripple.core import cut as cuts
 from ripple.core.events import no_listener
 from ripple.engine.snapshots.snapshot import SnapshotError
-from ripple.model.pipeline.input_names import markers_of
+from ripple.model.pipeline.input_names import answers_of, markers_of
 from ripple.task.dead_letters.in_flight import Quarantine
 from ripple.task.dead_letters.notes import notes_in
 from ripple.task.drive import Drive
-from ripple.task.marker_input import checkpoints_with, commit_with, has_markers
+from ripple.task.marker_input import checkpoints_with, commit_with, has_answers, has_markers
 from ripple.task.restore import first_cut, restore
 from ripple.task.several_sources import read_by_watermarks
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoints
-    from ripple.task.marked_inputs import MarkedInputs
+    from ripple.task.answer_log import AnswerLog
+    from ripple.task.logged_inputs import LoggedInputs
     from ripple.task.marker_log import MarkerLog
     from ripple.task.restore import StartingPoint
     from ripple.task.settings import Settings
@@ -85,9 +86,8 @@ class Standby:
         self.behind: int | None = None
         self.state: StandbyState | None = None
         self._spec, self._plan, self.inputs = spec, spec.plan, spec.inputs
-        self._markers: MarkerLog | None = None
-        self._marked: MarkedInputs | None = None  # the inputs with these markers
-        self._marker_input = markers_of(checkpoints.partition)
+        self._logs: dict[str, MarkerLog | AnswerLog] = {}
+        self._logged: list[LoggedInputs] = []  # the inputs with the first of these logs, and so on
         self._checkpoints = checkpoints
         self._reached = reached
         self._world = world
@@ -142,8 +142,8 @@ class Standby:
                             await self._stopped.wait()
             if self._is_nearing:
                 await self._near(drive)
-            if self._marked is not None:
-                await self._marked.give_up()
+            for one in self._logged:
+                await one.give_up()
         except BaseException:
             self.state = None
             await self._reading.close()
@@ -153,7 +153,7 @@ class Standby:
 
     @property
     def _reading(self) -> Inputs:
-        return self._marked or self.inputs
+        return self._logged[-1] if self._logged else self.inputs
 
     async def _near(self, drive: Drive) -> None:
         """Reach the outputs' present commit, and the next commit, if that comes soon.
@@ -205,10 +205,14 @@ class Standby:
         # After the list: no checkpoint is ahead of what the outputs have committed by then.
         present = await self._reached()
         known = [one.cut for one in (*listed, *present.values()) if one is not None]
+        self._logs, self._logged = {}, []
+        if self._plan.asks or has_answers(known):
+            await self._answer()
         if self._plan.is_idle or has_markers(known):
             await self._mark()
-            listed = checkpoints_with(self._marker_input, listed)
-            present = self._named(present)
+        for name in self._logs:
+            listed = checkpoints_with(name, listed)
+        present = self._named(present)
         inputs = self._reading
         start = await first_cut(listed, any(present.values()), inputs)
         engine, base = await restore(
@@ -226,29 +230,53 @@ class Standby:
         return engine, present, base
 
     async def _mark(self) -> None:
-        """Put the log of markers among the inputs, as their owner does, and read it."""
+        """Add the log of markers to the inputs, as their owner does, and read it."""
         from ripple.task.marked_inputs import MarkedInputs  # noqa: PLC0415 - few pipelines have it
         from ripple.task.marker_log import MarkerLog  # noqa: PLC0415
 
         checkpoints, world = self._checkpoints, self._world
-        self._markers = log = MarkerLog(checkpoints.store, self._plan.name, checkpoints.partition)
+        log = MarkerLog(checkpoints.store, self._plan.name, checkpoints.partition)
         await log.read()
-        self._marked = MarkedInputs(
-            self.inputs,
+        marked = MarkedInputs(
+            self._reading,
             self._plan,
-            self._marker_input,
+            name := markers_of(checkpoints.partition),
             log,
             world.clock,
             emit=no_listener,
             guards=world.guards,
             replay="marker_follow",
         )
+        self._logs[name] = log
+        self._logged.append(marked)
+
+    async def _answer(self) -> None:
+        """Add the log of answers to the inputs; calls are made by the owner alone."""
+        from ripple.task.answer_log import AnswerLog  # noqa: PLC0415 - few pipelines have it
+        from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
+
+        checkpoints, world = self._checkpoints, self._world
+        partition = checkpoints.partition
+        log = AnswerLog(checkpoints.store, self._plan.name, partition)
+        await log.read()
+        answered = AnsweredInputs(
+            self._reading,
+            self._plan,
+            world.clock,
+            world.random,
+            log,
+            partition=partition,
+            guards=world.guards,
+            replay="answer_follow",
+        )
+        self._logs[answers_of(partition)] = log
+        self._logged.append(answered)
 
     def _named(self, reached: Mapping[str, Commit | None]) -> Mapping[str, Commit | None]:
-        """Return commits whose cuts name the log of markers where that is an input."""
-        if self._markers is None:
-            return reached
-        return {output: commit_with(self._marker_input, one) for output, one in reached.items()}
+        """Return commits whose cuts name the logs that are inputs."""
+        for name in self._logs:
+            reached = {output: commit_with(name, one) for output, one in reached.items()}
+        return reached
 
     async def _look(self, cut: Cut) -> None:
         """Note the commits of the outputs since the last look."""
@@ -273,9 +301,10 @@ class Standby:
         frees = plan.frees_rows
         stop = _lowest(target)
         assert stop is not None
-        if self._markers is not None and stop[self._marker_input] > self._markers.end:
-            await self._markers.read()
-            self._markers.check(stop[self._marker_input])
+        for name, log in self._logs.items():
+            if stop[name] > log.end:
+                await log.read()
+                log.check(stop[name])
         # No more at once than its neighbours, which are live, do: it shares their loop. And all
         # others that follow have their turn before its next one.
         await inputs.open(engine.cut, self._settings.batch_rows, stop)

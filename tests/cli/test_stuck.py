@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.starting import stuck as stuck_module
 from ripple.cli.cluster.starting.stuck import STUCK_S, Stuck, failing, of_problems
+from ripple.cli.main import main
 from ripple.control.probes import Page, serve_pages
 from ripple.control.rpc.membership_messages import FAILED
 from ripple.world.live_network import LiveNetwork
@@ -66,3 +68,16 @@ async def test_until_end_fails_on_a_failure_that_does_not_pass(
     status = cluster_up._Status(None, None, now)  # type: ignore[arg-type]  # asked before others
     with pytest.raises(cluster_up.UnreachableEndError, match="partition 0 fails repeatedly"):
         await status.watch()
+
+
+def test_until_end_is_refused_where_rows_wait_for_answers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = Path(__file__).parents[1] / "services" / "pipeline_asks.py"
+    sinks = [f"graded=log:{tmp_path}/out", f"graded-sums=log:{tmp_path}/sums"]
+    given = ["--source", f"log:{tmp_path}/trades", *(f"--sink={one}" for one in sinks)]
+    asked = ["cluster", "up", f"{pipeline}", *given, "--dir", f"{tmp_path}/dir", "--until-end"]
+    assert main(asked) == 1
+    said = capfd.readouterr().err
+    assert "--until-end waits for records, and rows wait for the answers of 'grade' longer" in said
+    assert not (tmp_path / "dir").exists()

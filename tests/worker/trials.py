@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import count
 from random import Random
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +16,7 @@ from tests.engine.machine.stage_plans import trades
 from tests.on_demand import on_demand
 
 COUNT = 48
+CALLS = count()
 
 
 @rp.record(version=1)
@@ -391,6 +394,34 @@ def in_one() -> ClusterTrial:
     return ClusterTrial(undivided(), found, inputs=inputs)
 
 
+@rp.record(version=1)
+class Grade:
+    """An answer."""
+
+    grade: int
+
+
+async def grade(trade: Any) -> dict[str, int]:
+    """Return another grade in each call; some take long, and some fail."""
+    number = next(CALLS)
+    await asyncio.sleep(number * 7 % 11 / 50)
+    if trade.size == 3 and number % 2:
+        raise ConnectionError
+    return {"grade": number}
+
+
+def answered(idle: str | None = None) -> Any:
+    """Show trades with answers, and fold them in windows, beside a fold without answers."""
+    start = rp.Pipeline("p")
+    start = start.source("trades", Trade, time="t", key="symbol", out_of_order=3, idle=idle)
+    graded = start.ask("grade", grade, into=Grade, retries=0, concurrency=3)
+    by_both = graded.partition("first", key=("symbol", "venue"))
+    bars = by_both.window("w", rp.Tumbling(10), lateness=4)
+    bars = bars.fold("bars", grades=rp.sum("grade"), n=rp.count(), last=rp.last("grade"))
+    rows = start.partition("beside", key="symbol").fold("rows", n=rp.count())
+    return graded.sink("graded").also(bars.sink("shown")).also(rows.sink("last"))
+
+
 __getattr__ = on_demand(
     globals(),
     # Two sources, of 12 and 8 partitions, in one stage and in several; divided in no way; tables of
@@ -449,6 +480,9 @@ __getattr__ = on_demand(
         .sink("last"),
         events("idle totals"),
     ),
+    # Answers of services, alone and beside markers of idle inputs.
+    asked=lambda: ClusterTrial(answered(), events("asked")),
+    asked_idle=lambda: ClusterTrial(answered("200ms"), events("asked idle")),
     chain=lambda: shown(
         "chain",
         first()

@@ -146,7 +146,9 @@ def run(options: argparse.Namespace) -> int:
     sources, places = sources_by_name(plan, options.source), sinks_by_output(plan, options.sink)
     for source in sources.values():
         check_not_read(source, places)
-    _need_ends(sources if options.until_end else {})
+    if options.until_end:
+        _need_ends(sources)
+        _need_no_waiting(plan)
     reach = Reach(plan, sources, places)
     shared = gcd(*reach.counts.values())
     is_one = 1 in (options.partitions, shared)
@@ -236,6 +238,15 @@ def _need_ends(sources: Mapping[str, str]) -> None:
                 f"source {name!r}: the {found.connector.scheme} has no end, for which --until-end "
                 "waits: leave it out"
             )
+
+
+def _need_no_waiting(plan: Plan) -> None:
+    """Raise InputError for rows that no commit tells of: their records count before them."""
+    for ask in plan.asks:
+        raise InputError(
+            f"--until-end waits for records, and rows wait for the answers of {ask.name!r} longer: "
+            "leave it out, and stop the cluster when the outputs have all rows"
+        )
 
 
 def _check_begun(

@@ -355,6 +355,9 @@ class Engine(Partition):
         """
         return {}
 
+    def ask_anew(self) -> None:
+        """Let ``unanswered`` return all rows that wait again: their calls were given up."""
+
     @property
     def asked_size(self) -> tuple[int, int]:
         """How many rows are held for answers, and their bytes."""

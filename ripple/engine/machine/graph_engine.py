@@ -158,6 +158,11 @@ class GraphEngine(Engine):
         found = {name: asked.unanswered() for name, asked in self._asked.items()}
         return {name: rows for name, rows in found.items() if rows is not None}
 
+    def ask_anew(self) -> None:
+        """Let ``unanswered`` return all rows that wait again."""
+        for one in self._asked.values():
+            one.ask_anew()
+
     @property
     def asked_size(self) -> tuple[int, int]:
         """How many rows are held for answers, and their bytes."""

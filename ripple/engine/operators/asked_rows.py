@@ -173,6 +173,10 @@ class AskedRows(PlacedRows):
         ]
         return pa.concat_batches(found) if found else None
 
+    def ask_anew(self) -> None:
+        """Let ``unanswered`` return all rows without an answer again."""
+        self._told = dict.fromkeys(self._inputs, -1)
+
     def _untold(self, name: str, part: _Part) -> pa.RecordBatch | None:
         new = np.flatnonzero((part.found < 0) & (part.places > self._told[name]))
         if not len(new):

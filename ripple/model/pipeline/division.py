@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.copartition import unlike_why
 from ripple.model.pipeline.stages import (
     PARTITIONS_DEFAULT,
@@ -155,7 +154,6 @@ def need_one_division(
 
     keyed_by: as for ``undivided_why``. is_one: whether one partition has all records.
     """
-    need_no_ask(plan, where)
     _need_idle_undivided(plan, where, keyed_by or {})
     why = undivided_why(plan, keyed_by)
     if why is not None and is_one:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ripple.control.assignment import worker_of
 from ripple.control.assignment.rules import check_follows
 from ripple.core.cut import is_within
-from ripple.model.pipeline.input_names import is_markers
+from ripple.model.pipeline.input_names import of_sources
 from ripple.testing.check import Marker
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class OfPartition:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all records are committed, and all windows that markers end."""
-        read = {name: at for name, at in self.committed.items() if not _is_of_markers(name)}
+        """Whether all records are committed, windows that markers end, and rows with answers."""
+        read = {name: at for name, at in self.committed.items() if not _is_of_log(name)}
         return read == self._end and self._truth.is_over(*self._place, self.committed)
 
     def began(self, epoch: int, damaged: frozenset[str]) -> None:
@@ -198,9 +198,9 @@ class OfPartition:
         hold(found == expected, "I7", f"{self._name} at {dict(cut)}: {dict(counters)}")
 
 
-def _is_of_markers(name: str) -> bool:
-    """Return whether an input is a log of markers, behind any path of senders."""
-    return is_markers(name.lstrip("0123456789/"))
+def _is_of_log(name: str) -> bool:
+    """Return whether an input is a log of markers or of answers, behind any path of senders."""
+    return not of_sources([name.lstrip("0123456789/")])
 
 
 def _takers(version: Assignment) -> dict[str, tuple[int, int] | None]:

@@ -10,16 +10,24 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.log.sink import schema_of_output
 from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
-from ripple.model.batch import Batch
+from ripple.model.batch import Answers, Batch
 from ripple.model.batch import Marker as BatchMarker
-from ripple.model.pipeline.input_names import inputs_by_source, is_markers, markers_of, source_of
+from ripple.model.pipeline.input_names import (
+    answers_of,
+    inputs_by_source,
+    markers_of,
+    of_sources,
+    source_of,
+)
 from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of
 from ripple.model.schema.columns import records_of
+from ripple.model.window import watermark
+from ripple.task.answer_objects import fitted
 from ripple.task.drive import Drive
 from ripple.testing.check import Follower as Reader
 from ripple.testing.check import Marker
 from ripple.testing.cluster.front import FIRST, Front
-from ripple.testing.cluster.recorded import RecordedMarkers
+from ripple.testing.cluster.recorded import RecordedEntries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +66,7 @@ class Truth:
         self._stages = stages
         self.front = Front.of(plan, source, is_one=is_one)
         self._senders = {stage.before for stage in stages if self.is_spread}
-        self.recorded = RecordedMarkers()
+        self.recorded = RecordedEntries()
         self._forget()
         reader, self.dead_letters = Reader(plan), set[tuple[str, int]]()
         engine = Engine(plan, inputs=source.inputs)
@@ -80,20 +88,20 @@ class Truth:
         self._batches: OrderedDict[Any, Batch] = OrderedDict()
 
     def of_run(self) -> Truth:
-        """Return the truth of one run: where inputs may be idle, its own markers are among them."""
-        if not self.plan.is_idle:
+        """Return the truth of one run: with its own markers of idle inputs, and its answers."""
+        if not self._is_recorded:
             return self
         own = copy.copy(self)
-        own.recorded = RecordedMarkers()
+        own.recorded = RecordedEntries()
         own._forget()
         return own
 
     def settle(self, cuts: Mapping[tuple[int, int], Mapping[str, int]], first: int) -> None:
-        """Take tables and rows from the last cuts, by stage and number: markers are part of them.
+        """Take tables and rows from the last cuts, by stage and number: entries are part of them.
 
-        Without idle inputs they are known before.
+        Without idle inputs and asks they are known before.
         """
-        if not self.plan.is_idle:
+        if not self._is_recorded:
             return
         reader = Reader(self.plan)
         for (stage, number), cut in cuts.items():
@@ -102,8 +110,17 @@ class Truth:
         self.rows = {name: reader.streams[name] for name in self.rows}
 
     def is_over(self, stage: int, number: int, first: int, cut: Mapping[str, int]) -> bool:
-        """Return whether nothing waits for the watermark at a cut after all records."""
-        return not self.plan.is_idle or not self._engine(stage, number, first, cut).waiting_count
+        """Return whether nothing waits for the watermark or an answer after all records."""
+        if not self._is_recorded:
+            return True
+        engine = self._engine(stage, number, first, cut)
+        held = engine.asked_size[0] if isinstance(engine, Engine) else 0
+        return not held and not (self.plan.is_idle and engine.waiting_count)
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether results depend on the entries of a run."""
+        return self.plan.is_idle or bool(self.plan.asks)
 
     def _events_of(self, output: str) -> dict[str, list[Row]]:
         """Return an output's events, by input: none depends on another input."""
@@ -193,10 +210,12 @@ class Truth:
             if stage < FIRST:
                 made = front.sender(stage, number, names, first)
             else:
-                made = front.engine(number, (*names, *filter(is_markers, cut)), first)
+                logs = cut.keys() - set(of_sources(cut))
+                made = front.engine(number, (*names, *sorted(logs)), first)
             marks = self.recorded.before(number, cut.get(markers_of(number), 0))
             direct = {name: at for name, at in cut.items() if not front.is_divided(stage, name)}
             self._feed(made, direct, marks)
+            self._answer(made, cut.get(answers_of(number), 0))
             drive = Drive(made)
             for name in sorted(cut.keys() - direct.keys()):
                 drive.apply(name, self._divided(number, name, cut[name], first))
@@ -242,10 +261,17 @@ class Truth:
             refused |= self._feed_input(drive, mark.input, read[mark.input], mark.offset)
             read[mark.input] = mark.offset
             drive.apply(markers_of(engine.partition), mark)
-        for name, end in cut.items():
-            if not is_markers(name):
-                refused |= self._feed_input(drive, name, read[name], end)
+        for name in of_sources(cut):
+            refused |= self._feed_input(drive, name, read[name], cut[name])
         return refused
+
+    def _answer(self, engine: Engine, offset: int) -> None:
+        """Apply the answers of a partition before an offset, after all records: at any place."""
+        asks = {ask.name: ask for ask in self.plan.asks}
+        for one in self.recorded.answers_before(engine.partition, offset):
+            rows = fitted(one.rows, asks[one.ask])
+            entry = Answers(watermark.NONE, one.end, one.ask, rows)
+            engine.answer(answers_of(engine.partition), entry)
 
     def _feed_input(self, drive: Drive, name: str, first: int, end: int) -> set[tuple[str, int]]:
         refused, rows = set[tuple[str, int]](), list[Any]()
