@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home, refusals
+from ripple.engine.migration.evolution import compare
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import bare, newest_of_each
 
@@ -36,12 +37,19 @@ def other_division(plan: Plan, stage: int | None, *, divides: bool) -> str:
 async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
     """Raise ChangedPlanError if partitions of a cluster would reject their checkpoints.
 
-    Each partition checks its own again when it starts. Raises StoreError.
+    Each partition checks its own again when it starts. A new branch is taken: its outputs hold
+    nothing, and if one of them does, its partition says so. Raises StoreError.
     """
+    staged = divides or is_spread(plan)
 
     def why(one: Checkpoint) -> str:
-        reasons = refusals(plan, bare(one), staged=divides or is_spread(plan))
-        return other_division(plan, one.stage, divides=divides) or "; ".join(reasons)
+        other = other_division(plan, one.stage, divides=divides)
+        found = bare(one)
+        if other or (reasons := refusals(plan, found, staged=staged)) == ():
+            return other
+        if not staged and one.stage is None and compare(plan, found).is_only_more:
+            return ""
+        return "; ".join(reasons)
 
     await _check(store, plan, why)
 

@@ -153,6 +153,12 @@ def changes_of(listed: Sequence[Checkpoint]) -> tuple[dict[str, str], str]:
     return outputs, notes.get(MIGRATED, "")
 
 
+_BEGIN_ANEW = (
+    ". If an output is new, leave it out; or name another store and other outputs, to begin with "
+    "the first record that is there"
+)
+
+
 class Accepting(Protocol):
     """Knows how far the outputs are."""
 
@@ -197,6 +203,11 @@ async def restore(
         if found[1] is not None and migrates(plan, found[1], rebuild):
             checkpoint, snapshot, skipped = found
             outputs.begin_new_at(found[1].cut)
+    if checkpoint is not None and not origin_of(listed):
+        is_other = bool(rebuild) or checkpoint.topology_hash != plan.topology_hash
+        is_of_here = staged == (checkpoint.stage is not None)
+        if is_other and is_of_here and dict(checkpoint.cut) == dict(start):
+            checkpoint = None  # of other code, which has read nothing
     if checkpoint is not None and snapshot is not None:
         decided = decide(plan, snapshot, rebuild, staged=staged)
         shown = {output.name for output in plan.outputs}
@@ -227,6 +238,7 @@ async def restore(
         raise InputError(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
+            f"{_BEGIN_ANEW if skipped else ''}"
         )
     engine = make(plan, checkpoints.partition, inputs.names, start=start, staged=staged)
     return engine, StartingPoint(None, start, skipped, changed)

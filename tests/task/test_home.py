@@ -15,7 +15,7 @@ from ripple.model.pipeline.file import load_plan
 from ripple.storage.store import MemoryStore
 from ripple.storage.store.opening import store_to_read
 from ripple.task import task as durable
-from ripple.task.home import check_home, other_division
+from ripple.task.home import check_code, check_home, other_division
 from ripple.world import StoreError
 from tests.spark.logs import topic_of
 from tests.worker.trials import both_sources
@@ -98,6 +98,32 @@ def test_other_code_and_wrong_settings_are_refused_before_a_cluster_starts(
     refused = capfd.readouterr().err
     assert refused.startswith("ripple: heartbeat_interval_ms is 'soon', not an integer")
     assert "worker-1" not in refused
+
+
+def test_a_new_branch_is_taken_by_a_cluster_as_by_one_process(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    keyed = SOURCE.partition("pipeline = ")[0] + (
+        'keyed = rp.Pipeline("two").source("trades", Trade).partition("by", key="symbol")\n'
+    )
+    one = 'keyed.fold("f", s=rp.sum("size")).sink("sum")'
+    most = 'keyed.fold("most", m=rp.max("size")).sink("out")'
+    file.write_text(f"{keyed}pipeline = {one}")
+    rows = [{"symbol": "A", "size": 1}]
+    log = topic_of(tmp_path, load_plan(f"{file}"), rows, partitions=1)
+    given = [f"{file}", "--source", log, "--sink", f"log:{tmp_path}/sum"]
+    assert main(["run", *given, "--checkpoint-dir", f"{tmp_path}/store"]) == 0
+
+    async def checked(pipeline: str) -> None:
+        file.write_text(f"{keyed}pipeline = {pipeline}")
+        async with store_to_read(f"{tmp_path}/store") as opened:
+            await check_code(opened, load_plan(f"{file}"), divides=False)
+
+    asyncio.run(checked(f"{one}.also({most})"))
+    # Shown by an output that is there: its rows would have to be taken back.
+    with pytest.raises(ChangedPlanError, match="the state of fold 'most' in"):
+        asyncio.run(checked(most.replace('"out"', '"sum"')))
+    with pytest.raises(ChangedPlanError, match=r"the state of fold 'f' .* does not fit"):
+        asyncio.run(checked(f"{one.replace('rp.sum', 'rp.min')}.also({most})"))
 
 
 class Slow(MemoryStore):

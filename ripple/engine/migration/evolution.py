@@ -100,6 +100,22 @@ class Comparison:
         return any(node.verdict is Verdict.REBUILD for node in self.nodes)
 
     @property
+    def is_only_more(self) -> bool:
+        """Whether there is state for all but new nodes, and only new outputs show these.
+
+        Outputs that hold nothing lack all changes, so the log is read from its first record anyway,
+        and the others hold the same rows at each cut.
+        """
+        sinks = [one.verdict for one in self.nodes if one.kind == "sink"]
+        refused = (one for one in self.nodes if one.refused)
+        return (
+            not self.other_problems
+            and Verdict.NEW in sinks
+            and Verdict.CHANGED not in sinks
+            and all(one.old_key is None for one in refused)
+        )
+
+    @property
     def folds(self) -> tuple[Judged, ...]:
         """The folds of the plan, in their order."""
         return tuple(
