@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # One of each kind of edge; all of them where more is asked for.
 TRIALS = (
     "branched",
+    "new_branch",
     "tree",
     "sources",
     "source_stages",

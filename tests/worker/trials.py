@@ -14,6 +14,7 @@ from ripple.model.keys.partitioner import partition_numbers
 from ripple.testing.cluster.trial import ClusterTrial
 from tests.engine.machine.stage_plans import trades
 from tests.on_demand import on_demand
+from tests.worker.new_branch import NewBranchTrial
 
 COUNT = 48
 CALLS = count()
@@ -98,6 +99,21 @@ def branched_stages() -> Any:
         .also(times.fold("sums", total=rp.sum("total"), n=rp.count()).sink("shown"))
         .also(middles.sink("middle"))
     )
+
+
+def grown(*, more: bool) -> Any:
+    """Fold trades in windows and for ever; with ``more`` show events and fold other windows."""
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    by_symbol = start.partition("first", key="symbol")
+    bars = by_symbol.window("w", rp.Tumbling(10), lateness=4).fold("bars", total=rp.sum("price"))
+    kept = by_symbol.fold("rows", n=rp.count(), last=rp.last("size"))
+    whole = bars.sink("shown").also(kept.sink("last"))
+    if not more:
+        return whole
+    large = start.filter("of-more", rp.col("size") > 1)
+    by_both = large.partition("second", key=("symbol", "venue"))
+    sizes = by_both.window("v", rp.Tumbling(20), lateness=4).fold("sizes", n=rp.sum("size"))
+    return whole.also(large.sink("large")).also(sizes.sink("sizes-out"))
 
 
 def ordered() -> Any:
@@ -448,6 +464,9 @@ __getattr__ = on_demand(
     endings=lambda: ClusterTrial(ending(), events("endings")),
     streams=lambda: ClusterTrial(streamed(), events("streams")),
     branched=lambda: ClusterTrial(branches(), events("branched")),
+    new_branch=lambda: NewBranchTrial(
+        grown(more=True), events("new branch"), before=grown(more=False)
+    ),
     tree=lambda: ClusterTrial(branched_stages(), events("tree")),
     windows=lambda: shown("windows", first(rp.Tumbling(10))),
     totals=lambda: shown(
