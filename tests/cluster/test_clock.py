@@ -63,9 +63,25 @@ class Stopped:
 def test_another_owner_goes_on_with_the_next_tick_and_one_process_makes_the_same(
     tmp_path: Path,
 ) -> None:
+    job = killed_owners(tmp_path)
+    since = job.named[1].partition(",")[2]
+    other = Up(replace(job, named=(job.named[0], f"ticks=clock:{2 * EVERY_NS}ns,{since}")))
+    try:
+        assert other.ended() == 1
+        assert "ripple: clock 'ticks': the run has read ticks every" in other.said
+        assert "coordinators: " not in other.said, "nothing has started"
+    finally:
+        other.process.kill()
+
+
+def killed_owners(tmp_path: Path, *more: object) -> Job:
+    """Kill the owner of the ticks twice, and hold the outputs to those of one process.
+
+    more: flags of the cluster.
+    """
     since_ns = time.time_ns() // 100_000_000 * 100_000_000
     job = job_of(tmp_path, f"clock:{EVERY_NS}ns,{since_ns}")
-    up = Up(job)
+    up = Up(job, *more)
 
     def beats() -> list[str]:
         assert up.process.poll() is None, up.said
@@ -123,13 +139,7 @@ def test_another_owner_goes_on_with_the_next_tick_and_one_process_makes_the_same
     )
     assert report.cut == cuts[0].cut
     assert [table(alone / name) for name in OUTPUTS] == made
-    other = Up(replace(job, named=(job.named[0], f"ticks=clock:{2 * EVERY_NS}ns,{since_ns}")))
-    try:
-        assert other.ended() == 1
-        assert "ripple: clock 'ticks': the run has read ticks every" in other.said
-        assert "coordinators: " not in other.said, "nothing has started"
-    finally:
-        other.process.kill()
+    return job
 
 
 @pytest.mark.parametrize(

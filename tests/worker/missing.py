@@ -24,6 +24,7 @@ SAFEGUARDS = (
     "fence",
     "fence_check",
     "final_rows",
+    "first_of_code",
     "lane_holes",
     "lane_watermarks",
     "muted_replay",
@@ -40,6 +41,7 @@ TRIALS = (
     "both_moved",
     "events_moved",
     "apart",
+    "new_branch",
 )
 
 
