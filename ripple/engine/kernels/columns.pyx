@@ -4,7 +4,7 @@
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.schema.exported cimport ArrowArray, Exported, Lent, Part, Whole, valid_bits
+from ripple.model.schema.exported cimport ArrowArray, Exported, Lent, Made, Whole, valid_bits
 
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind
@@ -27,7 +27,7 @@ cdef class Layout:
 
 cdef class Columns:
     """Columns by name, in any form that an expression takes: a dict, or a record batch (or a part of
-    one) and its layout.
+    one, or one that was made here) and its layout.
 
     A mapping.
     """
@@ -82,6 +82,12 @@ cdef class Columns:
         kind = self.kind_as_it_came(name)
         return None if kind is None else self.borrow(name, kind)
 
+    def made(self, schema not None):
+        """Return the batch of these columns, if it was made here, as it is, with this schema."""
+        if self.layers is AS_IT_CAME and isinstance(self.batch, Made):
+            return self.batch if self.batch.schema.equals(schema) else None
+        return None
+
     cdef str kind_as_it_came(self, str name):
         cdef tuple layer
         if self.layers is not AS_IT_CAME:
@@ -113,7 +119,10 @@ cdef class Columns:
     cdef Whole lender(self):
         """Return the record batch that came as the C data interface has it."""
         if self.exported is None:
-            self.exported = self.batch if isinstance(self.batch, Part) else Exported(self.batch)
+            if isinstance(self.batch, Whole):
+                self.exported = self.batch
+            else:
+                self.exported = Exported(self.batch)
         return self.exported
 
     cpdef key(self, str name):

@@ -79,16 +79,22 @@ struct StoredColumn {
     void keep(const int64_t* numbers, int64_t n)
     {
         int64_t end = 0;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t word = words[numbers[i]];
+        for (int64_t i = 0, next; i < n; i = next) {
+            const int64_t first = numbers[i];
+            for (next = i + 1; next < n && numbers[next] == first + next - i;)
+                next++;
+            const int64_t rows = next - i;
             if (kind == BATCH_TEXT) {
-                const int64_t from = begin(numbers[i]);
-                memmove(&bytes[end], &bytes[from], word - from);
-                word = end += word - from;
+                const int64_t from = begin(first), size = words[first + rows - 1] - from;
+                memmove(&bytes[end], &bytes[from], size);
+                for (int64_t row = 0; row < rows; row++)
+                    words[i + row] = words[first + row] - from + end;
+                end += size;
+            } else {
+                memmove(&words[i], &words[first], 8 * rows);
             }
-            words[i] = word;
             if (!valid.empty())
-                valid[i] = valid[numbers[i]];
+                memmove(&valid[i], &valid[first], rows);
         }
         words.resize(n);
         if (!valid.empty())
@@ -212,7 +218,10 @@ struct Order {
     // Gives each row its number after only those with `kept` numbers, rising, are there.
     void renumber(const int64_t* kept, int64_t n)
     {
-        auto anew = [=](int64_t& number) { number = std::lower_bound(kept, kept + n, number) - kept; };
+        std::vector<int64_t> numbers(n ? kept[n - 1] + 1 : 0);
+        for (int64_t number = 0; number < n; number++)
+            numbers[kept[number]] = number;
+        auto anew = [&](int64_t& number) { number = numbers[number]; };
         for (Run& run : runs)
             std::for_each(run.numbers.begin() + run.first, run.numbers.end(), anew);
         std::for_each(heap.begin(), heap.end(), anew);

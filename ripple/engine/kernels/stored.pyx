@@ -60,6 +60,8 @@ cdef class Stored:
     cdef vector[StoredColumn] columns
     cdef dict places, others
     cdef list types
+    cdef vector[char] letters       # of the types, as those of lent columns; 0 for others
+    cdef vector[char] are_ints      # whether a column takes int64[n]
     cdef object make
     cdef readonly object schema
     cdef readonly int64_t count
@@ -74,6 +76,8 @@ cdef class Stored:
         for at, kind in enumerate(self.types):
             column.kind = KINDS.get(kind, BATCH_MADE)
             self.columns.push_back(column)
+            self.letters.push_back(LENT.get(kind, 0))
+            self.are_ints.push_back(kind == pa.int64())
             if column.kind == BATCH_MADE:
                 self.others[at] = make(kind)
 
@@ -95,13 +99,13 @@ cdef class Stored:
             word = NULL
             check_length(count, len(column))
             if isinstance(column, np.ndarray):
-                is_right = self.types[at] == pa.int64() and column.dtype == np.int64
+                is_right = self.are_ints[at] and column.dtype == np.int64
                 if is_right and count:
                     values = column
                     word = &values[0]
             elif isinstance(column, Lent):
                 array = (<Lent>column).array
-                is_right = LENT.get(self.types[at]) == (<Lent>column).kind[0]
+                is_right = self.letters[at] == (<Lent>column).kind[0]
             else:
                 is_right = self.types[at] == column.type
                 if self.columns[at].kind != BATCH_MADE:
@@ -121,6 +125,31 @@ cdef class Stored:
                 self.columns[at].add_words(words[at], count)
         self.count += count
         self.is_torn = False
+
+    def add_made(self, Made rows not None):
+        """Add the rows of a batch with these columns."""
+        cdef size_t at
+        cdef list columns = []
+        if not rows.schema.equals(self.schema):
+            raise TypeError(f"a batch has the columns {rows.schema}, not {self.schema}")
+        for at in range(self.columns.size()):
+            if self.letters[at]:
+                columns.append(rows.lend(at, self.letters[at]))
+            else:
+                columns.append(rows.arrow().column(at))
+        self.add(columns, rows.num_rows)
+
+    def first_from(self, str name not None, int64_t number):
+        """Return the first row with a number or a greater one, in a column of rising ones."""
+        cdef StoredColumn* column = &self.columns[self.place(name)]
+        cdef int64_t first = 0, count = self.count, half
+        while count:
+            half = count // 2
+            if column.words[first + half] < number:
+                first, count = first + half + 1, count - half - 1
+            else:
+                count = half
+        return first
 
     def words(self, str name not None, const int64_t[::1] numbers=None):
         """Return numbers of some rows, or of all: int64[n]. Raises TypeError for another column."""
@@ -286,7 +315,7 @@ cdef class Picked:
 
 
 def gathered(schema not None, int64_t count, list parts not None):
-    """Return a record batch of so many rows: columns of stored rows side by side.
+    """Return a batch (Made) of so many rows: columns of stored rows side by side.
 
     parts: (rows, names of columns, numbers int64[n]) each; of -1 there are nulls.
     """
@@ -334,4 +363,4 @@ def gathered(schema not None, int64_t count, list parts not None):
         failed = batch_make(columns.data(), <int>total, count, &made.whole)
     if failed:
         raise MemoryError
-    return made.arrow()
+    return made

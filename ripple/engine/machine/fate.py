@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
+_NONE = np.empty(0, np.int64)
+
 
 class Fate:
     """The fate of each record of a batch, by its index there.
@@ -24,8 +26,8 @@ class Fate:
     def __init__(self, count: int, rows: Rows) -> None:
         self._refused: dict[int, RejectedRow] = {}
         self._count = count
-        self._late = np.zeros(count, np.bool_)
-        self._taken = np.zeros(count, np.bool_)
+        self._late: Mask | None = None
+        self._taken: list[Ints | None] = []  # per reader its records, None for all
         self.note_refused(rows)
 
     def note_refused(self, rows: Rows) -> None:
@@ -37,7 +39,8 @@ class Fate:
     def drop_late(self, rows: Rows, late: Mask | None) -> None:
         """Drop the rows too late for a window."""
         if late is not None:
-            self._late |= late & self._mask_of(rows)
+            mine = late & self._mask_of(rows.origin)
+            self._late = mine if self._late is None else self._late | mine
             rows.keep(~late[rows.origins])
 
     def count_in(self, rows: Rows) -> None:
@@ -46,7 +49,7 @@ class Fate:
             alive = np.ones(self._count, np.bool_)
             alive[list(self._refused)] = False
             rows.keep(alive[rows.origins])
-        self._taken |= self._mask_of(rows)
+        self._taken.append(rows.origin)
 
     @property
     def dead(self) -> list[RejectedRow]:
@@ -61,14 +64,18 @@ class Fate:
     @property
     def too_late(self) -> Ints:
         """The records that reached closed windows alone."""
-        late = self._late & ~self._taken
+        if self._late is None:
+            return _NONE
+        late = self._late.copy()
+        for taken in self._taken:
+            late &= ~self._mask_of(taken)
         late[list(self._refused)] = False
         return np.flatnonzero(late)
 
-    def _mask_of(self, rows: Rows) -> Mask:
-        """Return which records have rows here."""
-        if rows.origin is None:
+    def _mask_of(self, origin: Ints | None) -> Mask:
+        """Return which records have rows, by the records of these; None for each its own."""
+        if origin is None:
             return np.ones(self._count, np.bool_)
         mask = np.zeros(self._count, np.bool_)
-        mask[rows.origin] = True
+        mask[origin] = True
         return mask

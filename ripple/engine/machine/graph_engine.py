@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ripple.core.errors import InputError
 from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.identities import only_span
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.engine import TAKEN, Engine, known_keys, names_of, reject_beyond
 from ripple.engine.machine.fate import Fate
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from ripple.model.batch import Answers
     from ripple.model.pipeline.nodes import Fold, Holding, RowTable, TableSpec
     from ripple.model.pipeline.plan import Plan
-    from ripple.model.schema.exported import Part
+    from ripple.model.schema.exported import Lent, Part
 
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
@@ -180,6 +181,7 @@ class GraphEngine(Engine):
         self._ports = {
             source.name: Port(plan, source, by_source[source.name]) for source in plan.sources
         }
+        self._by_rank = list(self._ports.values())
         self._port_of = {name: port for port in self._ports.values() for name in port.inputs}
         self._inputs = {}
         for name in names:
@@ -308,6 +310,11 @@ class GraphEngine(Engine):
 
         Final rows have no input, and places after all others.
         """
+        rank = only_span(places, SPAN, PRECEDING)
+        if 0 <= rank < len(self._ports) and len(self._by_rank[rank].inputs) == 1:
+            port = self._by_rank[rank]
+            yield port.inputs[0], np.arange(len(places)), *port.identities(places)
+            return
         sources = (places + PRECEDING) // SPAN  # rows before a source's records included
         for rank, port in enumerate(self._ports.values()):
             mine = np.flatnonzero(sources == rank)
@@ -344,7 +351,17 @@ class GraphEngine(Engine):
             if fold is not None:
                 fold.settle(self._watermark_of(fold))
             while waiting is not None and (rows := waiting.take()) is not None:
-                self._pass_on(waiting, rows, ways)
+                if all(way.only_shows and way.root not in self._asked for way in ways):
+                    self._show(waiting, rows, ways)
+                else:
+                    self._pass_on(waiting, rows, ways)
+
+    @staticmethod
+    def _show(waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
+        """Show rows of a waiting node that outputs alone read."""
+        for way in ways:
+            for stream in way.streams.values():
+                waiting.show(stream, way.root, rows)
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
         """Send rows of a waiting node to its readers; rows that a step refuses are lost."""
@@ -456,7 +473,7 @@ class GraphEngine(Engine):
 
     def _judged(
         self, given: Input, port: Port, rows: Rows, count: int
-    ) -> tuple[Ints | None, dict[int, Mask | None]]:
+    ) -> tuple[Ints | Lent | None, dict[int, Mask | None]]:
         """Judge rows and move the watermark past them; reject rows with impossible times.
 
         Returns the times of all, and per lateness which records of the batch are later: bool[count]
@@ -466,6 +483,15 @@ class GraphEngine(Engine):
         time_field = port.source.time_field
         if time_field is None:
             return None, too_late
+        lent = rows.columns.lent(time_field)
+        if lent is not None and self._watermarks_ns is None:
+            near_ns = min(port.future_ns, given.future_ns_max)
+            after_ns = watermark.if_on_time(
+                lent, given.watermark_ns, given.out_of_order_ns, near_ns
+            )
+            if after_ns is not None:
+                rows.times_ns, given.watermark_ns = lent, after_ns
+                return lent, too_late
         times: Ints = np.asarray(numbers(rows.columns[time_field], Kind.INT).values)
         rows.times_ns = times
         if self._watermarks_ns is not None:

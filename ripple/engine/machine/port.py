@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Layout
+from ripple.engine.kernels.identities import identities_of
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.way import PRECEDING, SPAN, Way
 from ripple.engine.operators.admission import Admission
@@ -105,5 +106,4 @@ class Port(Way):
 
     def identities(self, places: Ints) -> tuple[Ints, Ints]:
         """Return the offsets of rows of an input, and their indexes in their records."""
-        number = places - self._base
-        return number // (FLAT_ROWS_MAX * len(self._inputs)), number % FLAT_ROWS_MAX
+        return identities_of(places, self._base, len(self._inputs), FLAT_ROWS_MAX)

@@ -49,13 +49,19 @@ class AsofRows(StreamJoinRows):
         self._last = np.empty(0, np.int64)
         self._known_numbers = Numbers()
         self._needed_before = 0
+        self._marks_ns: tuple[int, int] | None = None
+        self._is_backward = node.strategy == "backward"
         self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
         self._layout = Layout(self._schema)
+        self._mine = [field.name for field in node.left_fields]
+        self._theirs = [field.name for field in node.right_fields]
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
         """Up to where each side lets rows follow."""
-        left_ns, right_ns = (side.settled_ns for side in self.sides)
+        return self._bounds_ns(self.left.settled_ns, self.right.settled_ns)
+
+    def _bounds_ns(self, left_ns: int, right_ns: int) -> tuple[int, int]:
         if right_ns not in (watermark.NONE, watermark.END):
             if self.node.strategy != "backward":
                 right_ns = _before(right_ns, self.node.tolerance_ns)
@@ -68,23 +74,23 @@ class AsofRows(StreamJoinRows):
         return self.right.held.rows.count - self.right.held.count
 
     @property
-    def _is_backward(self) -> bool:
-        return self.node.strategy == "backward"
-
-    @property
     def known_ns(self) -> int:
         """Up to here the rows of the right side are looked at: backward not beyond the left side's.
 
         Of those below both marks the last one of each key is enough there.
         """
-        ends_ns = [side.settled_ns for side in self.sides]
-        return min(ends_ns) if self._is_backward else ends_ns[1]
+        right_ns = self.right.settled_ns
+        return min(self.left.settled_ns, right_ns) if self._is_backward else right_ns
 
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
-        left = self.left.held.take_numbers(self.watermark_ns)
-        right = self.right.held.take_numbers(self.known_ns)
+        ends_ns = self.left.settled_ns, self.right.settled_ns
+        if ends_ns == self._marks_ns:
+            return None  # no row waits below the same marks
+        self._marks_ns = ends_ns
+        left = self.left.held.take_numbers(min(self._bounds_ns(*ends_ns)))
+        right = self.right.held.take_numbers(min(ends_ns) if self._is_backward else ends_ns[1])
         if not len(left) and not len(right):
             return None
         slots, times = (self.left.held.rows.words(name, left) for name in (SLOT, TIME))
@@ -111,10 +117,10 @@ class AsofRows(StreamJoinRows):
         if not len(left):
             return None
         node, held = self.node, self.left.held.rows
-        mine = [field.name for field in node.left_fields]
-        theirs = [field.name for field in node.right_fields]
         batch = gathered(
-            self._schema, len(left), [(held, mine, left), (self.right.held.rows, theirs, at)]
+            self._schema,
+            len(left),
+            [(held, self._mine, left), (self.right.held.rows, self._theirs, at)],
         )
         columns = Columns(batch, self._layout)
         rows = Rows(columns, len(left), held.words(PLACE, left))
@@ -144,7 +150,7 @@ class AsofRows(StreamJoinRows):
         if self.node.deleted is not None:
             deleted = pa.schema([(self.node.deleted.name, pa.bool_())])
             found = gathered(deleted, len(at), [(self.right.held.rows, deleted.names, at)])
-            is_none = found.column(0).fill_null(False)
+            is_none = found.arrow().column(0).fill_null(False)
             at[is_none.to_numpy(zero_copy_only=False)] = -1
         return at
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.nodes import Fields
+    from ripple.model.schema.exported import Made
 
     Ints = npt.NDArray[np.int64]
 
@@ -39,6 +40,7 @@ class HeldRows:
         Identities are needed if they do not follow from places, as of final rows.
         """
         self._of, self._fields = fields, arrow_fields(fields)
+        self._types = [(field.name, field.type) for field in self._fields]
         self._has_identities, self._has_slots = identities, slots
         own = [TIME, PLACE, *([IDENTITY] if identities else [])]
         self.schema = pa.schema([*self._fields, *(pa.field(name, pa.int64()) for name in own)])
@@ -55,11 +57,9 @@ class HeldRows:
         if not rows.count:
             return
         columns: list[Any] = []
-        for field in self._fields:
-            lent = rows.columns.lent(field.name)
-            columns.append(
-                arrow_column(rows.columns[field.name], field.type) if lent is None else lent
-            )
+        for name, kind in self._types:
+            lent = rows.columns.lent(name)
+            columns.append(arrow_column(rows.columns[name], kind) if lent is None else lent)
         self.rows.add([*columns, *self._own(rows, identities), *self._only(slots)], rows.count)
         self._waiting.add()
 
@@ -86,12 +86,17 @@ class HeldRows:
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
         """Take out the rows below a mark, in their order; None if there are none."""
+        made = self.take_made(mark_ns)
+        return None if made is None else made.arrow()
+
+    def take_made(self, mark_ns: int) -> Made | None:
+        """Take out the rows below a mark as they are made here."""
         numbers = self.take_numbers(mark_ns)
         if not len(numbers):
             return None
-        found = self.batch(numbers)
+        made = self._made(numbers)
         self.forget()
-        return found
+        return made
 
     def take_numbers(self, mark_ns: int) -> Ints:
         """Take out the rows below a mark; return their numbers in their order.
@@ -102,17 +107,14 @@ class HeldRows:
 
     def batch(self, numbers: Ints) -> pa.RecordBatch:
         """Return some of the rows."""
+        return self._made(numbers).arrow()
+
+    def _made(self, numbers: Ints) -> Made:
         return gathered(self.schema, len(numbers), [(self.rows, self.schema.names, numbers)])
 
     def batches(self, numbers: Ints) -> list[pa.RecordBatch]:
         """Return some of the rows, as several batches where the texts of one would be too long."""
-        try:
-            return [self.batch(numbers)] if len(numbers) else []
-        except OverflowError:
-            middle = len(numbers) // 2
-            if not middle:
-                raise
-            return [*self.batches(numbers[:middle]), *self.batches(numbers[middle:])]
+        return batches_of(self.rows, self.schema, numbers)
 
     def forget(self) -> None:
         """Free the taken rows if they are many."""
@@ -139,6 +141,20 @@ class HeldRows:
     def nbytes(self) -> int:
         """Bytes held."""
         return self.rows.nbytes + self._waiting.nbytes
+
+
+def batches_of(rows: Stored, schema: pa.Schema, numbers: Ints) -> list[pa.RecordBatch]:
+    """Return some rows, as several batches where the texts of one would be too long."""
+    if not len(numbers):
+        return []
+    try:
+        return [gathered(schema, len(numbers), [(rows, schema.names, numbers)]).arrow()]
+    except OverflowError:
+        middle = len(numbers) // 2
+        if not middle:
+            raise
+        parts = numbers[:middle], numbers[middle:]
+        return [one for part in parts for one in batches_of(rows, schema, part)]
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.columns import Columns, Layout
+from ripple.engine.kernels.keyed import Keyed
+from ripple.engine.kernels.stored import gathered
 from ripple.engine.operators import pieces
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
 from ripple.engine.operators.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
 TOO_MANY = f"more than {FLAT_ROWS_MAX} rows would be made of the record"
 
 
-D = TypeVar("D", bound="Due")
+L = TypeVar("L")
+D = TypeVar("D", bound="Due[Any]")
 
 
 class PiecewiseRows(StreamJoinRows, Generic[D]):
@@ -70,7 +74,7 @@ class PiecewiseRows(StreamJoinRows, Generic[D]):
         """Note that all settled rows were given, and free unneeded rows, now and then."""
 
 
-class IntervalRows(PiecewiseRows["Due"]):
+class IntervalRows(PiecewiseRows["Due[Ints]"]):
     """Holds rows of both sides until no row on time can join them; gives the pairs of the left.
 
     A left row is settled once neither it nor a partner of it can come any more. A right row is
@@ -91,6 +95,13 @@ class IntervalRows(PiecewiseRows["Due"]):
         super().__init__(node, feeds, by_input)
         self._near = NearRows(self.right.held.schema)
         self._freed_ns = watermark.NONE
+        self._marks_ns: tuple[int, int] | None = None
+        self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
+        self._layout = Layout(self._schema)
+        self._mine = [field.name for field in node.left_fields]
+        self._theirs = [field.name for field in node.right_fields]
+        self._keyed = [Keyed(self.keys, side.names) for side in self.sides]
+        self._key_schemas = [pa.schema(arrow_fields(side.key)) for side in self.sides]
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -108,43 +119,62 @@ class IntervalRows(PiecewiseRows["Due"]):
 
     def _settle(self) -> None:
         """Know the right rows below the mark of their side; let settled left rows be due."""
-        right = self.right.held.take_below(self.right.settled_ns)
-        if right is not None:
-            slots = self.slots_of(right, self.right)
-            self._near.add(right, slots, self.keys.capacity, self._freed_ns)
-        left = self.left.held.take_below(self.watermark_ns)
-        if left is not None:
-            times, places = (np.asarray(left.column(name)) for name in (TIME, PLACE))
-            self._due = Due(left, self.slots_of(left, self.left), times, places)
+        marks_ns = self.left.settled_ns, self.right.settled_ns
+        if marks_ns == self._marks_ns:
+            return  # no row waits below the same marks
+        self._marks_ns = marks_ns
+        held = self.right.held
+        right = held.take_numbers(marks_ns[1])
+        if len(right):
+            slots = self._slots(1, right)
+            made = gathered(held.schema, len(right), [(held.rows, held.schema.names, right)])
+            self._near.add(made, slots, self.keys.capacity, self._freed_ns)
+            held.forget()
+        left = self.left.held.take_numbers(self.watermark_ns)
+        if len(left):
+            times, places = (self.left.held.rows.words(name, left) for name in (TIME, PLACE))
+            self._due = Due(left, self._slots(0, left), times, places)
 
-    def _paired(self, due: Due) -> Rows | None:
+    def _slots(self, number: int, numbers: Ints) -> Ints:
+        """Return the slots of the keys of rows that a side holds, -1 for a null."""
+        side, schema = self.sides[number], self._key_schemas[number]
+        keys = gathered(schema, len(numbers), [(side.held.rows, side.names, numbers)])
+        columns = Columns(keys, Layout(schema))
+        if columns.nullable(side.names):
+            return self.slots_of(keys.arrow(), side)
+        return self._keyed[number].slots(Rows(columns, len(numbers)))
+
+    def _paired(self, due: Due[Ints]) -> Rows | None:
         """Return the next left rows with their partners, in their order."""
         node = self.node
         here, counts, numbers = due.match(self._near, node)
-        left, times = due.left.slice(here.start, len(counts)), due.times[here]
+        left, times, held = due.left[here], due.times[here], self.left.held.rows
         least = np.full(len(counts), node.how == "left", np.int64)
         pairs = Pairs(due.records[here], due.places[here], counts, numbers, least)
         alone = counts == 0
         alone[pairs.lost] = False
         self._count(alone, len(pairs.lost))
         if len(pairs.lost):
-            keys = [left.column(name) for name in self.left.names]
+            keys = gathered(self._key_schemas[0], len(left), [(held, self.left.names, left)])
             lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
-            self.lose_some(keys, times, lost)
+            self.lose_some(keys.arrow().columns, times, lost)
         if not len(pairs.at):
             return None
-        at = pa.array(pairs.at)
-        columns = {one.name: left.column(one.name).take(at) for one in node.left_fields}
-        right = self._near.columns(pairs.numbers, [one.name for one in node.right_fields])
-        columns |= zip((one.name for one in node.added), right, strict=True)
-        rows = Rows(Columns(columns), len(pairs.at), pairs.places)
+        mine, theirs = left[pairs.at], self._near.at(pairs.numbers)
+        batch = gathered(
+            self._schema,
+            len(mine),
+            [(held, self._mine, mine), (self._near.rows, self._theirs, theirs)],
+        )
+        rows = Rows(Columns(batch, self._layout), len(mine), pairs.places)
         rows.times_ns = times[pairs.at]
         if node.finals:
-            self.identities_taken = np.asarray(left.column(IDENTITY))[pairs.at]
+            self.identities_taken = held.words(IDENTITY, mine)
         return rows
 
     def _end(self) -> None:
         self._freed_ns = self._free_ns
+        self.left.held.forget()
         if self._near.has_grown(len(self.keys.index)):
             self._free()
 
@@ -167,15 +197,16 @@ class IntervalRows(PiecewiseRows["Due"]):
         return self._near.parts(self._free_ns)
 
 
-class Due:
+class Due(Generic[L]):
     """Rows by (time, record), for the pairs of the left ones among them.
 
     records: rising numbers of their records.
     """
 
-    def __init__(self, left: pa.RecordBatch, slots: Ints, times: Ints, places: Ints) -> None:
-        """slots: of their keys, -1 for a row that makes no pairs."""
-        self.left, self.times, self.places = left, times, places
+    def __init__(self, left: L, slots: Ints, times: Ints, places: Ints) -> None:
+        """left: the left rows. slots: of the keys of all, -1 for a row that makes no pairs."""
+        self.left = left
+        self.times, self.places = times, places
         self._slots = slots
         self._at = 0
         of = places // FLAT_ROWS_MAX
@@ -221,11 +252,14 @@ class Pairs:
         """
         record = records - records[0]
         wanted = np.maximum(counts, least)
-        made = np.zeros(record[-1] + 1, np.int64)
-        np.add.at(made, record, wanted)
-        fits = (made <= FLAT_ROWS_MAX)[record]
-        self.lost = np.flatnonzero(~fits)
-        if len(self.lost):
+        made = wanted.copy()
+        if len(record) > record[-1] + 1:
+            made = np.zeros(record[-1] + 1, np.int64)
+            np.add.at(made, record, wanted)
+        self.lost = np.empty(0, np.int64)
+        if made.max() > FLAT_ROWS_MAX:
+            fits = (made <= FLAT_ROWS_MAX)[record]
+            self.lost = np.flatnonzero(~fits)
             numbers = numbers[np.repeat(fits, np.where(counts > FLAT_ROWS_MAX, 0, counts))]
             counts, wanted = counts * fits, wanted * fits
             made *= made <= FLAT_ROWS_MAX

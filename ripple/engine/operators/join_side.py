@@ -63,6 +63,8 @@ class JoinSide:
     @property
     def watermark_ns(self) -> int:
         """No row of this side on time is missing below it."""
+        if len(self._feeds) == 1:
+            return self._feeds[0].watermark_ns
         return min(feed.watermark_ns for feed in self._feeds)
 
     @property

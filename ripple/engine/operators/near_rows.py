@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.runs import Runs
-from ripple.engine.operators.held_rows import TIME
+from ripple.engine.kernels.stored import Stored, gathered
+from ripple.engine.operators.held_rows import TIME, batches_of
+from ripple.engine.operators.passed_rows import Parts
+from ripple.model.schema.exported import Made
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -18,55 +21,39 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_MERGED_ROWS_MAX = 1024
+_UNDROPPED_MAX = 1024
 _UNFREED_MAX = 4096
-
-
-class Part(NamedTuple):
-    """Rows with rising numbers, from ``first`` on."""
-
-    first: int
-    rows: pa.RecordBatch
-
-    @property
-    def last_ns(self) -> int:
-        """The greatest event time."""
-        return int(np.asarray(self.rows.column(TIME))[-1])
 
 
 class NearRows:
     """Rows by (time, place), numbered in that order, and found by slot and time.
 
-    Invariant: parts have each row of ``_runs``. Freed ones go with the rest of their part, or of
-    their slot, once they may be as many as the others.
+    Invariant: ``rows`` has each row of ``_runs`` that may be asked for, the one with number
+    ``first`` at its beginning. Freed ones go once they may be as many as the others; in a slot,
+    with the rest of its rows.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         """Hold no rows; schema: of those to come, with their times."""
+        self.rows = Stored(schema, Parts)
+        self.first = 0
+        self._schema = schema
         self._runs = Runs()
-        self._parts: list[Part] = []
-        self._numbers = 0
         self._kept = 0
-        self._nothing = pa.RecordBatch.from_pylist([], schema)
 
-    def add(self, batch: pa.RecordBatch, slots: Ints, capacity: int, free_ns: int) -> None:
+    def add(self, rows: pa.RecordBatch | Made, slots: Ints, capacity: int, free_ns: int) -> None:
         """Add rows after all others, of slots that are each below ``capacity``.
 
         free_ns: rows before it are not asked for any more.
         """
-        times = np.asarray(batch.column(TIME))
-        self._runs.add(slots, times, self._numbers, capacity, free_ns)
-        first, self._numbers = self._numbers, self._numbers + batch.num_rows
-        while self._parts and self._is_small(self._parts[-1].rows.num_rows, batch.num_rows):
-            first, rows = self._parts.pop()
-            batch = pa.concat_batches([rows, batch])
-        self._parts.append(Part(first, batch))
+        number = self.first + self.rows.count
+        if isinstance(rows, Made):
+            self.rows.add_made(rows)
+        else:
+            self.rows.add(rows.columns, rows.num_rows)
+        times = self.rows.words(TIME, np.arange(number - self.first, self.rows.count))
+        self._runs.add(slots, times, number, capacity, free_ns)
         self._drop_below(free_ns)
-
-    @staticmethod
-    def _is_small(before: int, count: int) -> bool:
-        """Return whether the rows of two parts are to be one."""
-        return before <= 2 * count and before + count <= _MERGED_ROWS_MAX
 
     def match(
         self, slots: Ints, times: Ints, lo_ns: int, hi_ns: int, most: int, *piece: Any
@@ -74,13 +61,16 @@ class NearRows:
         """Return how many rows are near to each time, and their numbers; see ``Runs.match``."""
         return self._runs.match(slots, times, lo_ns, hi_ns, most, *piece)
 
+    def at(self, numbers: Ints) -> Ints:
+        """Return where rows are in ``rows``, -1 for -1."""
+        return np.where(numbers < 0, -1, numbers - self.first)
+
     def columns(self, numbers: Ints, names: Sequence[str]) -> list[Any]:
         """Return columns of rows by their numbers; of -1 with nulls."""
-        first = self._parts[0].first if self._parts else 0
-        at = pa.array(numbers - first, mask=numbers < 0)
-        parts = [one.rows for one in self._parts] or [self._nothing]
-        found = (pa.chunked_array([rows.column(name) for rows in parts]).take(at) for name in names)
-        return [one.combine_chunks() for one in found]
+        schema = pa.schema([self._schema.field(name) for name in names])
+        parts = [(self.rows, schema.names, self.at(numbers))]
+        found: list[Any] = gathered(schema, len(numbers), parts).arrow().columns
+        return found
 
     @property
     def count(self) -> int:
@@ -99,30 +89,32 @@ class NearRows:
         return empty
 
     def _drop_below(self, mark_ns: int) -> None:
-        """Drop the parts wholly below a mark."""
-        gone = (at for at, one in enumerate(self._parts) if one.last_ns >= mark_ns)
-        del self._parts[: next(gone, None)]
+        """Drop the rows below a mark, once they are as many as the others."""
+        gone = self._place(mark_ns)
+        if 2 * gone > self.rows.count + _UNDROPPED_MAX:
+            self.rows.keep(np.arange(gone, self.rows.count))
+            self.first += gone
+
+    def _place(self, mark_ns: int) -> int:
+        """Return where the first row from a mark on is."""
+        return 0 if mark_ns == watermark.NONE else self.rows.first_from(TIME, mark_ns)
 
     def parts(self, mark_ns: int) -> list[pa.RecordBatch]:
         """Return the rows from a mark on."""
-        rows = [one.rows for one in self._parts]
-        if mark_ns == watermark.NONE:
-            return rows
-        return [self._cut(one, mark_ns)[1] for one in rows]
+        return self._batches(self._place(mark_ns), self.rows.count)
 
-    @staticmethod
-    def _cut(rows: pa.RecordBatch, mark_ns: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """Return the rows below a mark, and those from it on."""
-        at = int(np.searchsorted(np.asarray(rows.column(TIME)), mark_ns))
-        return rows.slice(0, at), rows.slice(at)
+    def count_from(self, mark_ns: int) -> int:
+        """Return the number of rows from a mark on."""
+        return self.rows.count - self._place(mark_ns)
 
     def between(self, from_ns: int, mark_ns: int) -> list[pa.RecordBatch]:
         """Return the rows from a mark on, below another one."""
-        parts = [self._cut(rows, mark_ns)[0] for rows in self.parts(from_ns)]
-        return [rows for rows in parts if rows.num_rows]
+        return self._batches(self._place(from_ns), self._place(mark_ns))
+
+    def _batches(self, begin: int, end: int) -> list[pa.RecordBatch]:
+        return batches_of(self.rows, self._schema, np.arange(begin, end))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        held: int = sum(one.rows.nbytes for one in self._parts)
-        return held + self._runs.nbytes
+        return self.rows.nbytes + self._runs.nbytes

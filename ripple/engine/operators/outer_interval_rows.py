@@ -55,7 +55,7 @@ class KnownSide:
         return in_order(pa.concat_batches(found))
 
 
-class DueOfBoth(Due):
+class DueOfBoth(Due[pa.RecordBatch]):
     """Rows of the left side, and those of the right one without a partner, in one order.
 
     order: of each its number among the left rows, or, past those, among the right ones. keys: the
@@ -224,10 +224,7 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
     @property
     def waiting_count(self) -> int:
         """The rows of both sides that have not followed."""
-        known = (
-            sum(len(rows) for rows in one.near.parts(self._given_ns)) + one.alone.count
-            for one in self._known_sides
-        )
+        known = (one.near.count_from(self._given_ns) + one.alone.count for one in self._known_sides)
         return super().waiting_count + sum(known)
 
     @property

@@ -114,11 +114,12 @@ class StreamJoinRows(ABC):
 
     def origins_of(self, places: Ints, identities: Ints | None) -> Origins:
         """Yield where rows of the left side are from; identities: where places do not tell."""
-        rest = np.ones(len(places), np.bool_)
-        for found in self._by_input(places):
-            rest[found[1]] = False
-            yield found
-        if identities is not None and rest.any():
+        found = list(self._by_input(places))
+        yield from found
+        if identities is not None and sum(len(one[1]) for one in found) < len(places):
+            rest = np.ones(len(places), np.bool_)
+            for one in found:
+                rest[one[1]] = False
             at = np.flatnonzero(rest)
             yield self.node.finals, at, identities[at], places[at] % FLAT_ROWS_MAX
 

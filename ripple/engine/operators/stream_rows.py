@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ripple.core.hashing import mix_each, xxh64_of
 from ripple.core.row_ops import OP, OP_SET
+from ripple.engine.kernels.identities import digest_of, letters_of
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.model.pipeline.nodes import ROW_KEY
 from ripple.model.row_identity import mix_in
-from ripple.model.schema.exported import Part
+from ripple.model.schema.exported import Made, Part
 from ripple.model.schema.types import Field
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class StreamRows:
         self.identified: pa.Schema | None = None
         """The columns of ``take_identified``, once it is used."""
         self._fields = fields
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._letters = letters_of(self.schema)
+        self._waiting: dict[str, list[Made | Part]] = {}
         self._identified: dict[str, list[_Part]] = {}
         self._nothing = Part.of_all(pa.RecordBatch.from_pylist([], self.schema))
 
@@ -126,21 +128,32 @@ class StreamRows:
         """Add rows of input ``name``, each of the record at an offset, with its index there."""
         if not rows.count:
             return
-        columns = [arrow_column(rows.columns[field.name], field.type) for field in self.schema]
-        hashes = np.full(rows.count, xxh64_of(name.encode()), np.uint64)
-        for identity in (offsets, indexes):
-            mix_each(hashes, np.ascontiguousarray(identity).view(np.uint64))
-        for column in columns:
-            mix_in(hashes, column)
-        self.digest = self.final_digest = (self.digest + int(hashes.sum())) % (1 << 64)
+        batch: Made | Part | None = rows.columns.made(self.schema)
+        if batch is None:
+            columns = [arrow_column(rows.columns[field.name], field.type) for field in self.schema]
+            batch = Part.of_all(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        hashed = self._hashed(name, batch, offsets, indexes)
+        self.digest = self.final_digest = (self.digest + hashed) % (1 << 64)
         self.count += rows.count
-        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         self._waiting.setdefault(name, []).append(batch)
         if self.identified is not None:
-            part = _Part([(name, rows.count)], batch, offsets, indexes)
+            part = _Part([(name, rows.count)], batch.arrow(), offsets, indexes)
             self._identified.setdefault(name, []).append(part)
 
-    def take(self) -> Part:
+    def _hashed(self, name: str, rows: Made | Part, offsets: Ints, indexes: Ints) -> int:
+        """Return the sum of the hashes of rows, modulo 2^64."""
+        seed = xxh64_of(name.encode())
+        offsets, indexes = (np.ascontiguousarray(one, np.int64) for one in (offsets, indexes))
+        if self._letters is not None:
+            return digest_of(rows, self._letters, seed, offsets, indexes)
+        hashes = np.full(rows.num_rows, seed, np.uint64)
+        for identity in (offsets, indexes):
+            mix_each(hashes, identity.view(np.uint64))
+        for column in rows.arrow().columns:
+            mix_in(hashes, column)
+        return int(hashes.sum())
+
+    def take(self) -> Made | Part:
         """Return the rows since the last call, by input and in its order.
 
         So they stand in one order between two cuts, however inputs interleave: a sink with
@@ -150,7 +163,9 @@ class StreamRows:
         batches = [one for name in sorted(waiting) for one in waiting[name]]
         if not batches:
             return self._nothing
-        return Part.of_all(batches[0] if len(batches) == 1 else pa.concat_batches(batches))
+        if len(batches) == 1:
+            return batches[0]
+        return Part.of_all(pa.concat_batches([one.arrow() for one in batches]))
 
     def identify(self) -> pa.Schema:
         """Let ``take_identified`` return the rows from now on, and return its columns."""
