@@ -43,10 +43,10 @@ class Quote:
 def measure() -> list[Row]:
     rows, fields = [], ["trade", "bid", "ask"]
     for keys, late in ((100, 0.0), (100, 0.01), (10_000, 0.0), (10_000, 0.01)):
-        trades, quotes = _sides(keys, late)
+        trades, quotes = streams(keys, late)
         sides = {"trades": trades, "quotes": quotes}
         calls = {
-            f"batches of {size:,}": partial(joined, _plan(), sides, size, fields)
+            f"batches of {size:,}": partial(joined, plan(), sides, size, fields)
             for size in (1_000, 16_384)
         }
         peers = {
@@ -66,7 +66,7 @@ def measure() -> list[Row]:
     return rows
 
 
-def _sides(keys: int, late: float) -> tuple[pa.Table, pa.Table]:
+def streams(keys: int, late: float) -> tuple[pa.Table, pa.Table]:
     """Return trades and quotes of the same time, with ties, of which some are late by up to 2 s."""
     rng = np.random.default_rng(5)
     names = pa.array([f"symbol-{number}" for number in range(keys)])
@@ -83,10 +83,10 @@ def _sides(keys: int, late: float) -> tuple[pa.Table, pa.Table]:
     return trades, side(count, bid=rng.random(count), ask=rng.random(count))
 
 
-def _plan() -> Plan:
+def plan(lateness_ns: int = LATE_NS, emit: str = "final") -> Plan:
     market = rp.Pipeline("market")
     trades, quotes = market.source("trades", Trade), market.source("quotes", Quote)
-    priced = trades.join_asof("at-quote", quotes, on="symbol", lateness=LATE_NS, emit="final")
+    priced = trades.join_asof("at-quote", quotes, on="symbol", lateness=lateness_ns, emit=emit)
     return priced.sink("out").plan()
 
 

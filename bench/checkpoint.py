@@ -57,7 +57,7 @@ def _at(keys: int) -> Iterator[Row]:
     feed(engine, slices(trades(EVENTS_PER_KEY * keys, keys), BATCH_ROWS))
     of = f"{keys:,} keys"
     whole_s, snapshot = _best(engine.snapshot)
-    pause_s = min(_pause(engine) for _ in range(ROUNDS))
+    pause_s = min(pause_of(engine) for _ in range(ROUNDS))
     yield Row(
         f"longest pause of intake, {of}",
         pause_s * 1e3,
@@ -85,7 +85,7 @@ def _pause_of(shape: str, keys: int) -> Row:
     engine = Engine(_plan_of(shape))
     feed(engine, slices(trades(EVENTS_PER_KEY * keys, keys), BATCH_ROWS), quiet=True)
     whole_s, _ = _best(engine.snapshot)
-    pause_s = min(_pause(engine) for _ in range(ROUNDS))
+    pause_s = min(pause_of(engine) for _ in range(ROUNDS))
     label = f"longest pause of intake, {shape}, {keys:,} keys"
     return Row(label, pause_s * 1e3, "ms", "snapshot in one piece", whole_s * 1e3)
 
@@ -130,7 +130,7 @@ def _made(pending: PendingSnapshot) -> Snapshot:
     return pending.finish()
 
 
-def _pause(engine: Engine) -> float:
+def pause_of(engine: Engine) -> float:
     """Return the longest step of a snapshot in steps."""
     started = time.perf_counter()
     pending = engine.begin_snapshot()

@@ -1,17 +1,18 @@
-"""Joins: records a second of one core, beside DuckDB and Polars at once.
+"""Joins of tables: records a second of one core, beside DuckDB and Polars at once.
 
-The rows are compared with both before a time counts.
+The rows are compared with both before a time counts. And what joins of streams keep, and how soon.
 """
 
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 import ripple as rp
+from bench import kept_rows
 from bench.row import Row
 from bench.timing import QUICK, cpu_in_turns
 from ripple.engine.machine import Engine
@@ -47,29 +48,63 @@ class Desk:
     most: int
 
 
+@rp.record(version=1)
+class Book:
+    desk: int
+    kind: int
+    most: int
+
+
+class Right(NamedTuple):
+    """The right side of a join: its source, the key of its fold, and the compared field."""
+
+    name: str
+    record: type
+    key: list[str]
+    on: str
+
+    @property
+    def how(self) -> str:
+        """A pair of several on both sides needs both."""
+        return "left" if self.key == [self.on] else "inner"
+
+    @property
+    def shown(self) -> list[str]:
+        """The fields of the result."""
+        return ["key", "desk", "held", *(name for name in self.key if name != self.on), "most"]
+
+
+RIGHTS = {
+    "by key": Right("limits", Limit, ["key"], "key"),
+    "by reference": Right("desks", Desk, ["desk"], "desk"),
+    "many to many": Right("books", Book, ["desk", "kind"], "desk"),
+}
+KINDS = 3
+
+
 def measure() -> list[Row]:
-    return [*table_joins()]
+    return [*table_joins(), *kept_rows.measure()]
 
 
 def table_joins() -> Iterator[Row]:
     """Yield events a second where two folds of them are joined, and the cost of the join."""
     for keys in (100, 10_000):
         tables = _events(keys)
-        yield from _table_join(f"by key, {keys:,} keys", tables, ("limits", Limit, "key"))
-        yield from _table_join(f"by reference, {keys:,} keys", tables, ("desks", Desk, "desk"))
+        for what, right in RIGHTS.items():
+            yield from _table_join(f"{what}, {keys:,} keys", tables, right)
 
 
-def _table_join(what: str, tables: Tables, right: tuple[str, type, str]) -> Iterator[Row]:
-    name, _, on = right
-    joined, alone = _plan(*right), _plan(*right, joins=False)
+def _table_join(what: str, tables: Tables, right: Right) -> Iterator[Row]:
+    joined, alone = _plan(right), _plan(right, joins=False)
     peers: dict[str, Callable[[], Any]] = {
-        "DuckDB": lambda: _duckdb(tables, name, on),
-        "Polars": lambda: _polars(tables, name, on),
+        "DuckDB": lambda: _duckdb(tables, right),
+        "Polars": lambda: _polars(tables, right),
     }
     expected = peers["DuckDB"]()
     assert peers["Polars"]() == expected
     for size in (1_000, 16_384):
-        assert _rows(_ripple(joined, tables, size).table("out")) == expected, f"{what}: other rows"
+        found = _rows(_ripple(joined, tables, size).table("out"), right.shown)
+        assert found == expected, f"{what}: other rows"
         calls = {
             "joined": lambda size=size: _ripple(joined, tables, size),
             "alone": lambda size=size: _ripple(alone, tables, size),
@@ -99,17 +134,25 @@ def _events(keys: int) -> Tables:
         ),
         "limits": pa.table({"key": keyed(few), "most": most}),
         "desks": pa.table({"desk": rng.integers(0, desks, few), "most": most}),
+        "books": pa.table(
+            {
+                "desk": rng.integers(0, desks, few),
+                "kind": rng.integers(0, KINDS, few),
+                "most": most,
+            }
+        ),
     }
 
 
-def _plan(right: str, record: type, on: str, *, joins: bool = True) -> Plan:
+def _plan(right: Right, *, joins: bool = True) -> Plan:
     p = rp.Pipeline("risk")
     positions = p.source("positions", Position).partition("by-key", key="key")
     held = positions.fold("held", desk=rp.max("desk"), held=rp.sum("held"))
-    limits = p.source(right, record).partition(f"by-{on}-there", key=on)
+    limits = p.source(right.name, right.record).partition("there", key=right.key)
     most = limits.fold("most", most=rp.sum("most"))
     if joins:
-        return held.join("joined", most, on=on, how="left").sink("out").plan()
+        joined = held.join("joined", most, on=right.on, how=right.how)
+        return joined.sink("out").plan()
     return held.sink("out").also(most.sink("other")).plan()
 
 
@@ -128,29 +171,32 @@ def _ripple(plan: Plan, tables: Tables, size: int) -> Engine:
     return engine
 
 
-def _rows(table: pa.Table) -> Rows:
-    columns = (table.column(name).to_pylist() for name in ("key", "desk", "held", "most"))
+def _rows(table: pa.Table, names: list[str]) -> Rows:
+    columns = (table.column(name).to_pylist() for name in names)
     return sorted(zip(*columns, strict=True))
 
 
-def _duckdb(tables: Tables, right: str, on: str) -> Rows:
+def _duckdb(tables: Tables, right: Right) -> Rows:
     import duckdb  # noqa: PLC0415 - of the extra bench
 
     sql = duckdb.connect(config={"threads": 1})
-    for name in ("positions", right):
+    for name in ("positions", right.name):
         sql.register(name, tables[name])
+    key = ", ".join(right.key)
     found = sql.sql(
-        "select l.key, l.desk, held, most from "
+        "select l.*, r.* exclude (" + right.on + ") from "
         "(select key, max(desk) as desk, sum(held)::bigint as held from positions group by key) l "
-        f"left join (select {on}, sum(most)::bigint as most from {right} group by {on}) r "
-        f"on l.{on} = r.{on}"
+        f"{right.how} join "
+        f"(select {key}, sum(most)::bigint as most from {right.name} group by {key}) r "
+        f"on l.{right.on} = r.{right.on}"
     )
-    return _rows(found.to_arrow_table())
+    return _rows(found.to_arrow_table(), right.shown)
 
 
-def _polars(tables: Tables, right: str, on: str) -> Rows:
+def _polars(tables: Tables, right: Right) -> Rows:
     import polars as pl  # noqa: PLC0415 - of the extra bench
 
-    positions, others = (pl.from_arrow(tables[name]) for name in ("positions", right))
+    positions, others = (pl.from_arrow(tables[name]) for name in ("positions", right.name))
     held = positions.group_by("key").agg(pl.max("desk"), pl.sum("held"))
-    return _rows(held.join(others.group_by(on).agg(pl.sum("most")), on=on, how="left").to_arrow())
+    most = others.group_by(right.key).agg(pl.sum("most"))
+    return _rows(held.join(most, on=right.on, how=right.how).to_arrow(), right.shown)

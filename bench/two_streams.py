@@ -19,7 +19,7 @@ RIGHTS = 5  # rows of the right stream for each of the left
 def joined(plan: Plan, sides: Mapping[str, pa.Table], size: int, fields: list[str]) -> pa.Table:
     """Return fields of the rows of output ``out``, taken after each batch of ``size`` records."""
     engine, parts = Engine(plan), []
-    for name, batch, offset in _turns(sides, size):
+    for name, batch, offset in turns(sides, size):
         engine.apply(name, batch, offset)
         parts.append(engine.stabilize().outputs["out"])
     engine.close()
@@ -27,7 +27,7 @@ def joined(plan: Plan, sides: Mapping[str, pa.Table], size: int, fields: list[st
     return pa.Table.from_batches([one for one in parts if one.num_rows]).select(fields)
 
 
-def _turns(sides: Mapping[str, pa.Table], size: int) -> Iterator[tuple[str, pa.RecordBatch, int]]:
+def turns(sides: Mapping[str, pa.Table], size: int) -> Iterator[tuple[str, pa.RecordBatch, int]]:
     """Yield batches with their source and next offset, RIGHTS of the right for one of the left."""
     (left, lefts), (right, rights) = sides.items()
     for at in range(0, lefts.num_rows, size):

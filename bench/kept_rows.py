@@ -1,0 +1,74 @@
+"""What an as-of join keeps, what that costs a checkpoint, and how soon one trade has its row."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.asof import TRADES, plan, streams
+from bench.checkpoint import pause_of
+from bench.row import Row, at_most
+from bench.timing import QUICK
+from bench.two_streams import RIGHTS, turns
+from ripple.engine.machine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    Sides = dict[str, pa.Table]
+
+KEYS = 10_000
+EVER_NS = 10**15  # a lateness for which no row is let go
+BATCH_ROWS = 16_384
+ROUNDS = 3
+ONES = 500 if QUICK else 5_000
+WARM = 100
+BYTES_A_KEY_MAX = 200.0
+PAUSE_MAX_MS = 1.0
+ANSWER_MAX_US = 30.0
+
+
+def measure() -> Iterator[Row]:
+    """Yield bytes a row and a key, the pause of a checkpoint, and the time of one row."""
+    trades, quotes = streams(KEYS, 0.0)
+    sides = {"trades": trades, "quotes": quotes}
+    held, rows = _fed(sides, EVER_NS), TRADES * (1 + RIGHTS)
+    yield Row(f"bytes a row, {rows:,} rows held", held.nbytes / rows, "B")
+    pause_s = min(pause_of(held) for _ in range(ROUNDS))
+    name = f"longest pause of intake for a checkpoint, {rows:,} rows held"
+    yield Row(name, pause_s * 1e3, "ms", aim=at_most(PAUSE_MAX_MS))
+    own = _fed(sides, 0).nbytes
+    name = f"bytes a key with its last quote, {KEYS:,} keys"
+    yield Row(name, own / KEYS, "B", aim=at_most(BYTES_A_KEY_MAX))
+    took_us = _one_by_one(sides)
+    name = "one trade in, one row out, p99"
+    yield Row(name, float(np.quantile(took_us, 0.99)), "us", aim=at_most(ANSWER_MAX_US))
+    yield Row("one trade in, one row out, median", float(np.median(took_us)), "us")
+
+
+def _fed(sides: Sides, lateness_ns: int) -> Engine:
+    engine = Engine(plan(lateness_ns))
+    for name, batch, offset in turns(sides, BATCH_ROWS):
+        engine.apply(name, batch, offset)
+        engine.stabilize()
+    return engine
+
+
+def _one_by_one(sides: Sides) -> list[float]:
+    """Return what trades that come alone take, in microseconds, after quotes of all keys."""
+    engine, took_us = Engine(plan(0, "eager")), []
+    quotes, trades = sides["quotes"].slice(0, 20 * KEYS), sides["trades"]
+    engine.apply("quotes", quotes.combine_chunks().to_batches()[0], quotes.num_rows)
+    engine.stabilize()
+    for at in range(WARM + ONES):
+        (trade,) = trades.slice(at, 1).to_batches()
+        started = time.perf_counter()
+        engine.apply("trades", trade, at + 1)
+        shown = engine.stabilize().outputs["out"]
+        took_us.append((time.perf_counter() - started) * 1e6)
+        assert shown.num_rows == 1, "each trade has its row at once"
+    return took_us[WARM:]
