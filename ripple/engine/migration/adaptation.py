@@ -85,7 +85,11 @@ def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
     if staged == (stage is not None):
         return ""
     homes = (
-        ("one process, with all stages in one partition", "ripple run, or ripple spark run"),
+        (
+            "one process, with all stages in one partition",
+            "ripple run, or ripple spark run, or where a cluster wrote it with that pipeline, "
+            "which has one stage",
+        ),
         ("a cluster, with partitions of its own for each stage", "ripple cluster up, or workers"),
     )
     (has, how), (wants, _) = homes[:: -1 if stage is not None else 1]
