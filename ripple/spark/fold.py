@@ -13,6 +13,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.topology import stages_of
+from ripple.spark.answers import ANSWERS, AnswersReader
 from ripple.spark.gather import Gather
 from ripple.spark.merge import entries_in_time
 from ripple.spark.options import BATCH_ROWS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.division import Division
     from ripple.model.pipeline.plan import Plan
+    from ripple.spark.answers import RecordedAnswers
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.portions import Portion, Sources
@@ -45,7 +47,7 @@ class Fold:
     """One portion through the first stage, or, as the only one, through all.
 
     staged: whether further stages run elsewhere. divides: whether its records are repartitioned by
-    key for the first stage, instead of being folded here.
+    key for the first stage, instead of being folded here. answers: of services, as recorded.
     """
 
     parcel: Parcel
@@ -56,37 +58,47 @@ class Fold:
     divisions: tuple[Division, ...] = ()
     reporter: Reporter | None = None
     batch_rows: int = BATCH_ROWS
+    answers: RecordedAnswers | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield rows, dead letters, packets for the next stage, and a report."""
         plan, portion = self.parcel.plan(), self.portion
         kind = Router if self.divides else Engine
         start = {name: first for name, first in portion.start.items() if first}
-        engine = kind(
-            plan, portion.number, portion.names, start=start, staged=self.staged, finals=True
-        )
+        names = portion.names
+        if self.answers is not None:
+            names, start[ANSWERS] = (*names, ANSWERS), self.answers.first
+        engine = kind(plan, portion.number, names, start=start, staged=self.staged, finals=True)
         for division in self.divisions:
             engine.expect(division)
         drive, giving = Drive(engine), Results(plan, engine, self.wanted, portion.number)
         sending = packet_output_of(plan, engine, portion.number)
         closes = self.wanted.closes and not self.divides
-        for name, entry in entries_in_time(
-            plan, portion.shares, engine, self.batch_rows, closes=closes
-        ):
-            giving.refuse(name, drive.apply(name, entry))
-            changes = drive.stabilize()
-            yield from giving.changed(changes)
-            yield from sending.batch()
-            self._report_progress(engine, last=False)
+        with AnswersReader(self.answers, plan) as recorded:
+            for name, entry in entries_in_time(
+                plan, portion.shares, engine, self.batch_rows, closes=closes
+            ):
+                giving.refuse(name, drive.apply(name, entry))
+                for answers in recorded.known(engine.cut):
+                    drive.apply(ANSWERS, answers)
+                changes = drive.stabilize()
+                yield from giving.changed(changes)
+                yield from sending.batch()
+                self._report_progress(engine, last=False)
+            for answers in recorded.rest(engine.cut):
+                drive.apply(ANSWERS, answers)
         if closes:
             yield from giving.changed(drive.close())
+        elif self.answers is not None:
+            yield from giving.changed(drive.stabilize())  # rows with the last answers
         yield from sending.all()
         yield from giving.end()
         self._report_progress(engine, last=True)
 
     def _report_progress(self, engine: Engine, *, last: bool) -> None:
         if self.reporter is not None:
-            done = sum(engine.cut.values()) - sum(self.portion.start.values())
+            cut, start = engine.cut, self.portion.start
+            done = sum(cut[name] - first for name, first in start.items())
             total = self.portion.rows
             fraction = (done / total if total else 1.0) if total is not None else float(last)
             self.reporter.send(done, fraction, last=last)
@@ -117,6 +129,7 @@ def laid_out(
             divides,
             sources.divisions(plan, portion),
             None if reporter is None else reporter.of(portion.number),
+            answers=sources.answers,
         )
         for portion in portions
     ]

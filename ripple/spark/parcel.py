@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import ripple
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.asking import need_no_ask
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_chain, need_no_idle, need_no_table
 from ripple.model.pipeline.file import load_plan
@@ -58,18 +57,24 @@ class Parcel:
         chain_for: str = "",
         has_markers: bool = False,
         has_tables: bool = False,
+        has_answers: bool = False,
     ) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
         dumps: a pickler that pickles local classes and functions by value. chain_for: the work on
         Spark that takes neither branches nor several sources. has_markers: whether those of idle
-        inputs are read. has_tables: whether tables from topics are. Raises PlanError and
-        InputError.
+        inputs are read. has_tables: whether tables from topics are. has_answers: whether recorded
+        ones are. Raises PlanError and InputError.
         """
+        reads = {
+            "has_markers": has_markers,
+            "has_tables": has_tables,
+            "has_answers": has_answers,
+        }
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            check_plan(plan, chain_for, has_markers=has_markers, has_tables=has_tables)
+            check_plan(plan, chain_for, **reads)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -87,7 +92,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        check_plan(plan, chain_for, has_markers=has_markers, has_tables=has_tables)
+        check_plan(plan, chain_for, **reads)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -101,10 +106,20 @@ class Parcel:
 
 
 def check_plan(
-    plan: Plan, chain_for: str = "", *, has_markers: bool = False, has_tables: bool = False
+    plan: Plan,
+    chain_for: str = "",
+    *,
+    has_markers: bool = False,
+    has_tables: bool = False,
+    has_answers: bool = False,
 ) -> None:
     """Raise PlanError for a plan that Spark does not compute. The rest: see ``Parcel.of``."""
-    need_no_ask(plan, "Spark")
+    for ask in () if has_answers else plan.asks:
+        raise PlanError(
+            f"pipeline {plan.name!r}: {ask.name!r} asks, and Spark calls nobody: replay it with "
+            "answers= (--answers DIR), the checkpoints of the run that has recorded them, or run "
+            "it in one process, with ripple run or rp.run"
+        )
     if not has_markers:
         need_no_idle(plan, _NO_MARKERS)
     if not has_tables:

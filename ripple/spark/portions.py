@@ -17,6 +17,7 @@ from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction, other_keys_why
 from ripple.model.pipeline.division import divided_why, undivided_why, waiting_why
 from ripple.model.pipeline.topology import several_stages_why
+from ripple.spark.answers import RecordedAnswers, answered
 from ripple.spark.markers import marked
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.run_cut import at_cut
@@ -59,11 +60,13 @@ class Sources:
     """The shares of all sources of a plan, in the order of their declarations.
 
     is_open: whether windows stay open at the end. Then the effects of the watermark differ: one
-    process waits for all inputs, a partition for its own.
+    process waits for all inputs, a partition for its own. answers: those that a run has recorded;
+    then one task reads all inputs.
     """
 
     each: tuple[Source, ...]
     is_open: bool = False
+    answers: RecordedAnswers | None = None
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -83,7 +86,7 @@ class Sources:
     def divided_anew(self, plan: Plan) -> str | None:
         """Return why records must be repartitioned, None if they need not be or cannot be."""
         # Offsets tell the newest record of a table, and stay as they are.
-        is_moved = plan.is_chain and plan.source.table is None
+        is_moved = plan.is_chain and plan.source.table is None and self.answers is None
         return self._chain_why(plan) if is_moved else None
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
@@ -98,6 +101,8 @@ class Sources:
         """Return why one task reads all inputs, None where it need not."""
         if len(self.shares) == len(self.each):
             return None
+        if self.answers is not None:
+            return "recorded answers are to the records of all inputs"
         if plan.is_chain:
             return None if plan.source.table is None else self._chain_why(plan)
         if self.partitions == 1:
@@ -168,13 +173,15 @@ def sources_at(
     stop: Bound = NOWHERE,
     header: bool = False,
     markers: str | None = None,
+    answers: str | None = None,
     cut: str | None = None,
 ) -> Sources:
     """Return the shares of all sources of a plan.
 
     given: the URI of the one source, or one for each by its name; see ``source_at``. markers: the
-    checkpoints with the markers of idle inputs. cut: those whose cut is the end. Raises InputError
-    and ConnectorError, also for two sources of the same records and for ticks without an end, and
+    checkpoints with the markers of idle inputs. answers: those with the answers of services. cut:
+    those whose cut is the end. Raises InputError and ConnectorError, also for two sources of the
+    same records and for ticks without an end, PlanError for answers to other questions, and
     StoreError.
     """
     places = sources_of(plan, given)
@@ -191,9 +198,23 @@ def sources_at(
     )
     if len(each) > 1:
         check_apart(each)
-    found = Sources(each)
+    return _with_recorded(Sources(each), plan, stop, markers=markers, answers=answers, cut=cut)
+
+
+def _with_recorded(
+    found: Sources,
+    plan: Plan,
+    stop: Bound,
+    *,
+    markers: str | None,
+    answers: str | None,
+    cut: str | None,
+) -> Sources:
+    """Return sources with what a run has recorded; the rest: see ``sources_at``."""
     if markers is not None:
         found = marked(found, markers, plan)
+    if answers is not None:
+        found = answered(found, answers, plan)
     if cut is not None:
         if stop != NOWHERE:
             raise InputError(f"the cut of {cut} is the end of the range: give no other (--to)")

@@ -58,6 +58,7 @@ def replay(
     header: bool = False,
     closes: bool = True,
     markers: str | None = None,
+    answers: str | None = None,
     cut: str | None = None,
 ) -> DataFrame:
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
@@ -68,9 +69,11 @@ def replay(
     as text, which alone fits several sources; see ``Bound.parse``. header: whether CSV files name
     their columns. closes: whether windows end with the input. markers: the folder of checkpoints,
     or ``s3://BUCKET/PREFIX``, of the durable run or the cluster whose markers of idle inputs are
-    read, too. cut: the folder of checkpoints of the run or the cluster up to whose newest ones each
-    input is read, so that ticks of a clock have an end. Nothing is read before Spark needs it, and
-    it is read each time. Raises PlanError, InputError, OutputError and StoreError.
+    read, too. answers: that of the run whose recorded answers of services are read; no call is
+    made, and rows without an answer wait. cut: that of the run or the cluster up to whose newest
+    checkpoints each input is read, so that ticks of a clock have an end. Nothing is read before
+    Spark needs it, and it is read each time. Raises PlanError, InputError, OutputError and
+    StoreError.
     """
     one = Replay(
         spark,
@@ -81,6 +84,7 @@ def replay(
         header=header,
         closes=closes,
         markers=markers,
+        answers=answers,
         cut=cut,
     )
     return one.rows(output)
@@ -100,13 +104,18 @@ class Replay:
         header: bool = False,
         closes: bool = True,
         markers: str | None = None,
+        answers: str | None = None,
         cut: str | None = None,
     ) -> None:
         """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
         self._parcel = Parcel.of(
-            pipeline, pickled, has_markers=markers is not None, has_tables=True
+            pipeline,
+            pickled,
+            has_markers=markers is not None,
+            has_tables=True,
+            has_answers=answers is not None,
         )
         self.plan = self._parcel.plan()
         self.sources = sources_at(
@@ -116,6 +125,7 @@ class Replay:
             stop=Bound.of(stop),
             header=header,
             markers=markers,
+            answers=answers,
             cut=cut,
         )
         self.sources = replace(self.sources, is_open=not closes)

@@ -25,6 +25,7 @@ class Report:
     rejected records by cause. rows: of each output. digests: of each output, and ``digest`` of all,
     equal to those of one engine over everything. partitions: the reports, by stage and number; -1
     is the repartition stage. together_why: why one task read all inputs, None where it need not.
+    unanswered: rows that wait at the end, since no answer to them is recorded.
     """
 
     pipeline: str
@@ -38,6 +39,7 @@ class Report:
     uncomputable: Mapping[str, int]
     partitions: tuple[Mapping[str, Any], ...]
     together_why: str | None = None
+    unanswered: int = 0
 
     @classmethod
     def of(
@@ -76,6 +78,7 @@ class Report:
             dict(uncomputable),
             tuple(found),
             together_why,
+            sum(one["unanswered"] for one in found),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -90,6 +93,7 @@ class Report:
             "digests": dict(self.digests),
             "digest": self.digest,
             "uncomputable": dict(self.uncomputable),
+            "unanswered": self.unanswered,
             "partitions": [dict(one) for one in self.partitions],
         }
 
@@ -111,6 +115,8 @@ class Report:
                 for fold, number in self.uncomputable.items()
             ),
         ]
+        if self.unanswered:
+            lines.append(f"waiting    {self.unanswered:,} rows, to which no answer is recorded")
         for one in self.partitions:
             if one["digests"]:
                 found = ", ".join(f"{name} {digest}" for name, digest in one["digests"].items())

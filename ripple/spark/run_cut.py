@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import of_sources
+from ripple.spark.answers import up_to
 from ripple.spark.checkpoint_check import checkpoints_at
 from ripple.spark.marks import counted
 from ripple.spark.options import BATCH_ROWS
@@ -32,7 +33,8 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
     """
     store, numbers = checkpoints_at(place, plan)
     found: dict[str, Share] = {}
-    for one in asyncio.run(_newest(store, plan.name, numbers)):
+    newest = asyncio.run(_newest(store, plan.name, numbers))
+    for one in newest:
         read = {name: one.cut[name] for name in of_sources(one.cut)}
         own = [share for share in sources.shares if share.name in read]
         if len(own) < len(read):
@@ -53,7 +55,10 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
         replace(one, shares=tuple(found[share.name] for share in one.shares))
         for one in sources.each
     )
-    return replace(sources, each=each)
+    answers = sources.answers
+    if answers is not None:
+        answers = up_to(answers, [one.cut for one in newest])
+    return replace(sources, each=each, answers=answers)
 
 
 def _until(share: Share, read: Checkpoint, plan: Plan) -> Share:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple.core.causes import Causes
+from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.spark import packets
 from ripple.spark.packets import Packet, packets_of
@@ -110,6 +111,7 @@ class Results:
     def _report(self) -> dict[str, Any]:
         engine = self._engine
         digests = {output: engine.digests[output] for output in self._here}
+        unanswered = engine.unanswered() if isinstance(engine, Engine) else {}
         return {
             "stage": self._stage,
             "partition": self._number,
@@ -119,5 +121,6 @@ class Results:
             "letters": dict(self._causes),
             "rows": {output: self._rows[output] for output in self._here},
             "digests": digests,
+            "unanswered": sum(rows.num_rows for rows in unanswered.values()),
             "uncomputable": {name: one.count for name, one in engine.uncomputable.items()},
         }

@@ -220,6 +220,11 @@ class AnswerLog:
                 return field.name
         return None
 
+    def undeclared(self, plan: Plan) -> list[str]:
+        """Return the asks of a plan whose questions were never asked."""
+        keys = question_keys(plan)
+        return [ask for ask, question in keys.items() if question not in self._declared]
+
     async def declare(self, plan: Plan) -> None:
         """Record the questions of a plan for all later rows; raises as ``add``."""
         asked = [

@@ -1,4 +1,4 @@
-"""Replays on Spark of what runs have recorded: ticks and markers, up to the cut of a run."""
+"""Replays on Spark of what runs have recorded: ticks, markers and answers, up to their cuts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.services.spark_session import spark
+from tests.spark import test_answers
 from tests.spark.test_clock import SECOND, placed, ran
 
 pytestmark = [
@@ -28,3 +29,15 @@ def test_ticks_and_markers_of_a_run_are_replayed_to_its_digests(spark: Any, tmp_
     found = one.report()
     assert found.digest == report.digest
     assert found.cut == {name: report.cut[name] for name in ("trades/0", "trades/1", "ticks")}
+
+
+def test_answers_of_a_run_are_replayed_to_its_digests(spark: Any, tmp_path: Path) -> None:
+    from ripple.spark.replaying import Replay
+
+    file, place = test_answers.placed(tmp_path)
+    report, state = test_answers.ran(file, place, tmp_path, 120), str(tmp_path / "state")
+    unable = file.replace(":pipeline", ":unable")  # a call would end the task
+    found = Replay(spark, unable, place, cut=state, answers=state, closes=False).report()
+    assert found.digest == report.digest
+    assert found.cut == report.cut
+    assert found.together_why == "recorded answers are to the records of all inputs"

@@ -20,17 +20,14 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 
-def load_for_spark(
-    place: str, chain_for: str = "", *, has_markers: bool = False, has_tables: bool = False
-) -> Plan:
+def load_for_spark(place: str, chain_for: str = "", **reads: bool) -> Plan:
     """Return the plan at ``FILE.py[:NAME]``, before a JVM is started.
 
-    chain_for: the work that takes neither branches nor several sources. has_markers: whether those
-    of idle inputs are read. has_tables: whether tables from topics are. Raises PlanError for a
-    plan that Spark does not compute.
+    chain_for: the work that takes neither branches nor several sources. reads: what is read, as of
+    ``check_plan``. Raises PlanError for a plan that Spark does not compute.
     """
     plan = load_plan(place)
-    check_plan(plan, chain_for, has_markers=has_markers, has_tables=has_tables)
+    check_plan(plan, chain_for, **reads)
     return plan
 
 

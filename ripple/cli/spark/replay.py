@@ -47,6 +47,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     configure_markers(parser)
     parser.add_argument(
+        "--answers",
+        type=a_place,
+        metavar="DIR",
+        help="read recorded answers of services there: checkpoints of the run that has asked",
+    )
+    parser.add_argument(
         "--cut",
         type=a_place,
         metavar="DIR",
@@ -63,9 +69,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
-    plan = load_for_spark(options.file, has_markers=options.markers is not None, has_tables=True)
+    plan = load_for_spark(
+        options.file,
+        has_markers=options.markers is not None,
+        has_tables=True,
+        has_answers=options.answers is not None,
+    )
     # Before a JVM is started.
-    arguments = input_of(options, plan, markers=options.markers, cut=options.cut)
+    arguments = input_of(
+        options, plan, markers=options.markers, answers=options.answers, cut=options.cut
+    )
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")

@@ -1,4 +1,4 @@
-"""Nodes that wait for answers, of ``.ask(...)``, and which runs call for them."""
+"""Nodes that wait for answers, of ``.ask(...)``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.draft import Draft
-    from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Schema
 
 CONCURRENCY_MAX = 1024
@@ -65,15 +64,6 @@ def ask_of(
         draft.below(name),
         draft.at,
     )
-
-
-def need_no_ask(plan: Plan, where: str) -> None:
-    """Raise PlanError for a plan that asks: ``where`` records no answers."""
-    for ask in plan.asks:
-        raise PlanError(
-            f"pipeline {plan.name!r}: {ask.name!r} asks, and {where} records no answers yet: run "
-            "it in one process, with ripple run or rp.run, and continue from its output"
-        )
 
 
 def _is_async(function: object) -> bool:

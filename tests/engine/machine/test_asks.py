@@ -315,7 +315,7 @@ def counted(rows: Pipeline) -> Pipeline:
 def test_runs_that_record_no_answers_refuse_an_ask() -> None:
     pipeline = asked(start()).sink("out")
     need_one_division(pipeline.plan(), "a cluster", is_one=True)
-    with pytest.raises(PlanError, match="'rated' asks, and Spark records no answers yet"):
+    with pytest.raises(PlanError, match="'rated' asks, and Spark calls nobody: replay it with ans"):
         check_plan(pipeline.plan())
 
 
