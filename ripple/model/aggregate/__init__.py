@@ -9,6 +9,7 @@ whole_rows  first_row, last_row, arg_min, arg_max, top_rows: over best (best.hpp
             table), by best_rows, and by best_texts for the others' texts; best_columns: the
             columns of best
 quantiles   median, percentile: over ordered and quantile
+ordered_states  the states over ordered and running, which plans with sums alone do without
 custom      users' own, in Python; inverse tests them, single feeds one by hand
 """
 

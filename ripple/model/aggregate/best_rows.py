@@ -24,7 +24,7 @@ from ripple.model.aggregate.contract import Slots, State, Values
 from ripple.model.aggregate.errors import StateError
 from ripple.model.aggregate.ordered import raise_absent
 from ripple.model.aggregate.orders import lists
-from ripple.model.aggregate.plain import listed
+from ripple.model.aggregate.parts import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.types import FieldType, Float, Int, Int64, bare_type
+from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, String, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +25,8 @@ Values: TypeAlias = "npt.NDArray[Any] | pa.Array | list[Any]"
 Column: TypeAlias = "tuple[npt.NDArray[Any] | list[Any], npt.NDArray[np.bool_] | None]"
 # A field's name, or an expression object, which aggregates store and never look into.
 Input: TypeAlias = Any
+
+RESULT_VALUES_MAX = 1_000_000  # values or rows in one result
 
 
 class State(ABC):
@@ -200,3 +202,8 @@ def is_integer(of: FieldType) -> bool:
 def is_float(of: FieldType) -> bool:
     """Tell whether a column of this type is float64."""
     return isinstance(of, Float)
+
+
+def orderable(of: FieldType) -> bool:
+    """Tell whether values of this type can be kept in order."""
+    return is_float(of) or is_integer(of) or isinstance(of, (String, Bool))

@@ -12,7 +12,7 @@ from ripple.core.arguments import need_function, need_text, shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate, Bound, Column, Input, Slots, State, Values
 from ripple.model.aggregate.errors import AggregateError, StateError
-from ripple.model.aggregate.plain import listed
+from ripple.model.aggregate.parts import listed
 from ripple.model.aggregate.portable import of_text, to_text
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String

@@ -5,24 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ripple.core.arguments import need_whole
-from ripple.model.aggregate.contract import Aggregate, Bound, Input
-from ripple.model.aggregate.orders import (
-    RESULT_VALUES_MAX,
-    OrderedState,
-    extremes,
-    orderable,
-    ordered_values,
-    taken,
-)
+from ripple.model.aggregate.contract import RESULT_VALUES_MAX, Aggregate, Bound, Input, orderable
 from ripple.model.schema.types import FieldType, Int64, List, Option
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ripple.model.aggregate.contract import Slots, State
+    from ripple.model.aggregate.contract import State
 
 
 def min(x: Input) -> Aggregate:  # noqa: A001 - users write rp.min; this module does not use the builtin
@@ -68,30 +56,11 @@ class Extreme(Aggregate):
         of = need_order(self, *types)
 
         def make(retractable: bool) -> State:
+            from ripple.model.aggregate.ordered_states import ExtremeState  # noqa: PLC0415 - most plans have sums alone
+
             return ExtremeState(self.name, of, last=self.last, retractable=retractable)
 
         return Bound((("", Option(of)),), make)
-
-
-class ExtremeState(OrderedState):
-    """One end of the values of each slot."""
-
-    def __init__(self, name: str, of: FieldType, *, last: bool, retractable: bool) -> None:
-        self._end = name, of, last
-        part, read = extremes(of, last=last, retractable=retractable)
-        super().__init__(lambda slots: (read(slots),), **{name: part})
-
-    def dump_partial(self, slots: Slots) -> dict[str, pa.Array]:
-        """Return the value that decides, alone."""
-        name, of, last = self._end
-        values, valid = self.result(slots)
-        assert valid is not None
-        held = np.flatnonzero(valid)
-        deciding = ExtremeState(name, of, last=last, retractable=False)
-        deciding.resize(len(slots))
-        if len(held):
-            deciding.add(held, taken(values, held))
-        return deciding.dump(np.arange(len(slots)))
 
 
 @dataclass(frozen=True)
@@ -111,6 +80,9 @@ class TopK(Aggregate):
         of = need_order(self, *types)
 
         def make(_retractable: bool) -> State:
+            from ripple.model.aggregate.ordered_states import OrderedState  # noqa: PLC0415 - most plans have sums alone
+            from ripple.model.aggregate.orders import ordered_values  # noqa: PLC0415
+
             values = ordered_values(of)
             return OrderedState(
                 lambda slots: ((values.largest(slots, self.k), None),), values=values
@@ -128,6 +100,9 @@ class CountDistinct(Aggregate):
         of = need_order(self, *types)
 
         def make(_retractable: bool) -> State:
+            from ripple.model.aggregate.ordered_states import OrderedState  # noqa: PLC0415 - most plans have sums alone
+            from ripple.model.aggregate.orders import ordered_values  # noqa: PLC0415
+
             values = ordered_values(of)
             return OrderedState(lambda slots: ((values.distinct(slots), None),), values=values)
 

@@ -1,4 +1,4 @@
-"""The ordered parts by type: their contents, their dumps, and states of one such part."""
+"""The ordered parts by type: their contents and their dumps."""
 
 from __future__ import annotations
 
@@ -10,39 +10,13 @@ import pyarrow as pa
 
 from ripple.model.aggregate.contract import Column, Slots, Values, is_float, is_integer
 from ripple.model.aggregate.ordered import OrderedEvents, OrderedValues
-from ripple.model.aggregate.parts import PartsState, numpy_of
+from ripple.model.aggregate.parts import numpy_of
 from ripple.model.aggregate.plain import PlainEvents, PlainValues
 from ripple.model.aggregate.running import Running, RunningEvents, RunningValues
 from ripple.model.schema.types import Bool, FieldType, String
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-RESULT_VALUES_MAX = 1_000_000  # values or rows in one result
-
-
-class OrderedState(PartsState):
-    """A state of ordered parts, and the way to read them."""
-
-    def __init__(self, read: Callable[[Slots], tuple[Column, ...]], **parts: Any) -> None:
-        super().__init__(**parts)
-        self._takers = tuple(parts.values())
-        self._read = read
-
-    def add(self, slots: Slots, *values: Values) -> None:
-        """Add each value (or event) to its slot."""
-        for part in self._takers:
-            part.add(slots, *values)
-
-    def remove(self, slots: Slots, *values: Values) -> None:
-        """Take each value (or event) out of its slot; raises ``AggregateError`` if absent."""
-        for part in self._takers:
-            part.remove(slots, *values)
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read the columns."""
-        return self._read(slots)
 
 
 class NumberValues(OrderedValues):
@@ -117,11 +91,6 @@ class EdgeEvents(RunningEvents):
             for name, kind in zip(("values", "time_ns", "offset"), kinds, strict=True)
         ]
         self.add(slots[held], *columns)
-
-
-def orderable(of: FieldType) -> bool:
-    """Tell whether values of this type can be kept in order."""
-    return is_float(of) or is_integer(of) or isinstance(of, (String, Bool))
 
 
 def ordered_values(of: FieldType) -> NumberValues | PlainValues:

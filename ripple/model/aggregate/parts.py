@@ -199,3 +199,11 @@ def numpy_of(array: pa.Array, dtype: type[Any]) -> npt.NDArray[Any]:
 def sums_of(*, integer: bool) -> FloatSums | WholeSums:
     """Return the exact sums for a column of integers or of floats."""
     return WholeSums() if integer else FloatSums()
+
+
+def listed(values: Values) -> list[Any]:
+    """Return a column as Python objects."""
+    if isinstance(values, list):
+        return values
+    found: list[Any] = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
+    return found

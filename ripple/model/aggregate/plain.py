@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.model.aggregate.ordered import raise_absent
+from ripple.model.aggregate.parts import listed
 from ripple.model.schema.types import Bool, FieldType
 
 if TYPE_CHECKING:
@@ -198,14 +199,6 @@ class PlainEvents(PlainOrdered):
 
 
 EVENT_COLUMNS = ("time_ns", "offset", "values", "counts")
-
-
-def listed(values: Values) -> list[Any]:
-    """Return a column as Python objects."""
-    if isinstance(values, list):
-        return values
-    found: list[Any] = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
-    return found
 
 
 def events(slots: Slots, *columns: Values) -> Iterator[tuple[int, tuple[Any, ...]]]:

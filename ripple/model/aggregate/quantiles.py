@@ -13,8 +13,6 @@ import numpy as np
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate, Bound, Column, Input, Slots, is_integer
-from ripple.model.aggregate.orders import NumberValues, OrderedState
-from ripple.model.aggregate.quantile import interpolate, positions
 from ripple.model.schema.types import FieldType, Float, Option
 
 if TYPE_CHECKING:
@@ -81,6 +79,13 @@ class Quantile(Aggregate):
         (of,) = types
 
         def make(_retractable: bool) -> State:
+            from ripple.model.aggregate.ordered_states import (  # noqa: PLC0415 - most plans have sums alone
+                OrderedState,
+                linear,
+                nearest,
+            )
+            from ripple.model.aggregate.orders import NumberValues  # noqa: PLC0415
+
             values = NumberValues(integer=is_integer(of))
             rule = linear if self.method == "linear" else nearest
 
@@ -90,19 +95,3 @@ class Quantile(Aggregate):
             return OrderedState(read, values=values)
 
         return Bound((("", Option(Float() if self.method == "linear" else of)),), make)
-
-
-def linear(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:
-    """Interpolate exactly between the two neighbours of the place."""
-    sizes = values.size(slots)
-    ranks, remainders = positions(sizes, numerator, denominator, nearest=False)
-    low = values.select(slots, ranks)
-    high = values.select(slots, np.minimum(ranks + 1, np.maximum(sizes - 1, 0)))
-    return interpolate(low, high, remainders, denominator), sizes > 0
-
-
-def nearest(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:
-    """Read the value of the nearest rank."""
-    sizes = values.size(slots)
-    ranks, _ = positions(sizes, numerator, denominator, nearest=True)
-    return values.select(slots, ranks), sizes > 0

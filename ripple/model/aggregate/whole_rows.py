@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
-from ripple.model.aggregate.contract import Aggregate, Bound, Input
-from ripple.model.aggregate.orders import RESULT_VALUES_MAX, orderable
+from ripple.model.aggregate.contract import RESULT_VALUES_MAX, Aggregate, Bound, Input, orderable
 from ripple.model.schema.types import Field, FieldType, Int64, List, Option, Record, bare_type
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.cutting import recut
 from ripple.connectors.files.csv.format import TRADES, CsvFormat
-from ripple.connectors.files.csv.reader import CsvReader
 from ripple.connectors.line_blocks import line_blocks
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_input import open_input
@@ -93,6 +92,8 @@ class CsvSource:
                 raw.interrupt()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
+        from ripple.connectors.files.csv.reader import CsvReader  # noqa: PLC0415 - other sources do without
+
         raw = self._raw = open_input(self._path)
         try:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
