@@ -7,14 +7,17 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: help install-hooks demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
+.PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
 	bench bench-history gate wide fuzz sim missing kill chaos corruption protos lock sbom check sanitize clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
-demo: $(VENV)/.ripple  ## VWAPs of 100,000 generated trades, after building Ripple in .venv
-	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
+# From the clone, without the third of the compiled modules that the demo does not import.
+demo: $(VENV)/.demo  ## VWAPs of 100,000 generated trades, after compiling what they need
+	$(PYTHON) -c 'from ripple.cli.start import vwap_demo; vwap_demo()' --synthetic 100000 --final
+
+install: $(VENV)/.ripple  ## Ripple in .venv, with its commands
 
 # A broker of Kafka and an object store from the package registries (Java and mvn are needed), three
 # workers, and what they make of a market, on the screen. Ctrl+C ends everything.
@@ -173,13 +176,13 @@ IMAGE_EXTRAS := cluster kafka avro msgpack s3 barrage dashboard query tracing
 LOCK := deploy/docker/requirements.lock
 
 lock: $(PYTHON)  ## the versions and hashes that the image installs
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv
+	$(PIP) uv
 	$(PYTHON) deploy/docker/needed.py $(IMAGE_EXTRAS) | $(PYTHON) -m uv pip compile --quiet --upgrade --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --output-file $(LOCK) -
 
 sbom: $(PYTHON)  ## the bill of materials of the image, in build/sbom.json
 	@mkdir -p build
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	$(PIP) cyclonedx-bom
 	$(PYTHON) -m cyclonedx_py requirements $(LOCK) --pyproject pyproject.toml --output-file build/sbom.json
 
 check: lint test test-services test-deploy  ## lint and all tests: the gate of a change
@@ -192,23 +195,31 @@ clean:  ## remove everything that was built
 $(PYTHON):
 	python3 -m venv $(VENV)
 
-# What Ripple needs is fetched and unpacked while Ripple is compiled.
-NEEDED = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])
+# Requirements of a table of pyproject.toml: TABLE KEY. What Ripple needs is unpacked while it is compiled.
+REQUIRED = $(PYTHON) -c 'import sys, tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))[sys.argv[1]][sys.argv[2]])'
+PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 
-$(VENV)/.ripple: $(CORE) | $(PYTHON)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check $$($(PYTHON) -c '$(NEEDED)') & needed=$$!; \
-		$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --editable .; built=$$?; \
+$(VENV)/.demo: $(CORE) | $(PYTHON)
+	$(PIP) $$($(REQUIRED) project dependencies) & needed=$$!; \
+		$(PIP) $$($(REQUIRED) build-system requires) \
+		&& CFLAGS="$(CFLAGS) -w" $(PYTHON) -W ignore setup.py -q build_ext --inplace --demo; built=$$?; \
 		wait $$needed && exit $$built
 	@touch $@
 
-$(VENV)/.dev: $(CORE) | $(PYTHON)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# What the demo has compiled stays: in an environment of its own pip would have Cython write all again.
+$(VENV)/.ripple: $(VENV)/.demo
+	$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@ $(VENV)/.ripple
 
 $(VENV)/.spark: $(VENV)/.dev
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
+	$(PIP) --no-build-isolation --editable '.[spark]'
 	@touch $@
 
-$(VENV)/.bench: $(CORE) | $(PYTHON)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+$(VENV)/.bench: $(VENV)/.demo
+	$(PIP) --no-build-isolation --editable '.[bench]'
 	@touch $@ $(VENV)/.dev $(VENV)/.ripple

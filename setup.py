@@ -11,9 +11,12 @@ import gc
 import os
 import runpy
 import sys
+import tomllib
+from typing import ClassVar
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
@@ -47,6 +50,7 @@ def generate(extensions: list[Extension], jobs: int = JOBS) -> None:
         generated = cythonize(
             extensions,
             nthreads=jobs,
+            quiet=True,
             shared_utility_qualified_name=SHARED,
             compiler_directives=DIRECTIVES,
         )
@@ -58,13 +62,32 @@ def generate(extensions: list[Extension], jobs: int = JOBS) -> None:
 
 
 class BuildExtensions(build_ext):
-    """Compiles all extensions, the longest first, as many at once as there are processors."""
+    """Compiles all extensions, the longest first, as many at once as there are processors.
+
+    ``--demo`` leaves out what the demo does not import.
+    """
+
+    user_options: ClassVar = [*build_ext.user_options, ("demo", None, "compile the demo's modules")]
+    boolean_options: ClassVar = [*build_ext.boolean_options, "demo"]
+
+    def initialize_options(self) -> None:
+        """Compile all, by default."""
+        super().initialize_options()
+        self.demo = False
 
     def finalize_options(self) -> None:
-        """Add what belongs to no module in particular."""
+        """Add what belongs to no module in particular, and leave out what is not wanted."""
         listed = self.distribution.ext_modules
+        if self.demo:
+            with open("pyproject.toml", "rb") as file:
+                left_out = tomllib.load(file)["tool"]["ripple"]["not-in-demo"]
+            listed[:] = [extension for extension in listed if extension.name not in left_out]
         if all(extension.name != SHARED for extension in listed):
             listed.append(Extension(SHARED, [SHARED_SOURCE], extra_compile_args=["-O1"]))
+        if self.editable_mode:  # what was compiled in place before stays
+            plain = build(self.distribution)
+            plain.ensure_finalized()
+            self.build_lib, self.build_temp = plain.build_platlib, plain.build_temp
         super().finalize_options()
         self.parallel = JOBS
 

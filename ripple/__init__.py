@@ -11,9 +11,11 @@ wait for NumPy and Arrow.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from ripple.core.lazy import imported
+from ripple.core.uncompiled import Uncompiled
 
 if TYPE_CHECKING:
     from ripple import spark as spark
@@ -160,6 +162,7 @@ _MODULES = {"errors": "ripple.core.errors", "schema": "ripple.model.schema"}
 _HOME_OF = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
 __all__ = [name for name in sorted(_HOME_OF) if name != "spark"]
 
+sys.meta_path.append(Uncompiled)
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
     __getattr__ = imported(__name__, _HOME_OF, _MODULES, hints="ripple.model.pipeline.other_names")
