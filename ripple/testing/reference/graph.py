@@ -172,6 +172,7 @@ class GraphReference(Reference):
 
     def _step(self, arrived: dict[str, list[Event]], before_ns: Mapping[str, int | None]) -> None:
         """Let each fold take its events, then the watermark, and pass its final rows on."""
+        self._views = None
         folds = {fold.fold.name: fold for fold in self._event_folds}
         for node, _ in inputs_first(self.plan):
             if isinstance(node, Ask):
@@ -559,7 +560,7 @@ class GraphReference(Reference):
         }
         return super().uncomputable() | lost
 
-    def _views(self) -> dict[str, View]:
+    def _computed(self) -> dict[str, View]:
         views = {fold.fold.name: fold.view for fold in self._event_folds}
         unfolded: dict[str, dict[Any, RefusedRow]] = {}
         for fold in self.plan.folds:

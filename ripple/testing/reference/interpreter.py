@@ -150,6 +150,8 @@ class Reference:
         self._emitted: dict[str, Table] = {
             output.name: {} for output in plan.outputs if not output.is_stream
         }
+        self._views: dict[str, View] | None = None
+        """Per fold its view; None from an event or a marker on, until somebody asks for them."""
 
     # --- inputs ---
 
@@ -173,6 +175,7 @@ class Reference:
             self.counts["dead_lettered"] += 1
             self.dead_letters.append((name, offset, refused.step, refused.reason))
         self._fold.step(accepted, before_ns, self.watermark_ns)
+        self._views = None
 
     def skip(self, next_offset: int, source: str | None = None) -> None:
         """Pass a hole of an input: offsets up to ``next_offset`` that have no record."""
@@ -185,6 +188,7 @@ class Reference:
         before_ns = self.watermark_ns
         given.watermark_ns = latest(given.watermark_ns, watermark_ns)
         self._fold.step(None, before_ns, self.watermark_ns)
+        self._views = None
 
     def close(self) -> None:
         """Declare all inputs ended: every window ends."""
@@ -241,7 +245,7 @@ class Reference:
 
     def tables(self) -> dict[str, Table]:
         """Return per output of a fold every row that is shown, final ones included."""
-        views = self._views()
+        views = self.views()
         return {name: dict(views[self.plan.output(name).of].rows) for name in self._emitted}
 
     def streams(self) -> dict[str, dict[str, list[Row]]]:
@@ -256,11 +260,17 @@ class Reference:
         """
         found = {
             name: [(key, why.step) for key, why in (view.failed | view.unfolded).items()]
-            for name, view in self._views().items()
+            for name, view in self.views().items()
         }
         return {name: rows for name, rows in found.items() if rows}
 
-    def _views(self) -> dict[str, View]:
+    def views(self) -> dict[str, View]:
+        """Return the view of each fold, computed from scratch once for each state."""
+        if self._views is None:
+            self._views = self._computed()
+        return self._views
+
+    def _computed(self) -> dict[str, View]:
         first, *others = self.plan.folds
         views = {first.name: self._fold.view}
         for fold in others:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -65,6 +65,7 @@ class FunctionFailed(Exception):  # noqa: N818  # of a user's function, for a wh
         self.reason = str(error)
 
 
+@lru_cache(maxsize=1000)
 def kinds_of(fields: Fields) -> dict[str, type]:
     """Return the Python type of each field's values."""
     return {field.name: python_type(type_of(field)) for field in fields}
