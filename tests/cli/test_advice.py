@@ -15,12 +15,10 @@ from ripple.client.flight.settings import SETTINGS as GATEWAY
 from tests.cli.processes import ROOT
 from worker.settings import SETTINGS as WORKER
 
-COMMANDS = {" ".join(one.words): {*one.flags, "--help"} for one in tree().walk()}
 DAEMONS = {
     room: {setting.flag for setting in settings} | {"--check-config", "--config", "--help"}
     for room, settings in (("coordinator", COORDINATOR), ("worker", WORKER), ("gateway", GATEWAY))
 }
-ALL = {"--version"}.union(*COMMANDS.values(), *DAEMONS.values())
 # Of programs that are not `ripple`, by the file whose texts name them.
 OTHERS = {
     "ripple/cli/run/vwap_demo.py": ("--file", "--final", "--stdin", "--synthetic", "--window"),
@@ -64,6 +62,12 @@ def texts(module: ast.Module) -> Iterator[str]:
 
 
 @cache
+def commands() -> dict[str, set[str]]:
+    """Return the flags of each command; whoever only collects tests builds no parser for it."""
+    return {" ".join(one.words): {*one.flags, "--help"} for one in tree().walk()}
+
+
+@cache
 def files() -> dict[str, list[str]]:
     """Return the texts of each file that names a flag."""
     paths = (
@@ -83,7 +87,7 @@ def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
     for found in COMMAND.finditer(text):
         words = found[1].split()
         names = [
-            " ".join(words[:count]) for count in (3, 2, 1) if " ".join(words[:count]) in COMMANDS
+            " ".join(words[:count]) for count in (3, 2, 1) if " ".join(words[:count]) in commands()
         ]
         if names:
             yield names[0], {*FLAG.findall(re.split(r"[.,;:)] | or | -- ", found[2])[0])}
@@ -91,26 +95,27 @@ def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
 
 def test_flags_behind_a_command_are_its_own() -> None:
     wrong = [
-        (file, name, sorted(flags - COMMANDS[name]))
+        (file, name, sorted(flags - commands()[name]))
         for file, listed in files().items()
         for text in listed
         for name, flags in commands_in(text)
-        if not flags <= COMMANDS[name]
+        if not flags <= commands()[name]
     ]
     assert wrong == []
 
 
 @pytest.mark.parametrize("room", ["ripple/", *ROOMS])
 def test_flags_in_texts_are_those_of_who_says_them(room: str) -> None:
-    known = DAEMONS[ROOMS[room]] if room in ROOMS else ALL
+    every = {"--version"}.union(*commands().values(), *DAEMONS.values())
+    known = DAEMONS[ROOMS[room]] if room in ROOMS else every
     wrong = {}
     for file, listed in files().items():
         if not file.startswith(room) or (room == "ripple/" and file.startswith(tuple(ROOMS))):
             continue
         for text in listed:
-            of_commands = set().union(*(COMMANDS[name] for name, _ in commands_in(text)))
+            of_commands = set().union(*(commands()[name] for name, _ in commands_in(text)))
             # An argument for another program stands alone.
-            own = ALL if text.startswith("--") else known
+            own = every if text.startswith("--") else known
             missing = {*FLAG.findall(text)} - own - of_commands - {*OTHERS.get(file, ())}
             if missing:
                 wrong[file, text[:60]] = missing
