@@ -10,6 +10,7 @@ EXAMPLES = int(os.environ.get("RIPPLE_EXAMPLES", "1"))
 THINNED = 2 if EXAMPLES == 1 else 1
 """Where all of many like things are tried, every so-many-th is; all of them with more examples.
 
+Of random examples and seeds so much fewer are tried, where a nightly run tries many more.
 Of the crashes of ``enumerate_crashes``, three and more at each effect, every second one still
 strikes every effect, in each of the ways by turns.
 """

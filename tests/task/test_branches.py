@@ -31,7 +31,7 @@ from ripple.task.settings import Settings
 from ripple.testing import CrashScenario, crash_test, explore
 from ripple.world.live_disk import LiveDisk
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES, SCATTERED
+from tests.examples import EXAMPLES, SCATTERED, THINNED
 from tests.task.scenarios import events
 
 
@@ -69,7 +69,7 @@ def test_outputs_of_branches_do_not_tell_of_a_crash_all_over_a_run() -> None:
 def test_branches_of_two_inputs_survive_random_faults() -> None:
     both = [(("a", "b")[at % 2], one) for at, one in enumerate(events(12, 3)) if type(one) is dict]
     scenario = CrashScenario(branched(), both, inputs=["a", "b"])
-    explore(scenario, seeds=range(8 * EXAMPLES))
+    explore(scenario, seeds=range(8 * EXAMPLES // THINNED))
 
 
 def rows(count: int, first: int = 0) -> list[dict[str, Any]]:

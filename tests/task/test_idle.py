@@ -41,7 +41,7 @@ from ripple.world.live import LiveClock, LiveRandom
 from ripple.world.live_disk import LiveDisk
 from tests.cli.processes import Ended, ripple
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES, SCATTERED
+from tests.examples import EXAMPLES, SCATTERED, THINNED
 from tests.patience import comes
 from tests.spark.here import replayed as replayed_here
 
@@ -125,7 +125,7 @@ def test_a_crash_at_any_effect_around_markers_is_not_told(scenario: CrashScenari
 
 @pytest.mark.parametrize("scenario", [one_source, several])
 def test_idle_inputs_survive_random_faults(scenario: CrashScenario) -> None:
-    explore(scenario, seeds=ALONGSIDE[: 8 * EXAMPLES])
+    explore(scenario, seeds=ALONGSIDE[: 8 * EXAMPLES // THINNED])
 
 
 @pytest.mark.parametrize("kind", ["asof", "interval", "distinct", "ttl"])

@@ -19,7 +19,7 @@ from ripple.storage.log import PartitionWriter, Topic
 from ripple.testing import CrashScenario, cluster_test, crash_test, explore
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
-from tests.examples import EXAMPLES, SCATTERED
+from tests.examples import EXAMPLES, SCATTERED, THINNED
 
 
 @rp.record(version=1)
@@ -56,7 +56,10 @@ def test_a_table_and_a_fold_over_it_do_not_tell_of_a_crash_all_over_a_run() -> N
 
 def test_a_table_of_two_inputs_survives_random_faults() -> None:
     both = [(f"items/{number * 7 % 5 % 2}", change(number)) for number in range(24)]
-    explore(CrashScenario(items(), both, inputs=["items/0", "items/1"]), seeds=range(8 * EXAMPLES))
+    explore(
+        CrashScenario(items(), both, inputs=["items/0", "items/1"]),
+        seeds=range(8 * EXAMPLES // THINNED),
+    )
 
 
 def test_a_cluster_of_two_stages_shows_the_same_table_whatever_happens() -> None:

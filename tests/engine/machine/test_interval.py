@@ -33,7 +33,7 @@ from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.several import doubled
 from tests.engine.machine.stream_ways import KEYS, ended, running, shown, sides, strict, windowed
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES, SCATTERED
+from tests.examples import EXAMPLES, SCATTERED, THINNED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +127,7 @@ def freed_soon() -> Any:
         yield
 
 
-@settings(max_examples=16 * EXAMPLES)
+@settings(max_examples=16 * EXAMPLES // THINNED)
 @given(
     on=st.sampled_from(KEYS),
     how=joins,
@@ -156,7 +156,7 @@ def test_pairs_equal_their_evaluation_from_scratch(
     check_pipeline(make(on, how, ways), rows, SIZES, restarts=[min(restart, len(rows))])
 
 
-@settings(max_examples=6 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES // THINNED)
 @given(
     on=st.sampled_from(KEYS),
     how=joins,
@@ -173,7 +173,7 @@ def test_a_stream_is_joined_with_itself(
     check_pipeline(alone(on, how, ways), rows, SIZES, inputs=["a", "b"], restarts=restarts)
 
 
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=10 * EXAMPLES // THINNED)
 @given(data=st.data(), how=joins, make=st.sampled_from(MAKES), happened=ticks(max_size=30))
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     data: Any, how: Any, make: Any, happened: Any
@@ -336,7 +336,7 @@ def test_pairs_made_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(pieces, "PAIRS_AT_ONCE", room)
         for hows in ((), (OUTER,)):
             begun.clear()
-            assert not any(differs(seed, *hows) for seed in range(12))
+            assert not any(differs(seed, *hows) for seed in range(12 // THINNED))
             assert any(begun), "all pairs were made at once"
 
 

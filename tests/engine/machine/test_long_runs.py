@@ -14,7 +14,7 @@ from ripple.model.window import OnCount, OnEveryElement, OnInterval, Session, Sl
 from ripple.testing import Divergence, Reference, check_pipeline
 from ripple.testing.check import Lane
 from tests.engine.machine.ticks import keyed, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 
 
 def _pipeline(assigner: Any = None, trigger: Any = None) -> Pipeline:
@@ -76,7 +76,7 @@ def test_long_run_equals_the_reference_and_leaves_nothing(assigner: Any, trigger
     assert max(live) < 150
 
 
-@settings(max_examples=7 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES // THINNED)
 @given(one=ticks(max_size=12), other=ticks(max_size=12))
 def test_digests_are_equal_exactly_for_equal_tables(one: list[Any], other: list[Any]) -> None:
     plan = _pipeline(Tumbling(50)).sink("rows").plan()

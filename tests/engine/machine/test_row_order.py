@@ -20,7 +20,7 @@ from ripple.model.schema.types import Field, Int64, String
 from ripple.model.window import Assigner, Session, Trigger, Tumbling
 from tests.engine.machine.test_against_reference import each_shape
 from tests.engine.machine.ticks import keyed, ticks
-from tests.examples import EXAMPLES, FEW
+from tests.examples import EXAMPLES, FEW, THINNED
 
 NAMES = [f"key {at}" for at in range(12)]
 SCHEMA = pa.schema(
@@ -85,7 +85,7 @@ def renumbered(snapshot: Snapshot) -> Snapshot:
 
 
 @each_shape
-@settings(max_examples=7 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES // THINNED)
 @given(
     events=ticks(max_size=75).map(many_keys),
     group=st.sampled_from([None, "window_start_ns", "volume"]),
