@@ -9,6 +9,7 @@ from ripple.core.arguments import plain
 from ripple.core.events import (
     Applying,
     AssignmentUnread,
+    Called,
     CommitWaits,
     CoordinatorFound,
     CoordinatorLost,
@@ -59,7 +60,7 @@ def line_of(event: Event) -> str | None:
 
 def _text_of(event: Event) -> str | None:
     match event:
-        case Stabilized() | Silences():  # first, since one comes with each batch
+        case Stabilized() | Silences() | Called():  # first, since one comes with each batch
             return None
         case Promise(sink, text):
             return f"{sink}: {text}"

@@ -132,6 +132,10 @@ class EngineView(Protocol):
         """The same of each source, by its name."""
 
     @property
+    def asked_counts(self) -> Mapping[str, int]:
+        """How many rows wait for the answers of each ask."""
+
+    @property
     def uncomputable_counts(self) -> Mapping[str, int]:
         """How many rows of each fold cannot be computed."""
 
@@ -278,6 +282,19 @@ class Silences(NamedTuple):
 
     idle: Mapping[str, int]
     recorded: Mapping[str, int]
+
+
+class Called(NamedTuple):
+    """Calls for rows were made, or answers recorded.
+
+    calls, retries, failures: new ones, by ask; a failure is a row without an answer. log_bytes: of
+    the partition's log of answers.
+    """
+
+    calls: Mapping[str, int]
+    retries: Mapping[str, int]
+    failures: Mapping[str, int]
+    log_bytes: int
 
 
 class Stored(NamedTuple):
@@ -457,6 +474,7 @@ Event: TypeAlias = (
     | InputIdle
     | InputsEmpty
     | Silences
+    | Called
     | Stored
     | StoreFailed
     | StoreHandedOver

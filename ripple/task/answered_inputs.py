@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputAwayError, InputError
-from ripple.core.events import no_listener
+from ripple.core.events import Called, no_listener
 from ripple.model.batch import Answers
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
 from ripple.task.answer_log import question_keys
 from ripple.task.answer_objects import divided, fitted
-from ripple.task.calling import Calling
+from ripple.task.calling import KINDS, Calling
 from ripple.task.logged_inputs import FAR, LoggedInputs
 from ripple.world.ports import all_guards
 
@@ -138,6 +138,7 @@ class AnsweredInputs(LoggedInputs):
         if self._is_live and not recorded:
             self._calling.add(self.unanswered())
             self._calling.step()
+            self._tell(is_due=False)
             if not self._new:  # else they stay in Calling, whose limit of bytes stops new calls
                 self._new = self._calling.take()
             if self._new and self._log is None:
@@ -174,6 +175,13 @@ class AnsweredInputs(LoggedInputs):
             return False
         self._loading = asyncio.create_task(self._stored(lambda: log.load(offset)))
         return True
+
+    def _tell(self, *, is_due: bool) -> None:
+        """Emit how many calls were made."""
+        counts = self._calling.counts(is_due=is_due)
+        if self._log is not None and (counts or is_due):
+            calls, retries, failures = (counts.get(kind, {}) for kind in KINDS)
+            self._emit(Called(calls, retries, failures, self._log.length_bytes))
 
     @property
     def _is_open(self) -> bool:
@@ -257,6 +265,7 @@ class AnsweredInputs(LoggedInputs):
         self._calling.wake()
         parts, self._new = divided(self._new, self._keys, log.end)
         await self._stored(lambda: log.add(parts))
+        self._tell(is_due=True)
         if log.is_untidy:
             firsts: Cut = {}
             with suppress(InputAwayError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import NodeError
 from ripple.core.events import Remark, no_listener
-from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
+from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.pipeline.asking import CONCURRENCY_MAX
@@ -35,6 +35,10 @@ BLOCKED_NS = 2_000_000_000
 """The time of a turn of the event loop from which on a warning names its function."""
 NEW_BYTES_MAX = 4 << 20
 """The bytes of answers, not taken yet, from which on no call is begun."""
+KINDS = CALLS, RETRIES, FAILURES = "calls", "retries", "failures"
+"""What is counted by ask."""
+COUNTS_NS = 1_000_000_000
+"""How often calls are counted while no answer comes."""
 _NS = 1_000_000_000
 
 
@@ -63,6 +67,8 @@ class Calling:
         self._outcomes: dict[str, list[tuple[Outcome, Call]]] = {ask.name: [] for ask in plan.asks}
         self._new: list[tuple[str, pa.RecordBatch]] = []
         self._waited_ns = 0
+        self._counts: dict[str, Counter[str]] = {}
+        self._told_ns = clock.monotonic_ns()
         self._exit: BaseException | None = None
         self._blocking: set[str] = set()
         self._woken = asyncio.Event()
@@ -109,17 +115,36 @@ class Calling:
             if outcomes:
                 self._outcomes[name] = []
                 answers = answer_rows(self._asks[name], [one for one, _ in outcomes])
+                self._count(FAILURES, name, answers.num_rows - answers.column(REASON).null_count)
                 self._new.append((name, with_rows(answers, [call.asked for _, call in outcomes])))
         if self._is_full:
             return
         for name, calls in self._calls.items():
             for call in calls.due(now_ns, waited_ns):
+                self._count(CALLS, name)
+                if call.made > 1:
+                    self._count(RETRIES, name)
                 task = asyncio.ensure_future(self._called(self._asks[name], call))
                 self._doing[task] = name, call
 
     def take(self) -> list[tuple[str, pa.RecordBatch]]:
         """Return the answers since the last call, each batch with the name of its ask."""
         found, self._new = self._new, []
+        return found
+
+    def _count(self, kind: str, ask: str, number: int = 1) -> None:
+        if number:
+            self._counts.setdefault(kind, Counter())[ask] += number
+
+    def counts(self, *, is_due: bool = False) -> Mapping[str, Mapping[str, int]]:
+        """Return how many calls, retries and failures are new, by ask; none within a second.
+
+        is_due: also then.
+        """
+        now_ns = self._clock.monotonic_ns()
+        if not self._counts or (now_ns - self._told_ns < COUNTS_NS and not is_due):
+            return {}
+        found, self._counts, self._told_ns = self._counts, {}, now_ns
         return found
 
     async def more(self, others: Iterable[asyncio.Future[Any]] = ()) -> None:

@@ -24,8 +24,8 @@ class Progress:
         self._shown = sys.stderr.isatty()
         self._started_s = self._last_s = time.perf_counter()
 
-    def update(self, events: int) -> None:
-        """Redraw the line if it is due."""
+    def update(self, events: int, waiting: int = 0) -> None:
+        """Redraw the line if it is due. waiting: the rows that wait for answers."""
         if not self._shown:
             return
         now_s = time.perf_counter()
@@ -33,7 +33,8 @@ class Progress:
             return
         self._last_s = now_s
         rate = events / (now_s - self._started_s)
-        say_inline(f"{_ERASE}{self._bar()}{events:,} events  {rate:,.0f}/s")
+        rows = f"  {waiting:,} wait for answers" if waiting else ""
+        say_inline(f"{_ERASE}{self._bar()}{events:,} events  {rate:,.0f}/s{rows}")
 
     def clear(self) -> None:
         """Remove the line."""

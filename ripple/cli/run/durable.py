@@ -62,7 +62,7 @@ def run(
             say_meanwhile(f"{PROGRAM}: {line}")
 
     def watch(consumed: int) -> None:
-        progress.update(consumed)
+        progress.update(consumed, task.engine.asked_size[0])
         if shown is not None:
             shown.took(consumed)
 

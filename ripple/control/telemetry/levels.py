@@ -27,6 +27,7 @@ _OF: dict[type, tuple[Level, str]] = {
     events.InputIdle: (Level.INFO, "partition"),
     events.InputsEmpty: (Level.WARN, "partition"),
     events.Silences: (Level.DEBUG, "partition"),
+    events.Called: (Level.DEBUG, "partition"),
     events.Stored: (Level.DEBUG, "checkpoint"),
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),
     events.Restored: (Level.INFO, "checkpoint"),
@@ -82,6 +83,9 @@ def context_of(event: events.Event) -> tuple[str, dict[str, object]]:
         case events.Silences():
             idle, recorded = dict(event.idle), dict(event.recorded)
             return "silences", {"idle": idle, "recorded": recorded}
+        case events.Called():
+            numbers = {"calls": sum(event.calls.values()), "log_bytes": event.log_bytes}
+            return "called", numbers | {"failures": sum(event.failures.values())}
         case events.CoordinatorAnswered():
             return "heartbeat", {"coordinator": event.coordinator}
         case _:

@@ -75,6 +75,7 @@ class _OfPartition:
         self.began_ns = began_ns
         self.stored_ns: int | None = None
         self.stored_bytes: int | None = None
+        self.answers_bytes: int | None = None
         self.remaining: int | None = None
         self.replay: tuple[int, int] | None = None
         self.recovery_s: float | None = None
@@ -148,11 +149,20 @@ class Measures:
                     for source, inputs in event.idle.items()
                     if inputs
                 }
+            case events.Called():
+                self._called(one, event)
             case events.Stored():
                 one.stored, one.stored_ns = event.cut, self._clock.monotonic_ns()
                 one.stored_bytes, one.checkpoints_wait_ns = event.length_bytes, None
             case _:
                 self._waits(one, event)
+
+    def _called(self, one: _OfPartition, event: events.Called) -> None:
+        one.answers_bytes = event.log_bytes
+        counts = {"calls": event.calls, "retries": event.retries, "failures": event.failures}
+        for name, by_ask in counts.items():
+            for ask, count in by_ask.items():
+                self._add(f"ripple_ask_{name}_total", count, ask)
 
     def _waits(self, one: _OfPartition, event: Event) -> None:
         """Note since when an external system is waited for."""
@@ -314,6 +324,8 @@ class Measures:
             found.set("ripple_partition_keys", engine.keys_held, worker, number)
             for fold, rows in engine.uncomputable_counts.items():
                 found.add("ripple_fold_uncomputable_rows", rows, worker, fold)
+            for ask, rows in engine.asked_counts.items():
+                found.add("ripple_ask_waiting_rows", rows, worker, ask)
             for source, inputs in one.idle.items():
                 found.add("ripple_source_idle_inputs", inputs, worker, source)
             self._of_joins(found, number, engine)
@@ -328,6 +340,7 @@ class Measures:
             "commit_waiting_seconds": _wait_s(one.commits_wait_ns, now_ns, one),
             "input_waiting_seconds": _wait_s(one.input_waits_ns, now_ns, one),
             "checkpoint_waiting_seconds": _wait_s(one.checkpoints_wait_ns, now_ns, one),
+            "answers_bytes": one.answers_bytes,
             "checkpoint_bytes": one.stored_bytes,
             "recovery_remaining_events": one.remaining,
             "recovery_eta_seconds": _eta_s(one, now_ns),

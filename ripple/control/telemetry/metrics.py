@@ -108,6 +108,10 @@ _WORKER = (
         *("worker", "source"),
     ),
     _counter("source_markers_total", "Recorded markers of idle inputs", "worker", "source"),
+    _gauge("ask_waiting_rows", "Rows that wait for an answer", "worker", "ask"),
+    _counter("ask_calls_total", "Calls for rows", "worker", "ask"),
+    _counter("ask_retries_total", "Calls after the first one for a row", "worker", "ask"),
+    _counter("ask_failures_total", "Rows without an answer after all calls", "worker", "ask"),
     _counter("letters_total", "Dead letters, by cause", "worker", "cause"),
     _counter("commits_total", "Committed cuts", "worker"),
     _counter("commit_rows_total", "Committed rows", "worker"),
@@ -185,6 +189,7 @@ _WORKER = (
         "Time since no checkpoint can be stored; 0 while they can",
         *_PARTITION,
     ),
+    _gauge("partition_answers_bytes", "Size of the log of answers", *_PARTITION),
     _gauge("partition_checkpoint_bytes", "Size of the last checkpoint", *_PARTITION),
     _gauge("partition_recovery_remaining_events", "Events left in the present replay", *_PARTITION),
     _gauge(

@@ -159,6 +159,11 @@ class GraphEngine(Engine):
         found = {name: asked.unanswered() for name, asked in self._asked.items()}
         return {name: rows for name, rows in found.items() if rows is not None}
 
+    @property
+    def asked_counts(self) -> dict[str, int]:
+        """How many rows wait for the answers of each ask."""
+        return {name: asked.count for name, asked in self._asked.items()}
+
     def ask_anew(self) -> None:
         """Let ``unanswered`` return all rows that wait again."""
         for one in self._asked.values():

@@ -463,6 +463,11 @@ class Partition(Sending):
         return found
 
     @property
+    def asked_counts(self) -> dict[str, int]:
+        """How many rows wait for the answers of each ask."""
+        return {}
+
+    @property
     def uncomputable_counts(self) -> dict[str, int]:
         """How many rows of each fold cannot be computed at the cut: none of most."""
         return {name: sum(map(len, parts)) for name, parts in self._uncomputable().items()}

@@ -123,6 +123,34 @@ def test_idle_inputs_and_their_markers_are_counted_by_source(
     assert "idle_inputs" not in measures.inspected([3])[3]["nodes"][0]
 
 
+@rp.record(version=1)
+class Rate:
+    """An answer."""
+
+    rate: int
+
+
+async def rate(_trade: object) -> None:
+    """Answer nothing: no call is made."""
+
+
+def test_calls_and_the_rows_that_wait_for_them_are_counted_by_ask(measures: Measures) -> None:
+    begun = rp.Pipeline("p").source("trades", Trade, out_of_order="60s")
+    engine = Engine(begun.ask("rate", rate, into=Rate).sink("out").plan())
+    begin(measures, engine)
+    engine.apply("trades", trades([10, 20]), 2)
+    engine.stabilize()
+    measures.on_event(3, events.Stabilized(engine, 0))
+    measures.on_event(3, events.Called({"rate": 3}, {"rate": 1}, {}, 500))
+    measures.on_event(3, events.Called({"rate": 2}, {}, {"rate": 1}, 700))
+    found = measures.samples([3])
+    assert of(found, "ask_waiting_rows", "rate") == 2
+    assert of(found, "ask_calls_total", "rate") == 5
+    assert of(found, "ask_retries_total", "rate") == 1
+    assert of(found, "ask_failures_total", "rate") == 1
+    assert of(found, "partition_answers_bytes", "3") == 700
+
+
 def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Hands) -> None:
     engine = Engine(PLAN)
     begin(measures)
