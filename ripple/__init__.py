@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ripple import spark as spark
     from ripple.connectors.clock import Tick as Tick
     from ripple.connectors.clock import clock as clock
+    from ripple.core.asked import asked as asked
     from ripple.core.errors import DeltaError as DeltaError
     from ripple.core.errors import GraphError as GraphError
     from ripple.core.errors import InputError as InputError
@@ -121,6 +122,7 @@ _NAMES_BY_HOME = {
     ),
     "ripple.model.aggregate.custom": ("custom",),
     "ripple.engine.machine": ("Changes", "Engine", "Snapshot"),
+    "ripple.core.asked": ("asked",),
     "ripple.core.errors": (
         "DeltaError",
         "GraphError",

@@ -6,4 +6,5 @@ access, credentials                       roles, proofs of identity
 setting, settings, settings_file, sexp    declared settings, their values in force; S-expressions
 hashing, int64s, codec                    compiled hashes and arrays; Arrow, CRC and compression
 event_text, tracing                       events as lines for people; spans
+asked                                     the key of the row that a call of an .ask is for
 """

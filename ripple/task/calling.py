@@ -8,6 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from ripple.core.asked import KEY
 from ripple.core.errors import NodeError
 from ripple.core.events import Remark, no_listener
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
@@ -55,6 +56,7 @@ class Calling:
     ) -> None:
         """Begin without calls. emit: gets a remark on each blocking function."""
         self._clock, self._emit = clock, emit
+        self._pipeline = plan.name
         self._asks = {ask.name: ask for ask in plan.asks}
         self._calls = {
             ask.name: Calls(
@@ -221,6 +223,7 @@ class Calling:
 
     async def _called(self, ask: Ask, call: Call) -> Any:
         """Return the function's result; note an exit of the process, and a blocked loop."""
+        KEY.set("/".join(map(str, (self._pipeline, ask.name, *call.row))))
         try:
             return await TimedTurns(
                 ask.function(call.given()), self._clock, partial(self._took, ask.name)

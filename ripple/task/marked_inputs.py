@@ -70,6 +70,9 @@ class MarkedInputs(LoggedInputs):
         self._rows = 1
         self._barriers: dict[str, int] = {}
         self._is_passed = self._is_live = self._is_waiting = False
+        # Since the inputs were last read. Where markers take longer than ``idle`` they would never
+        # be, and nor would answers, whose rows hold windows up.
+        self._has_looked = False
         self._job: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self.waiting_count: Callable[[], int] = int
@@ -110,6 +113,7 @@ class MarkedInputs(LoggedInputs):
                 return Signal.WAITING
             job, self._job = self._job, None
             job.result()
+            self._has_looked = True
         marker = self._next_marker(cut)
         if marker is not None and self._counts(marker, cut):
             self._is_passed = self._is_passed or bool(self._barriers)
@@ -117,9 +121,11 @@ class MarkedInputs(LoggedInputs):
                 marker = replace(marker, watermark_ns=watermark.NONE)
             return self._name, marker
         now_ns = self._clock.monotonic_ns() if self._is_live else 0
-        if self._is_passed or (self._is_live and self._idleness.silent(now_ns)):
+        is_due = self._is_live and not self._has_looked and self._idleness.silent(now_ns)
+        if self._is_passed or is_due:
             return Signal.WAITING  # ``more`` reads on, or adds markers
         found = self._inputs.next(self._own(cut))
+        self._has_looked = False
         self._is_waiting = found is Signal.WAITING
         if isinstance(found, Signal):
             if found is Signal.ENDED and marker is not None:

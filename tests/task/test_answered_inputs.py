@@ -83,6 +83,22 @@ def test_a_call_that_is_made_again_is_given_the_row_as_it_was(
     assert [row["grade"] for row in run(change, retries=1).rows()] == [1, 2, 3]
 
 
+def test_each_call_for_a_row_has_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ripple.task.calls.PAUSE_S", 0)
+    keys = []
+
+    async def fail_once(row: Any) -> dict[str, int]:
+        keys.append((row.size, await asyncio.to_thread(rp.asked)))
+        if len(keys) < 3:
+            raise OSError
+        return {"grade": 1}
+
+    run(fail_once, 2, retries=1)
+    assert sorted(keys) == [(at, f"test/grade/sizes/{at}/0") for at in (0, 0, 1, 1)]
+    with pytest.raises(NodeError, match=r"in the function of an \.ask alone"):
+        rp.asked()
+
+
 class Unsaid(Exception):  # noqa: N818 - under test
     """An exception without a text."""
 
