@@ -278,6 +278,31 @@ def test_other_questions_are_refused_where_outputs_hold_rows(
     assert said in told
 
 
+ASKING = """
+import ripple as rp
+from tests.task.test_answer_log import Grade, Tick, graded
+
+pipeline = rp.Pipeline("asked").source("ticks", Tick).ask("{name}", graded, into=Grade).sink("out")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("grade", "ripple run would resume"),
+        ("another", "'another' was not asked up to ticks 5, and outputs hold rows of these"),
+    ],
+)
+def test_plan_says_whether_recorded_answers_fit(
+    place: Path, capfd: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    ran(place, simple())
+    (place / "asking.py").write_text(ASKING.format(name=name))
+    asked = ["plan", f"{place}/asking.py", "--checkpoint-dir", f"{place}/state"]
+    assert main(asked) == (name != "grade")
+    assert said in " ".join("".join(capfd.readouterr()).split())
+
+
 def test_a_damaged_and_a_lost_log_of_answers_are_named(place: Path) -> None:
     ran(place, simple())
     hurt = max(place.glob("state/asked/00000/answers/*.journal"))
