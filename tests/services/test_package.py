@@ -19,7 +19,8 @@ pytestmark = pytest.mark.services
 README = (ROOT / "README.md").read_text()
 (PIPELINE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 COMMANDS = re.findall(r"^\$ (.*?)(?:  +#.*)?$", README, re.MULTILINE)
-WHEEL_BYTES_MAX = 9_000_000  # more than half is what the dashboard's page takes from others
+# Half of it is what the dashboard's page takes from others; a release, optimized, has a tenth less.
+WHEEL_BYTES_MAX = 10_000_000
 IMPORT_ALL = """
 import pkgutil, importlib, ripple
 for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
