@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.services.cache import digest, fetch, kept, needed
 from tests.services.missing import MissingError
+from tests.services.server import Server
 
 JAVA_MIN = 17
 POM = """<project>
@@ -62,6 +64,37 @@ class Jars:
             f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
             f"<version>{version}</version><exclusions>{without}</exclusions></dependency>"
         )
+
+
+class JavaServer(Server):
+    """A program in Java that serves. Raises MissingError where it cannot be had."""
+
+    def __init__(self, folder: Path, jars: Jars, what: str) -> None:
+        super().__init__(folder)
+        self._jars = jars
+        self._java = java(what)
+        self._classpath = jars.classpath()
+        self._archives = False
+
+    def archive(self) -> str:
+        """Return Java's option for an archive of the program's classes: a start is cheaper with it.
+
+        Another server of this kind makes it, when that ends.
+        """
+        file = f"{self._jars.name}.jsa"
+        if self._archives:
+            return f"-XX:ArchiveClassesAtExit=../{file}"
+
+        def make(folder: Path) -> None:
+            other = type(self)(folder / "once")
+            other._archives = True
+            with other:
+                pass
+            assert (folder / file).exists(), other.log.read_text()
+            shutil.rmtree(folder / "once")
+
+        version = f"{self._jars.sha256[:8]}-java-{java_digest(self._java)}"
+        return f"-XX:SharedArchiveFile={kept(f'{self._jars.name}-archive-{version}', make) / file}"
 
 
 def java(what: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import struct
 import subprocess
@@ -11,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tests.services.cache import kept
-from tests.services.jars import Jars, java, java_digest
-from tests.services.server import Server, free_port
+from tests.services.jars import Jars, JavaServer
+from tests.services.server import free_port
 
 # 4.3 and 4.4 lose markers of transactions when a broker that is alone is killed (KAFKA-20734).
 KAFKA = Jars(
@@ -23,7 +21,6 @@ KAFKA = Jars(
     without=("org.apache.kafka:kafka-tools-api",),  # was never published
 )
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
-ARCHIVE = "kafka.jsa"
 JAVA = [
     *("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
     "-Dlog4j2.configurationFile=log4j2.xml",
@@ -95,7 +92,7 @@ def _group(size: int) -> _Group:
     return _Group([_Node(number, three) for number, three in enumerate(ports, 1)])
 
 
-class Broker(Server):
+class Broker(JavaServer):
     """A broker that is its own controller; topics are made by clients.
 
     settings: more of Kafka's, or others. takes_tokens: ``secure_bootstrap`` wants a token of OAuth,
@@ -112,14 +109,12 @@ class Broker(Server):
         node: _Node | None = None,
         group: _Group | None = None,
     ) -> None:
-        super().__init__(folder)
+        super().__init__(folder, KAFKA, "Kafka")
         self._group = group or _group(1)
         self._node = node or self._group.nodes[0]
         self._settings = dict(settings or {})
         self._secure = secure
         self._takes_tokens = takes_tokens
-        self._java = java("Kafka")
-        self._classpath = KAFKA.classpath()
 
     @property
     def bootstrap(self) -> str:
@@ -154,13 +149,8 @@ class Broker(Server):
         """Return what to run."""
         return self._run("kafka.Kafka", "server.properties")
 
-    def options(self) -> list[str]:
-        """Return what Java is told: an archive of classes makes a start six times cheaper."""
-        name = f"kafka-archive-{KAFKA.sha256[:8]}-java-{java_digest(self._java)}"
-        return [f"-XX:SharedArchiveFile={kept(name, _make_archive) / ARCHIVE}"]
-
     def _run(self, *what: str) -> list[str]:
-        return [self._java, *JAVA, *self.options(), "-cp", self._classpath, *what]
+        return [self._java, *JAVA, self.archive(), "-cp", self._classpath, *what]
 
     def answers(self) -> bool:
         """Ask for what the broker can do, and whether it knows of all others."""
@@ -262,21 +252,6 @@ class Brokers:
 
     def __exit__(self, *_: object) -> None:
         self.kill()  # told to end one by one, the last ones would wait for the first
-
-
-class _Archiving(Broker):
-    """A broker without an archive of its classes, whose end writes one."""
-
-    def options(self) -> list[str]:
-        """Return what Java is told."""
-        return [f"-XX:ArchiveClassesAtExit={self.folder.parent / ARCHIVE}"]
-
-
-def _make_archive(folder: Path) -> None:
-    with _Archiving(folder / "once"):
-        pass
-    assert (folder / ARCHIVE).exists(), (folder / "once" / "server.log").read_text()
-    shutil.rmtree(folder / "once")
 
 
 def _call(port: int, api: int, version: int, body: bytes) -> bytes:

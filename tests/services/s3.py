@@ -11,7 +11,7 @@ from pathlib import Path
 from aiobotocore.session import get_session
 
 from tests.services.cache import fetch, kept
-from tests.services.jars import Jars, java
+from tests.services.jars import Jars, JavaServer
 from tests.services.server import Server, free_port
 
 S3PROXY = Jars(
@@ -85,13 +85,11 @@ class ObjectServer(Server):
                 return True
 
 
-class S3Proxy(ObjectServer):
+class S3Proxy(JavaServer, ObjectServer):
     """S3Proxy, whose objects outlive it. Raises MissingError where it cannot be had."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._java = java("S3Proxy")
-        self._classpath = S3PROXY.classpath()
+        super().__init__(folder, S3PROXY, "S3Proxy")
 
     def prepare(self) -> None:
         """Write the configuration."""
@@ -106,6 +104,7 @@ class S3Proxy(ObjectServer):
         java_given = [
             "-Xmx512m",
             "-XX:TieredStopAtLevel=1",
+            self.archive(),
             "-Dlogback.configurationFile=logback.xml",
         ]
         main = ["org.gaul.s3proxy.Main", "--properties", "s3proxy.conf"]
