@@ -19,12 +19,13 @@ from tests.services.missing import MissingError
 FETCH_S = 900
 
 
-def kept(name: str, make: Callable[[Path], None]) -> Path:
+def kept(name: str, make: Callable[[Path], None], cache: Path | None = None) -> Path:
     """Return a folder of the cache, which ``make`` fills if it is not there yet.
 
-    It appears whole or not at all. Of several processes one makes it and the others wait.
+    It appears whole or not at all. Of several processes one makes it and the others wait. cache:
+    another place, for what goes with a virtual environment or a checkout.
     """
-    cache = _cache()
+    cache = cache or _cache()
     folder = cache / name
     if folder.is_dir():
         return folder

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient
 
+from tests.services import spark_session
 from tests.services.kafka import Broker
 from tests.services.missing import MissingError, skip
 from tests.services.s3 import ObjectServer, S3Proxy
@@ -41,6 +42,19 @@ def let_go() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(AIOKafkaClient, "_get_conn", closing)
+        yield
+
+
+@pytest.fixture(scope="session")
+def quick_jvms() -> Iterator[None]:
+    """Let what starts Spark start it with an archive of its classes."""
+    pytest.importorskip("pyspark")
+    try:
+        options = spark_session.options()
+    except MissingError as error:
+        skip(error)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SPARK_SUBMIT_OPTS", options)
         yield
 
 

@@ -103,7 +103,9 @@ def test_windows_over_a_silent_partition_end_despite_kills(tmp_path: Path) -> No
         assert report.cut["ripple.markers/0"] > 0
 
 
-def test_owners_on_a_cluster_go_on_by_the_markers_of_killed_ones(tmp_path: Path) -> None:
+def test_owners_on_a_cluster_go_on_by_the_markers_of_killed_ones(
+    tmp_path: Path, quick_jvms: None
+) -> None:
     """From Kafka to Kafka; and a replay on Spark makes the same rows of records and markers."""
     try:
         broker = Broker(tmp_path / "kafka")

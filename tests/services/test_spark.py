@@ -26,6 +26,7 @@ from tests.spark.logs import append, topic_of
 
 pytestmark = [
     pytest.mark.services,
+    pytest.mark.usefixtures("quick_jvms"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -12,12 +12,11 @@ import pytest
 
 from ripple.model.pipeline.file import load_plan
 from tests.patience import PATIENCE_S
-from tests.services.spark_session import QUICK
 from tests.services.test_spark_run import file
 from tests.spark.logs import append, topic_of
 from tests.spark.streams import events
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("quick_jvms")]
 __all__ = ["file"]
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +48,7 @@ def test_a_run_spark_a_cluster_and_a_run_are_one_run(file: str, tmp_path: Path) 
 
     asked(*run)
     append(place, file, given[1000:2000])
-    said = asked("spark", "run", *here, *store, "--batch", "50", "--master", "local[1]", *QUICK)[1]
+    said = asked("spark", "run", *here, *store, "--batch", "50", "--master", "local[1]")[1]
     assert "partition 0 resumed from 0000000001-" in said, said
     assert "Events processed:  1000\n" in said, said
     by_spark = found(r"Digest: +(\w{16})", said)

@@ -27,7 +27,7 @@ from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
-from tests.services.spark_session import QUICK, spark
+from tests.services.spark_session import quick, spark
 from tests.spark.graph_places import OUTPUTS, Place
 from tests.spark.here import replayed
 from tests.spark.logs import append, topic_of
@@ -35,6 +35,7 @@ from tests.spark.streams import SOURCE, events
 
 pytestmark = [
     pytest.mark.services,
+    pytest.mark.usefixtures("quick_jvms"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -200,7 +201,7 @@ def started(
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ripple.cli.main", "spark", "run", file]
     command += ["--source", place, "--sink", f"log:{folder}/out", "--store", f"{folder}/state"]
-    command += ["--master", master, "--batch", "50", *QUICK, *more]
+    command += ["--master", master, "--batch", "50", *quick(), *more]
     command += ["--every", "0 seconds"] if "--follow" in more else []
     environment = {
         **os.environ,

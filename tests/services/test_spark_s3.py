@@ -19,7 +19,7 @@ from ripple.storage.store import StoreRefusedError
 from tests.patience import PATIENCE_S
 from tests.services.package import ROOT
 from tests.services.s3 import PASSWORD, ObjectServer
-from tests.services.spark_session import QUICK, spark
+from tests.services.spark_session import options, quick, spark
 from tests.services.test_spark import file, pytestmark, trades
 from tests.spark.kept import falsify
 from tests.spark.logs import topic_of
@@ -27,13 +27,17 @@ from tests.spark.logs import topic_of
 __all__ = ["file", "pytestmark", "spark"]
 
 URL = "s3://bucket/prefix"
-EXECUTORS = "local-cluster[2,1,1024]"
-READS = f"""
+EXECUTORS = "local-cluster[1,1,1024]"
+READS = """
+import sys
+
 import ripple.spark
 from ripple.spark.session import session
 
-spark = session("{EXECUTORS}", **{{"spark.executor.memory": "1g"}})
-table = spark.read.format("ripple.checkpoint").option("path", "{URL}").load()
+executors, place, java = sys.argv[1:]
+given = {"spark.executor.memory": "1g", "spark.executor.extraJavaOptions": java}
+spark = session(executors, is_brief=True, **given)
+table = spark.read.format("ripple.checkpoint").option("path", place).load()
 table.select("`ripple.cut`", "symbol").write.mode("overwrite").json("rows")
 print(table._jdf.queryExecution().toString())
 """
@@ -57,7 +61,7 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=PATIENCE_S,
+        timeout=2 * PATIENCE_S,  # of all that Spark is
         check=False,
     )
 
@@ -65,7 +69,7 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_state_in_s3_is_a_table_whose_plan_says_no_more_than_the_place(
     live: str, tmp_path: Path
 ) -> None:
-    done = python(tmp_path, "-c", READS)
+    done = python(tmp_path, "-c", READS, EXECUTORS, URL, options())
     assert done.returncode == 0, done.stderr
     lines = [line for part in (tmp_path / "rows").glob("*.json") for line in part.open()]
     rows = [json.loads(line) for line in lines]
@@ -80,7 +84,7 @@ def test_a_checkpoint_in_s3_that_no_engine_has_computed_is_found(
 ) -> None:
     command = ["-m", "ripple.cli.main", "spark", "validate", f"{file}:whole", "--source", live,
                "--crashes", "0", "--oracle", "0", "--against", f"checkpoints:{URL}",
-               "--master", EXECUTORS, "--conf", "spark.executor.memory=1g", *QUICK]  # fmt: skip
+               "--master", EXECUTORS, "--conf", "spark.executor.memory=1g", *quick()]  # fmt: skip
     done = python(tmp_path, *command)
     assert (done.returncode, done.stdout.endswith("\nholds\n")) == (0, True), done.stderr
     wrong = falsify(URL, load_plan(f"{file}:whole").name, "sum_exponent")

@@ -20,8 +20,9 @@ from ripple.model.pipeline.file import load_plan
 from ripple.spark.log_table import open_topic
 from ripple.storage.log import PartitionReader, PartitionWriter
 from ripple.world import LiveClock
+from tests.patience import PATIENCE_S
 from tests.services.package import ROOT
-from tests.services.spark_session import QUICK, spark
+from tests.services.spark_session import quick, spark
 from tests.services.test_spark import file, pytestmark, trades
 from tests.spark.graph_places import OUTPUTS
 from tests.spark.graph_places import Place as Graph
@@ -128,14 +129,14 @@ def test_executors_of_their_own_come_to_the_same(
     command = ["spark", "replay", f"{file}:whole", "--source", live, "--sink", "rows",
                "--master", "local-cluster[2,1,1024]", "--conf", "spark.driver.memory=1g",
                "--conf", "spark.executor.memory=1g", "--report", "report.json",
-               *QUICK]  # fmt: skip
+               *quick()]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "ripple.cli.main", *command],
         capture_output=True,
         text=True,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=500,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
