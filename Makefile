@@ -114,8 +114,8 @@ sanitize: $(VENV)/.dev  ## the compiled modules under AddressSanitizer and UBSan
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	git ls-files -z ripple tests bench coordinator worker examples docs pyproject.toml setup.py README.md \
 		| xargs -0 cp --parents --target-directory $(SANITIZED)
-	cd $(SANITIZED) && CFLAGS="-fsanitize=$(SANITIZERS) -fno-omit-frame-pointer -fno-sanitize-recover=undefined" \
-		LDFLAGS="-fsanitize=$(SANITIZERS)" $(abspath $(PYTHON)) setup.py -q build_ext --inplace
+	cd $(SANITIZED) && flags="-fsanitize=$(SANITIZERS) -fno-omit-frame-pointer -fno-sanitize-recover=undefined" && \
+		CFLAGS="$$flags" CXXFLAGS="$$flags" LDFLAGS="-fsanitize=$(SANITIZERS)" $(abspath $(PYTHON)) setup.py -q build_ext --inplace
 	$(SANITIZED_PYTHON) -m pytest -q -p no:cacheprovider --capture=sys \
 		tests/engine/kernels tests/model/window tests/engine/graph tests/connectors/test_plain_lines.py
 	$(SANITIZED_PYTHON) -m tests.engine.kernels.fuzz_batches --seconds $(or $(SECONDS),60)
