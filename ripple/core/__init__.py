@@ -2,6 +2,7 @@
 
 errors, arguments, frozen, lazy, extras   errors, checked arguments, value classes, late imports
 cut, row_ops, events, causes              positions in inputs, operations on rows, life-cycle events
+uncompiled                                the remedy for a module that was not compiled
 access, credentials                       roles, proofs of identity
 setting, settings, settings_file, sexp    declared settings, their values in force; S-expressions
 hashing, int64s, codec                    compiled hashes and arrays; Arrow, CRC and compression

@@ -4,6 +4,7 @@ session, jvm    the Spark session and its JVM; driver, sealed: messages between 
 log_table, checkpoint_table, options, sources   data sources
 shares, kafka_shares    inputs, divided; portions: those of a task, read in order of event time
 merge           inputs by event time; markers, marks: of idle inputs, read, and at their places
+answers, run_cut   recorded answers of services; the cut of a run, as the end of a replay
 parcel, packets         a pipeline for executors; their results
 fold, gather    engines in tasks: of a portion, of a later stage
 task_results, packet_output, draft   the output of engines in tasks

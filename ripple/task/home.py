@@ -44,10 +44,12 @@ async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
 
     def why(one: Checkpoint) -> str:
         other = other_division(plan, one.stage, divides=divides)
-        found = bare(one)
-        if other or (reasons := refusals(plan, found, staged=staged)) == ():
+        if other:
             return other
-        if not staged and one.stage is None and compare(plan, found).is_only_more:
+        found = bare(one)
+        reasons = refusals(plan, found, staged=staged)
+        is_of_one_stage = not staged and one.stage is None
+        if reasons and is_of_one_stage and compare(plan, found).is_only_more:
             return ""
         return "; ".join(reasons)
 

@@ -87,8 +87,8 @@ def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
     homes = (
         (
             "one process, with all stages in one partition",
-            "ripple run, or ripple spark run, or where a cluster wrote it with that pipeline, "
-            "which has one stage",
+            "ripple run, or ripple spark run, or, if a cluster wrote it, with its former pipeline "
+            "of one stage",
         ),
         ("a cluster, with partitions of its own for each stage", "ripple cluster up, or workers"),
     )
