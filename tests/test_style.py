@@ -139,6 +139,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
     "task": {
         "dead_letters": set(),
+        "asks": {"dead_letters"},
         "repartition": set(),
     },
     "control": {

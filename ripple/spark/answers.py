@@ -17,8 +17,8 @@ from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
 from ripple.spark.checkpoint_check import checkpoints_at
 from ripple.storage.store.opening import store_to_read
-from ripple.task.answer_log import AnswerLog, question_keys
-from ripple.task.answer_objects import fitted
+from ripple.task.asks.answer_log import AnswerLog, question_keys
+from ripple.task.asks.answer_objects import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.portions import Sources
-    from ripple.task.answer_objects import Recorded
+    from ripple.task.asks.answer_objects import Recorded
 
 ANSWERS = answers_of(0)
 """The name of all logs, as one input."""

@@ -20,12 +20,10 @@ retrying_inputs inputs that wait for their server
 several_sources, next_source   inputs of several sources as one; which of them is next
 logged_inputs, marker_input   inputs with a log of their own among them, of markers or answers
 marked_inputs, marker_log, idleness   inputs with markers of the silent ones
-answered_inputs, answer_log, answer_objects   inputs with answers to rows
-answer_letters   failures in the log of answers, as dead letters
-calling, calls, timed_turns   calls of an ask; when each is made, pure; which one blocks the loop
 empty_inputs    empty inputs, where they hold rows back
 edges, lanes, tracing   contracts with neighbouring stages; traces across them
 notices, report, retried   reports of exceptional records, of a run, of retried dead letters
+asks            calls of services, and the log of their answers
 dead_letters    rejected records, and records that crash the process
 repartition     edges between stages that are logs
 """

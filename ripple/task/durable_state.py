@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ripple.core.events import EventListener
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
-    from ripple.task.answer_log import AnswerLog
+    from ripple.task.asks.answer_log import AnswerLog
     from ripple.task.spec import TaskContext, TaskSpec
     from ripple.task.standby import Standby
     from ripple.world.ports import World
@@ -172,7 +172,7 @@ class DurableState(OwnedState):
     def answer_log(self, pipeline: str) -> AnswerLog:
         """Return the log of the partition's answers."""
         # Few pipelines have it.
-        from ripple.task.answer_log import AnswerLog  # noqa: PLC0415
+        from ripple.task.asks.answer_log import AnswerLog  # noqa: PLC0415
 
         store, guards = self.checkpoints.store, self.world.guards
         return AnswerLog(store, pipeline, self.partition, guards=guards)
@@ -323,7 +323,7 @@ class Claimed:
         if not plan.asks and not has_answers(cuts):
             return self, standings
         # Few pipelines have it.
-        from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
+        from ripple.task.asks.answered_inputs import AnsweredInputs  # noqa: PLC0415
 
         log = log or state.answer_log(plan.name)
         await log.read()

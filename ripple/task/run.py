@@ -218,7 +218,7 @@ def _answered(plan: Plan, inputs: Inputs) -> Inputs:
     import logging  # noqa: PLC0415
 
     from ripple.core.event_text import line_of  # noqa: PLC0415
-    from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
+    from ripple.task.asks.answered_inputs import AnsweredInputs  # noqa: PLC0415
     from ripple.world.live import LiveClock, LiveRandom  # noqa: PLC0415
 
     def emit(event: Event) -> None:

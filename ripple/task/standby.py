@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoints
-    from ripple.task.answer_log import AnswerLog
+    from ripple.task.asks.answer_log import AnswerLog
     from ripple.task.logged_inputs import LoggedInputs
     from ripple.task.marker_log import MarkerLog
     from ripple.task.restore import StartingPoint
@@ -252,8 +252,8 @@ class Standby:
 
     async def _answer(self) -> None:
         """Add the log of answers to the inputs; calls are made by the owner alone."""
-        from ripple.task.answer_log import AnswerLog  # noqa: PLC0415 - few pipelines have it
-        from ripple.task.answered_inputs import AnsweredInputs  # noqa: PLC0415
+        from ripple.task.asks.answer_log import AnswerLog  # noqa: PLC0415 - few pipelines have it
+        from ripple.task.asks.answered_inputs import AnsweredInputs  # noqa: PLC0415
 
         checkpoints, world = self._checkpoints, self._world
         partition = checkpoints.partition

@@ -19,7 +19,7 @@ from ripple.model.schema.columns import records_of
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.log.errors import TopicError
 from ripple.storage.store.opening import open_store
-from ripple.task.answer_log import AnswerLog
+from ripple.task.asks.answer_log import AnswerLog
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
 from tests.cli.processes import RIPPLE, ROOT

@@ -16,7 +16,7 @@ from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import Sources, sources_at
 from ripple.spark.report import Report
-from ripple.task import answer_log
+from ripple.task.asks import answer_log
 from tests.patience import comes
 from tests.spark.here import replayed
 from tests.spark.logs import append, topic_of

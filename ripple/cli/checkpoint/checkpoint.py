@@ -202,7 +202,7 @@ def _print(one: Checkpoint, options: argparse.Namespace) -> None:
 
 
 async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
-    from ripple.task import answer_log  # noqa: PLC0415 - slow to import, and the others need none
+    from ripple.task.asks import answer_log  # noqa: PLC0415 - slow to import, and the others need none
 
     found: list[dict[str, Any]] = []
     for checkpoints in await _chosen(store, options):

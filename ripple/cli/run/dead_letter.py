@@ -127,7 +127,7 @@ class _Box(NamedTuple):
             if not self.is_asked:
                 return found
             # Slow to import, and few pipelines ask.
-            from ripple.task.answer_letters import failures_in  # noqa: PLC0415
+            from ripple.task.asks.answer_letters import failures_in  # noqa: PLC0415
 
             failures = await failures_in(store, *of)
             return Found(found.letters + failures.letters, found.damage + failures.damage)

@@ -279,7 +279,7 @@ def _with_logs(
             found = await marker_log.problems_of(store, *at) if is_marked else []
             if is_answered:
                 # slow to import, and few plans need it
-                from ripple.task import answer_log  # noqa: PLC0415
+                from ripple.task.asks import answer_log  # noqa: PLC0415
 
                 found += await answer_log.problems_of(store, *at, plan)
             return found

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.join_state import JoinState
-    from ripple.engine.operators.row_table_rows import RowTableRows
+    from ripple.engine.operators.joins.row_table_rows import RowTableRows
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Holder, Mark, Waiting
@@ -272,8 +272,8 @@ class GraphEngine(Engine):
         return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
 
     def _row_table(self, graph: Graph, table: RowTable, join: Waiting) -> RowTableRows:
-        from ripple.engine.operators.asof_rows import AsofRows  # noqa: PLC0415
-        from ripple.engine.operators.row_table_rows import RowTableRows  # noqa: PLC0415
+        from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
+        from ripple.engine.operators.joins.row_table_rows import RowTableRows  # noqa: PLC0415
 
         assert isinstance(join, AsofRows), "no other joins show their rows at once"
         return RowTableRows(graph, table, join)
@@ -285,17 +285,17 @@ class GraphEngine(Engine):
 
             holder = DistinctRows(node, feeds[0], self._by_input)
         elif isinstance(node, IntervalJoin) and node.shows_right:
-            from ripple.engine.operators.outer_interval_rows import (  # noqa: PLC0415
+            from ripple.engine.operators.joins.outer_interval_rows import (  # noqa: PLC0415
                 OuterIntervalRows,
             )
 
             holder = OuterIntervalRows(node, feeds, self._by_input)
         elif isinstance(node, IntervalJoin):
-            from ripple.engine.operators.interval_rows import IntervalRows  # noqa: PLC0415
+            from ripple.engine.operators.joins.interval_rows import IntervalRows  # noqa: PLC0415
 
             holder = IntervalRows(node, feeds, self._by_input)
         else:
-            from ripple.engine.operators.asof_rows import AsofRows  # noqa: PLC0415
+            from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
 
             assert isinstance(node, AsofJoin), "no other joins"
             holder = AsofRows(node, feeds, self._by_input)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.operators.groups import Groups
     from ripple.engine.operators.join_state import JoinState
-    from ripple.engine.operators.table_join_rows import TableJoinRows
+    from ripple.engine.operators.joins.table_join_rows import TableJoinRows
     from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
     from ripple.model.pipeline.nodes import Fold
@@ -104,7 +104,7 @@ def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | 
     """Return the rows of a fold, or of a join, over the tables below it."""
     if isinstance(fold, TableJoin):
         # Few plans have joins.
-        from ripple.engine.operators.table_joins import table_join_rows  # noqa: PLC0415
+        from ripple.engine.operators.joins.table_joins import table_join_rows  # noqa: PLC0415
 
         left, right = below
         return table_join_rows(graph, fold, left, right)

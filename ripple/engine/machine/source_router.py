@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Leaf
     from ripple.engine.machine.targets import Targets
     from ripple.engine.operators.event_fold import EventFold
-    from ripple.engine.operators.row_table_rows import RowTableRows
+    from ripple.engine.operators.joins.row_table_rows import RowTableRows
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.waiting import Mark
     from ripple.model.pipeline.nodes import Fold

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.storage.fenced.journal import added_in
-from ripple.task.answer_objects import answers_in
+from ripple.task.asks.answer_objects import answers_in
 from ripple.task.marker_log import markers_in
 
 if TYPE_CHECKING:
     from ripple.model.batch import IdleMarker
-    from ripple.task.answer_objects import Recorded
+    from ripple.task.asks.answer_objects import Recorded
 
 _OBJECT = re.compile(r".*/(\d{5})/(markers|answers)/\d{16}\.journal")
 

@@ -22,7 +22,7 @@ from ripple.model.pipeline.input_names import (
 from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of
 from ripple.model.schema.columns import records_of
 from ripple.model.window import watermark
-from ripple.task.answer_objects import fitted
+from ripple.task.asks.answer_objects import fitted
 from ripple.task.drive import Drive
 from ripple.testing.check import Follower as Reader
 from ripple.testing.check import Marker

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Engine
     from ripple.model.batch import IdleMarker
     from ripple.model.pipeline.plan import Plan
-    from ripple.task.answer_objects import Recorded
+    from ripple.task.asks.answer_objects import Recorded
     from ripple.testing.crash.source import CrashSource
     from ripple.testing.reference.steps import Row
     from ripple.testing.reference.windows import Key

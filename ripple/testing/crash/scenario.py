@@ -23,7 +23,7 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore
-from ripple.task.answer_log import AnswerLog
+from ripple.task.asks.answer_log import AnswerLog
 from ripple.task.dead_letters.log import letters_in
 from ripple.task.durable_task import DurableTask
 from ripple.task.marker_log import MarkerLog

@@ -15,8 +15,8 @@ from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
-from ripple.engine.operators import asof_rows
 from ripple.engine.operators.division import Division
+from ripple.engine.operators.joins import asof_rows
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division

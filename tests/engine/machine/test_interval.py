@@ -15,12 +15,12 @@ import ripple.model.aggregate as ra
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
-from ripple.engine.operators import pieces
 from ripple.engine.operators.division import Division
-from ripple.engine.operators.interval_rows import Due, IntervalRows, Pairs
-from ripple.engine.operators.near_rows import NearRows
-from ripple.engine.operators.outer_interval_rows import OuterIntervalRows
-from ripple.engine.operators.stream_join_rows import StreamJoinRows
+from ripple.engine.operators.joins import pieces
+from ripple.engine.operators.joins.interval_rows import Due, IntervalRows, Pairs
+from ripple.engine.operators.joins.near_rows import NearRows
+from ripple.engine.operators.joins.outer_interval_rows import OuterIntervalRows
+from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline

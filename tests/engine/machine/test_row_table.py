@@ -12,7 +12,7 @@ import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.evolution import compare
-from ripple.engine.operators import row_table_rows
+from ripple.engine.operators.joins import row_table_rows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping

@@ -16,10 +16,10 @@ import ripple as rp
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import decide
 from ripple.engine.migration.evolution import Verdict
-from ripple.engine.operators import paired_rows, pieces
-from ripple.engine.operators.paired_rows import PairedRows
-from ripple.engine.operators.referring_rows import ReferringRows
-from ripple.engine.operators.table_join_rows import TableJoinRows
+from ripple.engine.operators.joins import paired_rows, pieces
+from ripple.engine.operators.joins.paired_rows import PairedRows
+from ripple.engine.operators.joins.referring_rows import ReferringRows
+from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.increment import applied
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.input_names import source_of

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.postings import Postings
-from ripple.engine.operators.table_join_rows import TableJoinRows
+from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import key_space
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, in_order
-from ripple.engine.operators.interval_rows import TOO_MANY, Due, Pairs, PiecewiseRows
-from ripple.engine.operators.near_rows import NearRows
+from ripple.engine.operators.joins.interval_rows import TOO_MANY, Due, Pairs, PiecewiseRows
+from ripple.engine.operators.joins.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.join_side import JoinSide
     from ripple.engine.operators.join_state import JoinState
+    from ripple.engine.operators.joins.join_side import JoinSide
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.pipeline.nodes import IntervalJoin
     from ripple.model.schema.types import Field

@@ -15,9 +15,9 @@ from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.pipeline.asking import CONCURRENCY_MAX
-from ripple.task.answer_objects import with_rows
-from ripple.task.calls import Call, Calls
-from ripple.task.timed_turns import TimedTurns
+from ripple.task.asks.answer_objects import with_rows
+from ripple.task.asks.calls import Call, Calls
+from ripple.task.asks.timed_turns import TimedTurns
 from ripple.world.pauses import jittered
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ripple.engine.operators.answer_rows import Identity
-from ripple.task.calls import LEAST_NS, Call, Calls
+from ripple.task.asks.calls import LEAST_NS, Call, Calls
 
 S = 1_000_000_000
 

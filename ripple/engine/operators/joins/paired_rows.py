@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.engine.kernels.postings import Postings
-from ripple.engine.operators.pieces import pieces
-from ripple.engine.operators.referring_rows import compared
-from ripple.engine.operators.table_join_rows import TableJoinRows
+from ripple.engine.operators.joins.pieces import pieces
+from ripple.engine.operators.joins.referring_rows import compared
+from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import KeySpace, key_space
 from ripple.model.pipeline.nodes import type_of

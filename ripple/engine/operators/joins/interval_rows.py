@@ -11,12 +11,12 @@ import pyarrow as pa
 from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.kernels.stored import gathered
-from ripple.engine.operators import pieces
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
-from ripple.engine.operators.near_rows import NearRows
+from ripple.engine.operators.joins import pieces
+from ripple.engine.operators.joins.near_rows import NearRows
+from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.rows import RejectedRow, Rows
-from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import watermark

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.engine.operators.paired_rows import PairedRows
-from ripple.engine.operators.referring_rows import ReferringRows
-from ripple.engine.operators.table_join_rows import TableJoinRows
+from ripple.engine.operators.joins.paired_rows import PairedRows
+from ripple.engine.operators.joins.referring_rows import ReferringRows
+from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 
 if TYPE_CHECKING:
     from ripple.engine.graph.column import Column

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.operators.join_side import JoinSide, key_slots
 from ripple.engine.operators.join_state import JoinState, SideState
+from ripple.engine.operators.joins.join_side import JoinSide, key_slots
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import show_by_input
 from ripple.model.keys.space import key_space

@@ -17,9 +17,9 @@ from ripple.core.events import Called, no_listener
 from ripple.model.batch import Answers
 from ripple.model.pipeline.input_names import answers_of
 from ripple.model.window import watermark
-from ripple.task.answer_log import question_keys
-from ripple.task.answer_objects import divided, fitted
-from ripple.task.calling import KINDS, Calling
+from ripple.task.asks.answer_log import question_keys
+from ripple.task.asks.answer_objects import divided, fitted
+from ripple.task.asks.calling import KINDS, Calling
 from ripple.task.logged_inputs import FAR, LoggedInputs
 from ripple.world.ports import all_guards
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Engine
     from ripple.model.batch import Batch, Marker
     from ripple.model.pipeline.plan import Plan
-    from ripple.task.answer_log import AnswerLog
+    from ripple.task.asks.answer_log import AnswerLog
     from ripple.world.ports import Clock, Guards, Random
 
 HELD_ROWS_MAX, HELD_BYTES_MAX = 65_536, 64 << 20

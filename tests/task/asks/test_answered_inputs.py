@@ -14,7 +14,8 @@ import ripple as rp
 from ripple.cli.lib.exits import SignalledError
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import LostRecordsWarning, NodeError
-from ripple.task import blocking, calling
+from ripple.task import blocking
+from ripple.task.asks import calling
 
 
 @rp.record(version=1)
@@ -70,7 +71,7 @@ def test_calls_that_go_on_are_not_left_behind_without_end(monkeypatch: pytest.Mo
 def test_a_call_that_is_made_again_is_given_the_row_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ripple.task.calls.PAUSE_S", 0)
+    monkeypatch.setattr("ripple.task.asks.calls.PAUSE_S", 0)
     again = set()
 
     async def change(row: SimpleNamespace) -> dict[str, int]:
@@ -84,7 +85,7 @@ def test_a_call_that_is_made_again_is_given_the_row_as_it_was(
 
 
 def test_each_call_for_a_row_has_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripple.task.calls.PAUSE_S", 0)
+    monkeypatch.setattr("ripple.task.asks.calls.PAUSE_S", 0)
     keys = []
 
     async def fail_once(row: Any) -> dict[str, int]:

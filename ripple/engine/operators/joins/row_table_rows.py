@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.engine.graph.column import InputColumn
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
-from ripple.engine.operators.join_side import key_slots
+from ripple.engine.operators.joins.join_side import key_slots
 from ripple.engine.operators.passed_rows import Numbers, PassedRows
 from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.row_order import FIRST_NS, LAST_NS, RowOrder, earlier, later
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
-    from ripple.engine.operators.asof_rows import AsofRows
+    from ripple.engine.operators.joins.asof_rows import AsofRows
     from ripple.model.pipeline.nodes import Fold, RowTable
     from ripple.model.schema.types import Field
 

@@ -17,13 +17,13 @@ from ripple.connectors.raw_record import raw_of
 from ripple.core.errors import InputError
 from ripple.engine.operators.answer_names import REASON, ROW
 from ripple.model.pipeline.input_names import answers_of
-from ripple.task.answer_log import AnswerLog
+from ripple.task.asks.answer_log import AnswerLog
 from ripple.task.dead_letters.log import Found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.task.answer_objects import Recorded
+    from ripple.task.asks.answer_objects import Recorded
     from ripple.world.ports import ObjectStore
 
 FAILURES_BYTES_MAX = 32 << 20

@@ -21,9 +21,9 @@ from ripple.model.schema.columns import records_of
 from ripple.storage.fenced import FencedError
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
-from ripple.task import answer_log, answer_objects, calling
-from ripple.task.answer_log import AnswerLog
-from ripple.task.answer_objects import Recorded
+from ripple.task.asks import answer_log, answer_objects, calling
+from ripple.task.asks.answer_log import AnswerLog
+from ripple.task.asks.answer_objects import Recorded
 from ripple.testing import CrashScenario, Faults, crash_test, explore
 from ripple.testing.sim.faults import Drawn
 from ripple.testing.sim.run import run
@@ -280,7 +280,7 @@ def test_other_questions_are_refused_where_outputs_hold_rows(
 
 ASKING = """
 import ripple as rp
-from tests.task.test_answer_log import Grade, Tick, graded
+from tests.task.asks.test_answer_log import Grade, Tick, graded
 
 pipeline = rp.Pipeline("asked").source("ticks", Tick).ask("{name}", graded, into=Grade).sink("out")
 """

@@ -11,7 +11,7 @@ import ripple as rp
 from ripple.cli.main import main
 from ripple.model.schema.columns import records_of
 from ripple.storage.log import PartitionWriter, Topic
-from ripple.task import answer_letters, answer_log
+from ripple.task.asks import answer_letters, answer_log
 from ripple.world import LiveClock, LiveDisk
 from tests.storage.log.trades import read_all
 

@@ -24,7 +24,7 @@ from ripple.model.pipeline.input_names import answers_of, of_sources
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.fenced import DamagedError, Journal
 from ripple.storage.fenced.stored import object_in
-from ripple.task.answer_objects import (
+from ripple.task.asks.answer_objects import (
     OWN_COLUMNS,
     Index,
     Recorded,

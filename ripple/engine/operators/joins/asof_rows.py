@@ -12,9 +12,9 @@ from ripple.engine.kernels.runs import last_before
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, SLOT, TIME
+from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.passed_rows import Numbers
 from ripple.engine.operators.rows import Rows
-from ripple.engine.operators.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.window import watermark
 
