@@ -94,7 +94,7 @@ class HeldRows:
         numbers = self.take_numbers(mark_ns)
         if not len(numbers):
             return None
-        made = self._made(numbers)
+        made = self.made(numbers)
         self.forget()
         return made
 
@@ -105,11 +105,8 @@ class HeldRows:
         """
         return self._waiting.take_below(mark_ns)
 
-    def batch(self, numbers: Ints) -> pa.RecordBatch:
-        """Return some of the rows."""
-        return self._made(numbers).arrow()
-
-    def _made(self, numbers: Ints) -> Made:
+    def made(self, numbers: Ints) -> Made:
+        """Return some of the rows as they are made here."""
         return gathered(self.schema, len(numbers), [(self.rows, self.schema.names, numbers)])
 
     def batches(self, numbers: Ints) -> list[pa.RecordBatch]:

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ripple.engine.kernels.stored import gathered
 from ripple.engine.operators import held_rows
 from ripple.engine.operators.held_rows import HeldRows
+from ripple.model.schema.exported import Made
 from ripple.model.schema.types import Field, Float, String
 from tests.examples import EXAMPLES, THINNED
 
@@ -35,17 +37,14 @@ def test_a_few_rows_that_are_ahead_hold_no_memory_of_others() -> None:
     assert held.nbytes <= 5 * rows_alone.nbytes
 
 
-class ShortBatches(HeldRows):
-    """Batches of a few rows have all the text that fits."""
-
-    def batch(self, numbers: Any) -> pa.RecordBatch:
-        if len(numbers) > 3:
+def test_more_text_than_fits_a_batch_is_given_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
+        if count > 3:
             raise OverflowError
-        return super().batch(numbers)
+        return gathered(schema, count, parts)
 
-
-def test_more_text_than_fits_a_batch_is_given_in_several() -> None:
-    held = ShortBatches((Field("symbol", String()),))
+    monkeypatch.setattr(held_rows, "gathered", few)
+    held = HeldRows((Field("symbol", String()),))
     assert held.parts() == []
     times = pa.array([3, 1, 2, 7, 6, 5, 4])
     columns = [pa.array(list("CABGFED")), times, pa.array(range(7))]

@@ -127,8 +127,7 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         right = held.take_numbers(marks_ns[1])
         if len(right):
             slots = self._slots(1, right)
-            made = gathered(held.schema, len(right), [(held.rows, held.schema.names, right)])
-            self._near.add(made, slots, self.keys.capacity, self._freed_ns)
+            self._near.add(held.made(right), slots, self.keys.capacity, self._freed_ns)
             held.forget()
         left = self.left.held.take_numbers(self.watermark_ns)
         if len(left):
