@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from importlib.machinery import FileFinder, SourceFileLoader
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ class Uncompiled:
     def find_spec(name: str, path: Sequence[str] | None = None, _target: object = None) -> None:
         """Return None; raises ``ModuleNotFoundError`` for a module of Ripple with a source."""
         if name.startswith("ripple."):
-            source = f"{name.rpartition('.')[2]}.pyx"
-            if any(os.path.exists(os.path.join(folder, source)) for folder in path or ()):
+            sources = (FileFinder(folder, (SourceFileLoader, [".pyx"])) for folder in path or ())
+            specs = [one.find_spec(name) for one in sources]
+            if any(spec is not None and spec.has_location for spec in specs):
                 raise ModuleNotFoundError(
                     f"{name} is not compiled: run 'make install' in the clone of Ripple", name=name
                 )
