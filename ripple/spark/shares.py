@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
 
-
-CLOCK = "clock:"
+_CLOCK = "clock:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Share:
     @property
     def is_clock(self) -> bool:
         """Whether it has the ticks of a clock, which are endless."""
-        return self.place.startswith(CLOCK)
+        return self.place.startswith(_CLOCK)
 
     @property
     def rows(self) -> int | None:
@@ -145,7 +144,7 @@ def source_at(
             "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR; what is in "
             "Python alone is read by rp.run"
         )
-    if place.startswith(CLOCK):
+    if place.startswith(_CLOCK):
         return _ticks(place, plan, source.name, start, stop)
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")

@@ -312,7 +312,7 @@ def counted(rows: Pipeline) -> Pipeline:
     return rows.partition("k", key="symbol").fold("f", n=ra.count())
 
 
-def test_runs_that_record_no_answers_refuse_an_ask() -> None:
+def test_a_cluster_takes_an_ask_and_spark_needs_its_answers() -> None:
     pipeline = asked(start()).sink("out")
     need_one_division(pipeline.plan(), "a cluster", is_one=True)
     with pytest.raises(PlanError, match="'rated' asks, and Spark calls nobody: replay it with ans"):
