@@ -13,7 +13,7 @@ import pyarrow as pa
 from ripple.core.errors import InputError
 from ripple.engine.operators.answer_names import INPUT, OFFSET
 from ripple.model.batch import Answers
-from ripple.model.pipeline.input_names import answers_of
+from ripple.model.pipeline.input_names import answers_of, is_answers
 from ripple.model.window import watermark
 from ripple.spark.checkpoint_check import checkpoints_at
 from ripple.storage.store.opening import store_to_read
@@ -21,7 +21,7 @@ from ripple.task.asks.answer_log import AnswerLog, question_keys
 from ripple.task.asks.answer_objects import fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Set
 
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
@@ -53,7 +53,7 @@ def answered(sources: Sources, place: str, plan: Plan) -> Sources:
     are to other questions, and StoreError.
     """
     store, numbers = checkpoints_at(place, plan)
-    logs = asyncio.run(_logs(store, plan, numbers))
+    logs = asyncio.run(_logs(store, plan, numbers, {share.name for share in sources.shares}))
     if not logs:
         raise InputError(
             f"{place} has no answers of pipeline {plan.name!r}: name the folder of checkpoints of "
@@ -62,20 +62,28 @@ def answered(sources: Sources, place: str, plan: Plan) -> Sources:
     return replace(sources, answers=RecordedAnswers(store, plan.name, logs))
 
 
-def up_to(answers: RecordedAnswers, cuts: Collection[Cut]) -> RecordedAnswers:
-    """Return the answers that count at the cuts of partitions."""
-    ends: dict[str, int] = {}
-    for cut in cuts:
-        ends |= cut
+def up_to(answers: RecordedAnswers, cuts: Collection[Cut], place: str) -> RecordedAnswers:
+    """Return the answers that count at the cuts of partitions, of the run at ``place``.
+
+    Raises InputError where the run has counted answers that these are not.
+    """
+    counted = {name: end for cut in cuts for name, end in cut.items() if is_answers(name)}
     logs = tuple(
-        (number, first, min(end, ends.get(answers_of(number), 0)))
-        for number, first, end in answers.logs
+        (number, first, counted.pop(answers_of(number), first)) for number, first, _ in answers.logs
     )
+    lacks = any(counted.values())
+    for (_, first, end), (_, _, known) in zip(logs, answers.logs, strict=True):
+        lacks = lacks or not first <= end <= known
+    if lacks:
+        raise InputError(
+            f"the run of {place} has counted other answers than {answers.store} holds: give "
+            "--answers DIR (answers=), the folder of its checkpoints or the store of the cluster"
+        )
     return replace(answers, logs=logs)
 
 
 async def _logs(
-    place: str, plan: Plan, numbers: Collection[int]
+    place: str, plan: Plan, numbers: Collection[int], inputs: Set[str]
 ) -> tuple[tuple[int, int, int], ...]:
     found = []
     async with store_to_read(place, "--answers") as store:
@@ -92,6 +100,12 @@ async def _logs(
                     f"{place} has no answers to {names} as this pipeline asks it: its name or a "
                     "step before it has changed since; replay the pipeline that was run"
                 )
+            if unread := log.inputs - inputs:
+                raise InputError(
+                    f"{place} has answers to records of {', '.join(sorted(unread))}, and the "
+                    f"source has {', '.join(sorted(inputs))}: name it as the run did"
+                )
+            await log.check_segments()
             found.append((number, log.first, log.end))
     return tuple(found)
 

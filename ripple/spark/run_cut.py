@@ -57,7 +57,7 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
     )
     answers = sources.answers
     if answers is not None:
-        answers = up_to(answers, [one.cut for one in newest])
+        answers = up_to(answers, [one.cut for one in newest], place)
     return replace(sources, each=each, answers=answers)
 
 

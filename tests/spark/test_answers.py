@@ -150,6 +150,30 @@ def test_answers_that_are_not_there_are_refused_in_one_line(tmp_path: Path) -> N
     renamed = load_plan(file.replace(":pipeline", ":renamed"))
     with pytest.raises(InputError, match="has no answers to 'other' as this pipeline asks it"):
         sources_at(place, renamed, answers=str(state))
-    sources = sources_at(f"{place}/1", load_plan(file), answers=str(state))
-    with pytest.raises(InputError, match=r"has answers to records of 'trades/0', which this run"):
-        replayed_in_one(file, sources)
+    with pytest.raises(InputError, match=r"records of trades/0, .* name it as the run"):
+        sources_at(f"{place}/1", load_plan(file), answers=str(state))
+
+
+def test_answers_of_another_run_are_refused(tmp_path: Path) -> None:
+    file, place = placed(tmp_path)
+    plan = load_plan(file)
+    for name, answers in (("fewer", 20), ("more", 120)):
+        (tmp_path / name).mkdir()
+        ran(file, place, tmp_path / name, answers)
+    fewer, more = (str(tmp_path / name / "state") for name in ("fewer", "more"))
+    with pytest.raises(InputError, match=r"more/state has counted other answers than .*fewer/sta"):
+        sources_at(place, plan, answers=fewer, cut=more)
+
+
+def test_a_missing_segment_is_told_before_the_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_log, "SEGMENT_BYTES", 2_000)
+    file, place = placed(tmp_path)
+    for answers in (40, 120):
+        ran(file, place, tmp_path, answers)
+    state = tmp_path / "state"
+    segment = min((state / "rated/00000/answers").glob("*.segment"))
+    segment.unlink()
+    with pytest.raises(InputError, match=f"{segment.name} is missing. Restore that object"):
+        sources_at(place, load_plan(file), answers=str(state))

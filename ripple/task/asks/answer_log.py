@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError, PlanError
+from ripple.engine.operators.answer_names import INPUT
 from ripple.engine.operators.answer_rows import answer_schema
 from ripple.model.canonical import digest, digest_of
 from ripple.model.pipeline.input_names import answers_of, of_sources
@@ -132,6 +133,14 @@ class AnswerLog:
         """The bytes of all objects that hold answers."""
         return self._journal.length_bytes + sum(one.length_bytes for one in self._index.segments)
 
+    @property
+    def inputs(self) -> set[str]:
+        """The inputs whose records have answers."""
+        recorded = {
+            name for one in self._recorded for name in one.rows.column(INPUT).unique().to_pylist()
+        }
+        return recorded.union(*(one.reach for one in self._index.segments))
+
     async def newest_epoch(self) -> int:
         """Return the epoch of the newest owner, 0 for none. Raises StoreError."""
         return await self._journal.newest_epoch()
@@ -166,6 +175,20 @@ class AnswerLog:
                 f"{self.first}: older ones went with their records, so begin with another folder "
                 "of checkpoints and outputs, and answers anew"
             )
+
+    async def check_segments(self) -> None:
+        """Raise InputError where a segment is missing, and StoreError; its bytes are not read."""
+        missing = await self._missing()
+        if missing:
+            await self.read()  # its owner may have let some go
+            missing = await self._missing()
+        if missing:
+            raise damaged(f"{missing[0]} is missing")
+
+    async def _missing(self) -> list[str]:
+        names = [one.name for one in self._index.segments]
+        there = set(await self._store.list(self._prefix)) if names else set()
+        return [name for name in names if name not in there]
 
     async def damage(self) -> list[InputError]:
         """Return the damage of each segment, after ``read``. Raises StoreError."""
