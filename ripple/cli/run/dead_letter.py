@@ -364,13 +364,14 @@ def _check_source(boxes: Iterable[_Box], source: str) -> None:
 def _check_target(boxes: Iterable[_Box], options: argparse.Namespace, place: LogUri | None) -> None:
     """Raise InputError for a topic with the name of another source of the pipeline."""
     topic = options.source.partition("?")[0].rpartition("/")[2] if place is None else place.topic
-    chosen = {_source_of(letter) for box in boxes for letter in _chosen(box.letters(), options)}
+    letters = [letter for box in boxes for letter in _chosen(box.letters(), options)]
+    chosen = {_source_of(letter) for letter in letters}
     if not chosen or topic in chosen:
         return
     if any(topic in box.sources() for box in boxes):
         names = ", ".join(sorted(chosen))
         way = f"give the topic of {names}"
-        if is_answers(f"{names}/"):
+        if all(is_answers(letter.input) for letter in letters):
             way = "its other branches would count these rows again: give a topic of their own"
         raise InputError(
             f"--source {options.source}: {topic} is another source of the pipeline than {names}: "

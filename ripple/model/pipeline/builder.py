@@ -52,9 +52,7 @@ from ripple.model.pipeline.row_steps import derive_of, filter_of, flat_map_of, m
 from ripple.model.pipeline.table import table_fold, table_source, versions_of
 from ripple.model.pipeline.waiting import distinct_of, finals_of
 from ripple.model.schema.types import Schema
-from ripple.model.window.spec import (
-    FUTURE_TOLERANCE_DEFAULT,
-)
+from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 
 if TYPE_CHECKING:
     import pyarrow as pa
