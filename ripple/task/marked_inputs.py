@@ -208,11 +208,12 @@ class MarkedInputs(LoggedInputs):
         """Add markers of the inputs that are silent by now, where they raise a watermark.
 
         Where no window, key that ends or row is held, nothing waits for one: a long silence takes
-        no markers, or few where other processes may hold some.
+        no markers, or few where other processes may hold some. Recorded markers count first: one
+        behind them would bind an input that is open past it.
         """
         is_held = self.waiting_count() > 0
         self._idleness.looked(now_ns, is_seldom=self.is_awaited and not is_held)
-        if not (is_held or self.is_awaited):
+        if self._barriers or not (is_held or self.is_awaited):
             return
         # The clock before the ends: no later record is judged by a time after they were asked for.
         wall_ns = self._clock.now_ns()

@@ -478,6 +478,45 @@ def test_a_marker_names_no_time_after_its_input_was_looked_at(
     assert until(found()).watermark_ns <= looked_ns[0] - 2
 
 
+def test_no_marker_is_added_before_recorded_ones_count() -> None:
+    """It would bind an input that is open past it, and a replay would read that otherwise."""
+    world = sim_world()
+    source = CrashSource(pipeline().plan(), events(8, INPUTS), INPUTS)
+    source.install(world, whole=True)
+    log, until = MarkerLog(world.store, "idle"), world.loop.run_until_complete
+    until(log.open(1, world.random))
+    until(log.add([IdleMarker(1, 1, INPUTS[0], source.end[INPUTS[0]])]))
+    marked = MarkedInputs(
+        source.opened(world.disk, 1, follow=True),
+        pipeline().plan(),
+        markers_of(0),
+        log,
+        world.clock,
+        emit=no_listener,
+        guards=world.guards,
+    )
+    marked.waiting_count = lambda: 1
+    marked.watermarks_ns = lambda: dict(zip(INPUTS, (50, 0), strict=True))
+
+    async def ends() -> list[int]:
+        """Read a record a second; return the end of the log before each marker that was read."""
+        cut, found = {INPUTS[0]: 0, INPUTS[1]: source.end[INPUTS[1]], markers_of(0): 0}, []
+        await marked.open(cut, 1)
+        while len(found) < 2:
+            await world.clock.sleep(1)
+            one = marked.next(cut)
+            if isinstance(one, Signal):
+                await marked.more()
+                continue
+            if isinstance(one[1], IdleMarker):
+                found.append(log.end)
+            cut[one[0]] = one[1].next_offset
+        await marked.close()
+        return found
+
+    assert until(ends()) == [1, 3]
+
+
 def test_an_owner_reads_each_object_of_markers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it reads while its predecessor goes on is read; the log has hundreds of objects."""
     world, read = sim_world(), list[str]()
