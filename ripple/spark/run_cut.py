@@ -34,6 +34,11 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
     store, numbers = checkpoints_at(place, plan)
     found: dict[str, Share] = {}
     newest = asyncio.run(_newest(store, plan.name, numbers))
+    if not newest:
+        raise InputError(
+            f"{place} has no readable checkpoint of pipeline {plan.name!r}: name the folder of a "
+            "run that has stored one, and check it with ripple checkpoint verify"
+        )
     for one in newest:
         read = {name: one.cut[name] for name in of_sources(one.cut)}
         own = [share for share in sources.shares if share.name in read]

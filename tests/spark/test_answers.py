@@ -165,6 +165,15 @@ def test_answers_of_another_run_are_refused(tmp_path: Path) -> None:
         sources_at(place, plan, answers=fewer, cut=more)
 
 
+def test_a_cut_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    file, place = placed(tmp_path)
+    ran(file, place, tmp_path, 20)
+    state = tmp_path / "state"
+    max((state / "rated/00000/manifest").iterdir()).unlink()
+    with pytest.raises(InputError, match="has no readable checkpoint of pipeline 'rated': name"):
+        sources_at(place, load_plan(file), answers=str(state), cut=str(state))
+
+
 def test_a_missing_segment_is_told_before_the_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
