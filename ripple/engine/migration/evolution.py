@@ -106,12 +106,12 @@ class Comparison:
         Outputs that hold nothing lack all changes, so the log is read from its first record anyway,
         and the others hold the same rows at each cut.
         """
-        sinks = [one.verdict for one in self.nodes if one.kind == "sink"]
+        sinks = [one for one in self.nodes if one.kind == "sink"]
         refused = (one for one in self.nodes if one.refused)
         return (
             not self.other_problems
-            and Verdict.NEW in sinks
-            and Verdict.CHANGED not in sinks
+            and any(one.old_key is None and one.verdict is not Verdict.DROP for one in sinks)
+            and all(one.verdict is not Verdict.CHANGED for one in sinks)
             and all(one.old_key is None for one in refused)
         )
 
