@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home, refusals
 from ripple.engine.migration.evolution import compare
 from ripple.model.pipeline.topology import is_spread
@@ -38,7 +40,8 @@ async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
     """Raise ChangedPlanError if partitions of a cluster would reject their checkpoints.
 
     Each partition checks its own again when it starts. A new branch is taken: its outputs hold
-    nothing, and if one of them does, its partition says so. Raises StoreError.
+    nothing, and if one of them does, its partition says so. Raises PlanError for an ask that does
+    not fit the recorded answers, and StoreError.
     """
     staged = divides or is_spread(plan)
 
@@ -53,7 +56,9 @@ async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
             return ""
         return "; ".join(reasons)
 
-    await _check(store, plan, why)
+    found = await _check(store, plan, why)
+    if plan.asks and found is not None and not found.stage:
+        await _check_asks(store, plan, found)
 
 
 async def check_home(store: ObjectStore, plan: Plan, *, staged: bool) -> None:
@@ -64,10 +69,23 @@ async def check_home(store: ObjectStore, plan: Plan, *, staged: bool) -> None:
     await _check(store, plan, lambda one: of_other_home(plan.name, one.stage, staged=staged))
 
 
-async def _check(store: ObjectStore, plan: Plan, why: Callable[[Checkpoint], str]) -> None:
+async def _check(
+    store: ObjectStore, plan: Plan, why: Callable[[Checkpoint], str]
+) -> Checkpoint | None:
     """Ask the first partition with a checkpoint for all; a damaged one only fails itself later."""
     async for one in newest_of_each(store, plan.name):
         reason = why(one)
         if reason:
             raise ChangedPlanError(reason)
-        return
+        return one
+    return None
+
+
+async def _check_asks(store: ObjectStore, plan: Plan, one: Checkpoint) -> None:
+    # Few pipelines have it.
+    from ripple.task.asks.answer_log import AnswerLog  # noqa: PLC0415
+
+    log = AnswerLog(store, plan.name, one.partition)
+    with suppress(InputError):  # a damaged log only fails its partition later
+        await log.read()
+        log.check_plan(plan, [one.cut])

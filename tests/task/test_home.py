@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ripple.cli.main import main
+from ripple.core.errors import PlanError
 from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home
 from ripple.model.pipeline.file import load_plan
 from ripple.storage.store import MemoryStore
@@ -104,7 +105,8 @@ def test_other_code_and_wrong_settings_are_refused_before_a_cluster_starts(
 def test_a_new_branch_is_taken_by_a_cluster_as_by_one_process(tmp_path: Path) -> None:
     file = tmp_path / "one.py"
     keyed = SOURCE.partition("pipeline = ")[0] + (
-        'keyed = rp.Pipeline("two").source("trades", Trade).partition("by", key="symbol")\n'
+        'start = rp.Pipeline("two").source("trades", Trade)\n'
+        'keyed = start.partition("by", key="symbol")\n'
     )
     one = 'keyed.fold("f", s=rp.sum("size")).sink("sum")'
     most = 'keyed.fold("most", m=rp.max("size")).sink("out")'
@@ -120,11 +122,42 @@ def test_a_new_branch_is_taken_by_a_cluster_as_by_one_process(tmp_path: Path) ->
             await check_code(opened, load_plan(f"{file}"), divides=False)
 
     asyncio.run(checked(f"{one}.also({most})"))
+    asyncio.run(checked(f'{one}.also(start.sink("events", key="symbol"))'))
     # Shown by an output that is there: its rows would have to be taken back.
     with pytest.raises(ChangedPlanError, match="the state of fold 'most' in"):
         asyncio.run(checked(most.replace('"out"', '"sum"')))
     with pytest.raises(ChangedPlanError, match=r"the state of fold 'f' .* does not fit"):
         asyncio.run(checked(f"{one.replace('rp.sum', 'rp.min')}.also({most})"))
+
+
+def test_an_ask_of_rows_that_were_counted_without_it_is_refused_before_a_cluster_starts(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "one.py"
+    begun = SOURCE.partition("pipeline = ")[0] + (
+        "@rp.record(version=1)\nclass Grade:\n    grade: int\n\n"
+        "async def grade(row):\n    return Grade(row.size)\n\n"
+        'start = rp.Pipeline("two").source("trades", Trade)\n'
+    )
+    one = 'start.ask("first", grade, into=Grade).sink("sum", key="symbol")'
+    more = 'start.ask("more", grade, into=Grade).sink("out", key="symbol")'
+    file.write_text(f"{begun}pipeline = {one}")
+    log = topic_of(tmp_path, load_plan(f"{file}"), [{"symbol": "A", "size": 1}], partitions=1)
+    given = [f"{file}", "--source", log, "--sink", f"log:{tmp_path}/sum"]
+    assert main(["run", *given, "--checkpoint-dir", f"{tmp_path}/store"]) == 0
+
+    async def checked(pipeline: str) -> None:
+        file.write_text(f"{begun}pipeline = {pipeline}")
+        async with store_to_read(f"{tmp_path}/store") as opened:
+            await check_code(opened, load_plan(f"{file}"), divides=False)
+
+    asyncio.run(checked(one))
+    with pytest.raises(PlanError, match="'more' was not asked up to trades 1, and outputs hold"):
+        asyncio.run(checked(f"{one}.also({more})"))
+    # A damaged log is its partition's alone.
+    for answers in (tmp_path / "store/two/00000/answers").iterdir():
+        answers.write_bytes(b"")
+    asyncio.run(checked(f"{one}.also({more})"))
 
 
 class Slow(MemoryStore):
