@@ -55,7 +55,10 @@ class KafkaUri(NamedTuple):
             if not _BROKER.fullmatch(broker):
                 user, _, host = broker.rpartition("@")
                 shown = f"***@{host}" if user else broker  # it may say a password, too
-                raise InputError(f"{shown!r} is not the address of a broker: it must be HOST:PORT")
+                raise InputError(
+                    f"{shown!r} is not the address of a broker: it must be HOST:PORT, as in "
+                    f"{PREFIX}HOST:PORT/TOPIC"
+                )
         options: dict[str, str] = {}
         for option, value in parse_qsl(query, keep_blank_values=True):
             if option in options:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any, ParamSpec, TypeVar
 
 from ripple.core.arguments import need_text, shown
@@ -169,18 +170,39 @@ def check_name(name: str) -> None:
 
 
 def named(step: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a step of pipelines: a call without its name says so, and not what came to lack."""
+    """Decorate a step of pipelines: a call that is not one of it says how to write it."""
 
     @wraps(step)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         name = args[1] if len(args) > 1 else kwargs.get("name")
+        verb = step.__name__
         if not isinstance(name, str):
-            verb = step.__name__
             way = f'write .{verb}("NAME", ...)'
             raise PlanError(f"{verb}: the name of the step comes first, not {shown(name)}: {way}")
+        form = signature(step)
+        try:
+            form.bind(*args, **kwargs)
+        except TypeError as error:
+            raise PlanError(
+                f"{verb} {shown(name)}: {error}: write {_written(verb, form)}"
+            ) from None
         return step(*args, **kwargs)
 
     return checked
+
+
+def _written(verb: str, form: Signature) -> str:
+    """Return a call of a step as text: what it must have, then what it may have."""
+    needed, more = ['"NAME"'], []
+    for name, parameter in list(form.parameters.items())[2:]:
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            needed.append("FIELD=...")
+        elif parameter.default is not Parameter.empty:
+            more.append(f"{name}=")
+        else:
+            is_unnamed = parameter.kind is Parameter.POSITIONAL_ONLY
+            needed.append(name if is_unnamed else f"{name}=...")
+    return f".{verb}({', '.join(needed)})" + (f", optionally with {', '.join(more)}" * bool(more))
 
 
 def check_text(value: str | None, what: str) -> None:

@@ -242,8 +242,8 @@ class Draft:
         """Return the draft with a step of that name to be put here. Raises PlanError."""
         if name in self.used:
             raise PlanError(
-                "another step has that name: choose another one, since sources, steps, folds and "
-                "sinks share one namespace"
+                f"another step has that name: choose another one, as '{name}-out', since sources, "
+                "steps, folds and sinks share one namespace"
             )
         return replace(self, used={**self.used, name: object()}, is_open=True)
 

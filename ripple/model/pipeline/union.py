@@ -25,6 +25,9 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
     field that may be null in one of them may be null in the union. Raises PlanError, naming the
     step, the field and the remedy.
     """
+    if not isinstance(name, str):
+        way = 'write rp.union("NAME", branch, branch)'
+        raise PlanError(f"union: the name of the step comes first, not {shown(name)}: {way}")
     with blaming("union", name):
         check_name(name)
         drafts = [_stream(branch) for branch in branches]

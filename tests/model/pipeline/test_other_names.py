@@ -90,3 +90,29 @@ def test_step_without_its_name_says_that_it_comes_first(step: Callable[[Any], An
         rp.PlanError, match=r'^\w+: .* name .* comes first.*: write \.\w+\("NAME", '
     ):
         step(PIPELINE.source("trades", Trade))
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            lambda events: events.partition("symbol"),
+            r"partition 'symbol': missing .*'key'.*: write \.partition\(\"NAME\", key=\.\.\.\)",
+        ),
+        (
+            lambda events: events.fold("n", rp.count()),
+            r"fold 'n': too many .*: write \.fold\(\"NAME\", FIELD=\.\.\.\)",
+        ),
+        (
+            lambda events: events.join_asof("j", events, by="symbol", emit="final"),
+            r"join_asof 'j': .*'by': write \.join_asof\(\"NAME\", .*, optionally with .*\bon=",
+        ),
+        (lambda events: rp.union(events, events), r"union: .* comes first.*: write rp\.union\("),
+        (lambda events: events.sink("trades"), "sink 'trades': another .*, as 'trades-out'"),
+    ],
+)
+def test_step_with_wrong_arguments_says_how_it_is_written(
+    step: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(rp.PlanError, match=said):
+        step(PIPELINE.source("trades", Trade))
