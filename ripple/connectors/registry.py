@@ -99,6 +99,8 @@ def find(text: str, use: UseName) -> Uri:
     path = named[2] if named and connector else text
     found = connector or _of_name(text, use)
     way: Use | None = getattr(found, use, None)
+    if found is None and stat.S_ISDIR(_mode(text)):
+        raise error(f"{text!r} is a folder: if it is an event log, write log:{text}")
     if found is None or way is None or (way.suffixes and not path):
         raise refused(repr(text), use)
     if way.suffixes and not way.on_stream and is_stream(path):

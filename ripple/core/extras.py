@@ -16,5 +16,7 @@ def needed(extra: str, what: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"{what} needs {error.name}: pip install 'ripple-stream[{extra}]'", name=error.name
+            f"{what} needs {error.name}: pip install 'ripple-stream[{extra}]', or in a clone "
+            f"pip install --no-build-isolation -e '.[{extra}]'",
+            name=error.name,
         ) from error

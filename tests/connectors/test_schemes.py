@@ -19,7 +19,7 @@ from ripple.connectors.contract import Commit, Sink
 from ripple.connectors.files.csv.source import CsvSource
 from ripple.connectors.locate import open_inputs, open_sink, open_source
 from ripple.connectors.memory import MemorySink
-from ripple.connectors.registry import USES, find, own
+from ripple.connectors.registry import USES, UseName, find, own
 from ripple.connectors.target import open_target
 from ripple.core.errors import ConnectorError, InputError, OutputError
 from ripple.engine.machine import Engine
@@ -240,6 +240,12 @@ class TestPaths:
             rows_at(name)
         with pytest.raises(OutputError, match="cannot tell how to write"):
             open_sink(name, PLAN, "out")
+
+    @pytest.mark.parametrize("use", USES)
+    def test_of_a_folder_are_told_how_to_name_a_log(self, folder: Path, use: UseName) -> None:
+        (folder / "trades").mkdir()
+        with pytest.raises((InputError, OutputError), match=r"'trades' is a folder: .* log:trades"):
+            find("trades", use)
 
     def test_of_a_dash_are_standard_input_whatever_is_called_so(self, folder: Path) -> None:
         (folder / "-").write_text(CSV)
