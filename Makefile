@@ -17,7 +17,8 @@ help:  ## this list
 demo: $(VENV)/.demo  ## VWAPs of 100,000 generated trades, after compiling what they need
 	$(PYTHON) -c 'from ripple.cli.start import vwap_demo; vwap_demo()' --synthetic 100000 --final
 
-install: $(VENV)/.ripple  ## Ripple in .venv, with its commands
+install: $(VENV)/.ripple  ## Ripple in .venv, with its commands: EXTRAS=cluster,query
+	@$(if $(EXTRAS),$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]')
 
 # A broker of Kafka and an object store from the package registries (Java and mvn are needed), three
 # workers, and what they make of a market, on the screen. Ctrl+C ends everything.

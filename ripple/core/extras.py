@@ -17,6 +17,6 @@ def needed(extra: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"{what} needs {error.name}: pip install 'ripple-stream[{extra}]', or in a clone "
-            f"pip install --no-build-isolation -e '.[{extra}]'",
+            f"make install EXTRAS={extra}",
             name=error.name,
         ) from error
