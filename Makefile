@@ -8,7 +8,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 export PIP_NO_COMPILE := 1
 
 .PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
-	bench bench-history gate wide fuzz sim missing kill chaos corruption protos lock sbom check sanitize clean
+	bench bench-history gate wide fuzz sim scenarios missing kill chaos corruption protos lock sbom check sanitize clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -121,28 +121,37 @@ sanitize: $(VENV)/.dev  ## the compiled modules under AddressSanitizer and UBSan
 		tests/engine/kernels tests/model/window tests/engine/graph tests/connectors/test_plain_lines.py
 	$(SANITIZED_PYTHON) -m tests.engine.kernels.fuzz_batches --seconds $(or $(SECONDS),60)
 
-# SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
-sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
-	for scenario in tests.task.scenarios:any_shape tests.world.scenarios:temp_and_rename \
-			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
-			tests.control.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
-			tests.worker.scenarios:members_come_and_go \
-			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
-			tests.worker.trials:window_totals tests.worker.trials:chain \
-			tests.worker.trials:matched_at_once tests.worker.trials:moved_at_once \
-			tests.worker.trials:quotes_moved tests.worker.trials:both_moved \
-			tests.worker.trials:moved_at_broker tests.worker.trials:events_moved \
-			tests.worker.trials:apart tests.worker.trials:apart_at_broker \
-			tests.worker.trials:both_apart \
-			tests.worker.trials:by_watermark tests.worker.trials:endings \
-			tests.worker.trials:idle tests.worker.trials:idle_sources \
-			tests.worker.trials:idle_stages tests.worker.trials:idle_totals \
-			tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
-			tests.task.repartition.test_clusters:idle_events \
-			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
-			tests.world.test_sim_broker:counting_through_a_broker; do \
-		$(PYTHON) -m ripple.testing $$scenario --seed $(or $(FIRST),0) --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
+# SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it. A seed
+# of a cluster takes a second or two of a processor, any other a tenth: SCENARIOS=... for some of them.
+SCENARIOS := tests.task.scenarios:any_shape tests.world.scenarios:temp_and_rename \
+	tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
+	tests.control.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
+	tests.worker.scenarios:members_come_and_go tests.worker.trials:windows tests.worker.trials:totals \
+	tests.worker.trials:rows tests.worker.trials:window_totals tests.worker.trials:chain \
+	tests.worker.trials:matched_at_once tests.worker.trials:moved_at_once \
+	tests.worker.trials:quotes_moved tests.worker.trials:both_moved \
+	tests.worker.trials:moved_at_broker tests.worker.trials:events_moved tests.worker.trials:apart \
+	tests.worker.trials:apart_at_broker tests.worker.trials:both_apart \
+	tests.worker.trials:by_watermark tests.worker.trials:endings tests.worker.trials:idle \
+	tests.worker.trials:idle_sources tests.worker.trials:idle_stages tests.worker.trials:idle_totals \
+	tests.worker.trials:sources tests.worker.trials:one_partition tests.worker.trials:source_stages \
+	tests.worker.trials:joined tests.worker.trials:matched tests.worker.trials:streams \
+	tests.worker.trials:branched tests.worker.trials:new_branch tests.worker.trials:tree \
+	tests.worker.trials:asked tests.worker.trials:asked_idle \
+	tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
+	tests.task.repartition.test_clusters:idle_events tests.world.test_sim_cluster:telling \
+	tests.world.test_sim_control:answers_in_the_end \
+	tests.world.test_sim_broker:counting_through_a_broker
+
+sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0 SCENARIOS=...
+	for scenario in $(SCENARIOS); do \
+		$(PYTHON) -m ripple.testing $$scenario --seed $(or $(FIRST),0) --seeds $(or $(SEEDS),10000) \
+			--jobs $$(nproc) || exit 1; \
 	done
+
+# As JSON: a nightly job for each.
+scenarios:  ## the scenarios of make sim
+	@python3 -c 'import json, sys; print(json.dumps(sys.argv[1:]))' $(SCENARIOS)
 
 # Each safeguard of clusters switched off, until a seed finds that out: SEEDS=1000 of each pipeline at
 # most. SAFEGUARDS=fence for one of them.

@@ -67,6 +67,13 @@ def test_name_of_the_nightly_workflow_has_its_number_of_seeds() -> None:
     assert f"{workflow['env']['SEEDS']} seeds" in workflow["name"]
 
 
+def test_simulation_tries_each_trial_of_a_cluster() -> None:
+    trials = re.findall(r"^    (\w+)=lambda", (ROOT / "tests/worker/trials.py").read_text(), re.M)
+    tried = set(re.findall(r"tests\.worker\.trials:(\w+)", MAKEFILE))
+    assert len(trials) > 20
+    assert {*trials, "one_partition"} == tried
+
+
 def test_retired_term_is_rejected_with_its_replacement(tmp_path: Path) -> None:
     done = spelled(tmp_path, "\n".join(RETIRED))
     assert done.returncode != 0
