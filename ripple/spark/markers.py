@@ -24,7 +24,7 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
 
     Raises InputError where none are there, or some are of another input, and StoreError.
     """
-    found = asyncio.run(_read(place, plan.name))
+    found, partitions = asyncio.run(_read(place, plan.name))
     names = {share.name for share in sources.shares}
     for name in found:
         if name not in names:
@@ -41,11 +41,11 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
         )
         for one in sources.each
     )
-    return replace(sources, each=each)
+    return replace(sources, each=each, are_apart=partitions > 1)
 
 
-async def _read(place: str, pipeline: str) -> dict[str, list[Mark]]:
-    """Return the markers of all partitions, of which each has its own inputs, by input."""
+async def _read(place: str, pipeline: str) -> tuple[dict[str, list[Mark]], int]:
+    """Return the markers of all partitions by input, and how many partitions have logs of them."""
     async with store_to_read(place, "--markers") as store:
         logs = [MarkerLog(store, pipeline, at) for at in await partitions_in(store, pipeline)]
         for log in logs:
@@ -64,4 +64,4 @@ async def _read(place: str, pipeline: str) -> dict[str, list[Mark]]:
             mark = Mark(marker.offset, marker.watermark_ns, marker.next_offset)
             found[marker.input].append(mark)
             at = marker.next_offset
-    return found
+    return found, len(logs)

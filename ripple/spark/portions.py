@@ -60,12 +60,14 @@ class Sources:
     """The shares of all sources of a plan, in the order of their declarations.
 
     is_open: whether windows stay open at the end. Then the effects of the watermark differ: one
-    process waits for all inputs, a partition for its own. answers: those that a run has recorded;
-    then one task reads all inputs.
+    process waits for all inputs, a partition for its own. are_apart: whether the markers are those
+    of a cluster's partitions, which end windows each by its own inputs. answers: those that a run
+    has recorded; then one task reads all inputs.
     """
 
     each: tuple[Source, ...]
     is_open: bool = False
+    are_apart: bool = False
     answers: RecordedAnswers | None = None
 
     @property
@@ -115,7 +117,7 @@ class Sources:
         known = {one.name: one.keyed_by for one in self.each}
         return (
             self._contradiction(plan)
-            or waiting_why(plan, is_open=self.is_open)
+            or waiting_why(plan, is_open=self.is_open and not self.are_apart)
             or undivided_why(plan, known)
             or several_stages_why(plan)
             or other_keys_why(plan)
@@ -131,7 +133,7 @@ class Sources:
         return (
             self._contradiction(plan)
             or divided_why(plan, only.keyed_by)
-            or waiting_why(plan, is_open=self.is_open)
+            or waiting_why(plan, is_open=self.is_open and not self.are_apart)
         )
 
     def divisions(self, plan: Plan, portion: Portion) -> tuple[Division, ...]:

@@ -429,6 +429,9 @@ def test_open_windows_of_a_chain_end_by_the_markers_of_idle_inputs_as_in_one_pro
     whole = at_cut(plan, sources)
     assert report.digests == whole.digests != at_cut(plan, bare).digests
     assert report.counters == whole.counters.as_dict() != at_cut(plan, bare).counters.as_dict()
+    assert sources.divided_anew(plan)
+    if key:  # as a cluster's partitions ended windows
+        assert replace(sources, are_apart=True).divided_anew(plan) is None
 
 
 def at_cut(plan: Plan, sources: Sources) -> Engine:
