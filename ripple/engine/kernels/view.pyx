@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
+# distutils: include_dirs = ripple/engine/graph ripple/engine/kernels
 """An output of the engine: the changes of one fold's rows between two cuts, and their digest."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
