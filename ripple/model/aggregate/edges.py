@@ -45,11 +45,9 @@ class Edge(Aggregate):
         of = need_order(self, *types)
 
         def make(retractable: bool) -> State:
-            from ripple.model.aggregate.ordered_states import OrderedState  # noqa: PLC0415 - most plans have sums alone
-            from ripple.model.aggregate.orders import edges  # noqa: PLC0415
+            from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
 
-            part, read = edges(of, last=self.last, retractable=retractable)
-            return OrderedState(lambda slots: (read(slots),), **{self.name: part})
+            return ordered_states.edge(self.name, of, last=self.last, retractable=retractable)
 
         return Bound((("", Option(of)),), make)
 
@@ -65,8 +63,8 @@ class Ohlc(Aggregate):
         price = Option(types[0])
 
         def make(retractable: bool) -> State:
-            from ripple.model.aggregate.ordered_states import candles  # noqa: PLC0415 - most plans have sums alone
+            from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
 
-            return candles(types[0], retractable=retractable)
+            return ordered_states.candles(types[0], retractable=retractable)
 
         return Bound((("open", price), ("high", price), ("low", price), ("close", price)), make)

@@ -56,9 +56,11 @@ class Extreme(Aggregate):
         of = need_order(self, *types)
 
         def make(retractable: bool) -> State:
-            from ripple.model.aggregate.ordered_states import ExtremeState  # noqa: PLC0415 - most plans have sums alone
+            from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
 
-            return ExtremeState(self.name, of, last=self.last, retractable=retractable)
+            return ordered_states.ExtremeState(
+                self.name, of, last=self.last, retractable=retractable
+            )
 
         return Bound((("", Option(of)),), make)
 
@@ -80,13 +82,9 @@ class TopK(Aggregate):
         of = need_order(self, *types)
 
         def make(_retractable: bool) -> State:
-            from ripple.model.aggregate.ordered_states import OrderedState  # noqa: PLC0415 - most plans have sums alone
-            from ripple.model.aggregate.orders import ordered_values  # noqa: PLC0415
+            from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
 
-            values = ordered_values(of)
-            return OrderedState(
-                lambda slots: ((values.largest(slots, self.k), None),), values=values
-            )
+            return ordered_states.largest(of, self.k)
 
         return Bound((("", List(of)),), make)
 
@@ -100,11 +98,9 @@ class CountDistinct(Aggregate):
         of = need_order(self, *types)
 
         def make(_retractable: bool) -> State:
-            from ripple.model.aggregate.ordered_states import OrderedState  # noqa: PLC0415 - most plans have sums alone
-            from ripple.model.aggregate.orders import ordered_values  # noqa: PLC0415
+            from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
 
-            values = ordered_values(of)
-            return OrderedState(lambda slots: ((values.distinct(slots), None),), values=values)
+            return ordered_states.distinct(of)
 
         return Bound((("", Int64()),), make)
 

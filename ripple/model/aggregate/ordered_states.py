@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ripple.model.aggregate.contract import Column, Slots, Values
+from ripple.model.aggregate.contract import Column, Slots, Values, is_integer
 from ripple.model.aggregate.orders import (
     NumberValues,
     edges,
@@ -23,6 +23,9 @@ from ripple.model.schema.types import FieldType
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Rule: TypeAlias = "Callable[[NumberValues, Slots, int, int], Column]"
+"""Returns the values at a place, numerator / denominator, of those of each slot."""
 
 
 class OrderedState(PartsState):
@@ -98,6 +101,30 @@ class CandleState(PartsState):
     def results(self, slots: Slots) -> tuple[Column, ...]:
         """Read open, high, low and close."""
         return tuple(read(slots) for read in self._reads)
+
+
+def edge(name: str, of: FieldType, *, last: bool, retractable: bool) -> OrderedState:
+    """Make the state of the first or the last value in time."""
+    part, read = edges(of, last=last, retractable=retractable)
+    return OrderedState(lambda slots: (read(slots),), **{name: part})
+
+
+def largest(of: FieldType, count: int) -> OrderedState:
+    """Make the state of the ``count`` largest values."""
+    values = ordered_values(of)
+    return OrderedState(lambda slots: ((values.largest(slots, count), None),), values=values)
+
+
+def distinct(of: FieldType) -> OrderedState:
+    """Make the state of the number of different values."""
+    values = ordered_values(of)
+    return OrderedState(lambda slots: ((values.distinct(slots), None),), values=values)
+
+
+def quantile(of: FieldType, rule: Rule, numerator: int, denominator: int) -> OrderedState:
+    """Make the state of a quantile of numbers, read by a rule."""
+    values = NumberValues(integer=is_integer(of))
+    return OrderedState(lambda slots: (rule(values, slots, numerator, denominator),), values=values)
 
 
 def candles(of: FieldType, *, retractable: bool) -> CandleState:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
-from ripple.model.aggregate.contract import Aggregate, Bound, Column, Input, Slots, is_integer
+from ripple.model.aggregate.contract import Aggregate, Bound, Input
 from ripple.model.schema.types import FieldType, Float, Option
 
 if TYPE_CHECKING:
@@ -79,19 +79,9 @@ class Quantile(Aggregate):
         (of,) = types
 
         def make(_retractable: bool) -> State:
-            from ripple.model.aggregate.ordered_states import (  # noqa: PLC0415 - most plans have sums alone
-                OrderedState,
-                linear,
-                nearest,
-            )
-            from ripple.model.aggregate.orders import NumberValues  # noqa: PLC0415
+            from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
 
-            values = NumberValues(integer=is_integer(of))
-            rule = linear if self.method == "linear" else nearest
-
-            def read(slots: Slots) -> tuple[Column, ...]:
-                return (rule(values, slots, self.numerator, self.denominator),)
-
-            return OrderedState(read, values=values)
+            rule = ordered_states.linear if self.method == "linear" else ordered_states.nearest
+            return ordered_states.quantile(of, rule, self.numerator, self.denominator)
 
         return Bound((("", Option(Float() if self.method == "linear" else of)),), make)

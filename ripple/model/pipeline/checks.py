@@ -26,7 +26,8 @@ from ripple.model.pipeline.nodes import (
     type_of,
     types_of,
 )
-from ripple.model.records import schema_of, time_field_of
+from ripple.model.records import checks_of, schema_of, time_field_of
+from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
@@ -56,6 +57,13 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
             "since the epoch, and never null"
         )
     return name
+
+
+def checks_in(cls: type | None, schema: Schema) -> dict[str, Checks]:
+    """Return the checks that a record class declares, fitted to the types of its fields."""
+    declared = {} if cls is None else checks_of(cls)
+    members = {member.name: member for member in schema.fields}
+    return {field: given.fitted(members[field]) for field, given in declared.items()}
 
 
 def idle_in(idle: str | int | None, time_field: str | None) -> int | None:

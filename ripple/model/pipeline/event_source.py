@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from ripple.model.pipeline.checks import (
     ahead_in,
     check_text,
+    checks_in,
     dividing_fields,
     idle_in,
     record_of,
     time_field_in,
 )
 from ripple.model.pipeline.nodes import SourceSpec
-from ripple.model.records import checks_of
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def event_source(
 ) -> SourceSpec:
     """Return the source that a draft declares next; raises PlanError for arguments at fault."""
     cls, schema = record_of(record, "record")
-    declared = {} if cls is None else checks_of(cls)
-    members = {member.name: member for member in schema.fields}
-    checks = {field: given.fitted(members[field]) for field, given in declared.items()}
+    checks = checks_in(cls, schema)
     check_text(topic, "topic")
     time_field = time_field_in(time, cls, schema)
     return SourceSpec(

@@ -17,6 +17,7 @@ from ripple.model.pipeline.checks import (
     ahead_in,
     check_distinct,
     check_result_field,
+    checks_in,
     field_name,
     idle_in,
     record_of,
@@ -35,7 +36,6 @@ from ripple.model.pipeline.nodes import (
     Versions,
     types_of,
 )
-from ripple.model.records import checks_of
 from ripple.model.schema.types import (
     Bool,
     Field,
@@ -101,9 +101,7 @@ def table_source(
     time_field = None if time is None else time_field_in(time, cls, schema)
     if time_field is None and duration_ns(out_of_order, "out_of_order"):
         raise PlanError("out_of_order needs an event time: name it with time=")
-    members = {member.name: member for member in schema.fields}
-    declared = {} if cls is None else checks_of(cls)
-    checks = {field: given.fitted(members[field]) for field, given in declared.items()}
+    checks = checks_in(cls, schema)
     # A deletion needs its key, and the field that says so.
     relaxed = tuple(
         one if one.name in (*names, mark) else replace(one, optional=True) for one in schema.fields
