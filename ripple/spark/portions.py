@@ -110,14 +110,11 @@ class Sources:
         if self.partitions == 1:
             counts = _listed((one.name, str(len(one.shares))) for one in self.each)
             return f"no number but 1 divides those of their partitions: {counts}"
-        if plan.folds:
-            for one in self.each:
-                if one.are_files:
-                    return f"{one.place} is several files, which are not divided by key"
         known = {one.name: one.keyed_by for one in self.each}
         return (
-            self._contradiction(plan)
-            or waiting_why(plan, is_open=self.is_open and not self.are_apart)
+            (self._files_why() if plan.folds else None)
+            or self._contradiction(plan)
+            or self._waiting_why(plan)
             or undivided_why(plan, known)
             or several_stages_why(plan)
             or other_keys_why(plan)
@@ -128,13 +125,23 @@ class Sources:
         if len(self.shares) == 1:
             return None
         (only,) = self.each
-        if only.are_files:
-            return f"{only.place} is several files, which are not divided by key"
         return (
-            self._contradiction(plan)
+            self._files_why()
+            or self._contradiction(plan)
             or divided_why(plan, only.keyed_by)
-            or waiting_why(plan, is_open=self.is_open and not self.are_apart)
+            or self._waiting_why(plan)
         )
+
+    def _files_why(self) -> str | None:
+        """Return why a source of several files cannot be read apart, None without one."""
+        for one in self.each:
+            if one.are_files:
+                return f"{one.place} is several files, which are not divided by key"
+        return None
+
+    def _waiting_why(self, plan: Plan) -> str | None:
+        """Return why effects of the watermark need all inputs, None if they do not."""
+        return waiting_why(plan, is_open=self.is_open and not self.are_apart)
 
     def divisions(self, plan: Plan, portion: Portion) -> tuple[Division, ...]:
         """Return the partitioning by key of each source in a portion, where it is known."""

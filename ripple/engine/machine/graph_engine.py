@@ -355,11 +355,11 @@ class GraphEngine(Engine):
         for fold, waiting, ways in self._settling:
             if fold is not None:
                 fold.settle(self._watermark_of(fold))
-            while waiting is not None and (rows := waiting.take()) is not None:
-                if all(way.only_shows and way.root not in self._asked for way in ways):
-                    self._show(waiting, rows, ways)
-                else:
-                    self._pass_on(waiting, rows, ways)
+            if waiting is None:
+                continue
+            give = self._show if all(way.only_shows for way in ways) else self._pass_on
+            while (rows := waiting.take()) is not None:
+                give(waiting, rows, ways)
 
     @staticmethod
     def _show(waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:

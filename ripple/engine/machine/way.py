@@ -70,7 +70,7 @@ class Way:
         self.latenesses_ns: list[int] = []
         self.streams: dict[str, StreamRows] = {}
         self.only_shows = False
-        """Whether outputs alone read the rows."""
+        """Whether outputs alone read the rows, and no row comes from an ask."""
         self.readers: dict[str, str] = {}
         """Per node the last reader of its rows in a batch: steps, sides of nodes that hold rows,
         folds, asks, outputs."""
@@ -101,7 +101,8 @@ class Way:
         self.readers |= {one.node.reads: one.node.name for one in self.asks}
         self.streams = {name: rows for name, rows in streams.items() if name in reached}
         self.readers |= {name: name for name in self.streams}
-        self.only_shows = not (self.steps or self.sides or self.folds or self.asks)
+        is_answered = any(one.node.name == self.root for one in asks)
+        self.only_shows = not (is_answered or self.steps or self.sides or self.folds or self.asks)
 
     def branches(self, rows: Rows, fate: Fate) -> dict[str, Rows]:
         """Return the rows of a batch and those after each step, and note refusals."""
