@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ripple.connectors.passed_inputs import PassedInputs
@@ -25,7 +26,7 @@ FAR = 1 << 62
 """Behind every entry of an input: as a stop it is none."""
 
 
-class LoggedInputs(PassedInputs):
+class LoggedInputs(PassedInputs, ABC):
     """Inputs, and a log after them that the wrapped inputs know nothing of; see Inputs."""
 
     _waiting: ClassVar[str]
@@ -60,9 +61,18 @@ class LoggedInputs(PassedInputs):
         if isinstance(self._inputs, AskingInputs):
             self._inputs.ask_for(engine)
 
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that identifies the records before ``cut``; see Inputs."""
+        return {**await self._inputs.identities(self._own(cut)), self._name: ""}
+
+    async def close(self) -> None:
+        """Give up entries that are not in the log yet, which count nowhere; close the inputs."""
+        await self.give_up()
+        await super().close()
+
+    @abstractmethod
     async def give_up(self) -> None:
         """Add no more entries to the log."""
-        raise NotImplementedError
 
     @property
     def _log_stop(self) -> int:

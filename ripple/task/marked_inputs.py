@@ -91,10 +91,6 @@ class MarkedInputs(LoggedInputs):
         self._log.check(cut.get(self._name, 0))
         await self._inputs.check(self._own(cut), self._own(identities))
 
-    async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that identifies the records before ``cut``; see Inputs."""
-        return {**await self._inputs.identities(self._own(cut)), self._name: ""}
-
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs. Without ``stop``, markers are added from now on."""
         await self.give_up()
@@ -163,11 +159,6 @@ class MarkedInputs(LoggedInputs):
         """Let ``more`` return; see Inputs."""
         self._woken.set()
         self._inputs.wake()
-
-    async def close(self) -> None:
-        """Close the inputs, and give up markers that are being added, which count nowhere yet."""
-        await self.give_up()
-        await super().close()
 
     async def give_up(self) -> None:
         """Add no more markers."""

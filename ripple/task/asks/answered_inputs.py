@@ -109,10 +109,6 @@ class AnsweredInputs(LoggedInputs):
             self._log.check_first(cut.get(self._name, 0))
         await self._inputs.check(self._own(cut), self._own(identities))
 
-    async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that identifies the records before ``cut``; see Inputs."""
-        return {**await self._inputs.identities(self._own(cut)), self._name: ""}
-
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs. Without a stop in the log, calls are made from now on."""
         # Markers of idle inputs count at an offset, and inputs are opened anew up to there.
@@ -232,11 +228,6 @@ class AnsweredInputs(LoggedInputs):
         """Make the input read so far durable; see Inputs."""
         async with self._access:
             await self._inputs.sync()
-
-    async def close(self) -> None:
-        """Give up all calls, and release the inputs."""
-        await self.give_up()
-        await self._inputs.close()
 
     async def give_up(self) -> None:
         """Make no more calls, and record no more answers."""
