@@ -105,6 +105,15 @@ def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
     assert [json.loads(line)["retried"] for line in lines] == [None] * 3
 
 
+@pytest.mark.parametrize("action", ["list", "retry"])
+def test_unknown_input_is_told_with_those_that_have_letters(command, action) -> None:
+    code, _, err = command(action, "--input", "trade")
+    assert code == 0
+    assert err.endswith("no dead letters of input 'trade': there are those of trades\n")
+    _, _, err = command(action, "--input", "trades", "--reason", "of none")
+    assert err == ""
+
+
 def test_retry_goes_on_once_what_was_noted_of_it_is_repaired(command, disk, capfd) -> None:
     for offset in (12, 13):
         assert command("retry", "--offset", offset)[0] == 0

@@ -40,13 +40,13 @@ from ripple.storage.log_uri import LogUri
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.dead_letters.log import Found, letters_in
-from ripple.task.dead_letters.queue import with_letters
+from ripple.task.dead_letters.queue import with_journals
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ripple.connectors.letter import Letter
     from ripple.connectors.retries import Retrying
@@ -396,17 +396,17 @@ def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
 
 def _boxes(options: argparse.Namespace) -> list[_Box]:
     given = options.checkpoint_dir
-    found, asked = asyncio.run(_with_letters(given))
+    journals = asyncio.run(_with_journals(given))
+    asked = journals["answers"]  # of which failures are dead letters
     # The journal of retries is in the folder; letters in S3 have none.
     disk = None if is_s3(given) else LiveDisk(Path(given), make=False)
-    boxes = [_Box(given, disk, *one, one in asked) for one in sorted({*found, *asked})]
+    boxes = [_Box(given, disk, *one, one in asked) for one in sorted(journals["letters"] | asked)]
     return _wanted(boxes, options)
 
 
-async def _with_letters(place: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """Return the partitions with dead letters, and those with answers."""
+async def _with_journals(place: str) -> Mapping[str, set[tuple[str, int]]]:
     async with store_to_read(place, "--checkpoint-dir") as store:
-        return await with_letters(store), await with_letters(store, "answers")
+        return await with_journals(store)
 
 
 def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
@@ -418,9 +418,17 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
     if not asked:
         held = ", ".join(map(str, _filled(boxes))) or "none at all"
         raise InputError(f"no such dead letters in {options.checkpoint_dir}; there are {held}")
-    return _filled(asked)
+    filled = _filled(asked)
+    inputs = {name for names in filled.values() for name in names}
+    if inputs and options.input not in (None, *inputs):
+        say(
+            f"there are no dead letters of input {options.input!r}: there are those of "
+            f"{', '.join(sorted(inputs))}"
+        )
+    return list(filled)
 
 
-def _filled(boxes: Iterable[_Box]) -> list[_Box]:
-    """Return those with letters, or damage."""
-    return [box for box in boxes if any(box.readable())]
+def _filled(boxes: Iterable[_Box]) -> dict[_Box, set[str]]:
+    """Return the boxes with letters, or damage, and the inputs of their letters."""
+    read = ((box, box.readable()) for box in boxes)
+    return {box: {one.input for one in found.letters} for box, found in read if any(found)}

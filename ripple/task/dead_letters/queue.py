@@ -7,7 +7,7 @@ objects are merged now and then, and the oldest dead letters are deleted.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -22,7 +22,7 @@ from ripple.storage.fenced import Journal
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ripple.storage.fenced import Added
     from ripple.world.ports import Guards, ObjectStore
@@ -44,13 +44,18 @@ def journal_of(
     return Journal(store, f"{prefix_of(pipeline, partition)}letters/", guards=guards)
 
 
-async def with_letters(store: ObjectStore, kind: str = "letters") -> list[tuple[str, int]]:
-    """Return the pipelines and partitions with a journal of dead letters in a store, sorted.
+async def with_letters(store: ObjectStore) -> list[tuple[str, int]]:
+    """Return the pipelines and partitions with a journal of dead letters in a store, sorted."""
+    return sorted((await with_journals(store))["letters"])
 
-    kind: the folder of the journal; "answers" for logs of answers, which have failures.
-    """
-    found = {_JOURNAL.match(name) for name in await store.list("")}
-    return sorted({(unquote(m[1]), int(m[2])) for m in found if m and m[3] == kind})
+
+async def with_journals(store: ObjectStore) -> Mapping[str, set[tuple[str, int]]]:
+    """Return the pipelines and partitions with a journal, by its folder, "letters" or "answers"."""
+    found: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    for name in await store.list(""):
+        if match := _JOURNAL.match(name):
+            found[match[3]].add((unquote(match[1]), int(match[2])))
+    return found
 
 
 def batches_of(there: Iterable[Added]) -> tuple[list[pa.RecordBatch], list[str]]:
