@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.kernels.runs import last_before
 from ripple.engine.kernels.stored import gathered
-from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.engine.operators.held_rows import IDENTITY, PLACE, SLOT, TIME
+from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
 from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.passed_rows import Numbers
 from ripple.engine.operators.rows import Rows
@@ -51,10 +49,6 @@ class AsofRows(StreamJoinRows):
         self._needed_before = 0
         self._marks_ns: tuple[int, int] | None = None
         self._is_backward = node.strategy == "backward"
-        self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
-        self._layout = Layout(self._schema)
-        self._mine = [field.name for field in node.left_fields]
-        self._theirs = [field.name for field in node.right_fields]
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
@@ -98,7 +92,7 @@ class AsofRows(StreamJoinRows):
             at = self._last_before(right, slots, times)
         else:
             self._known_numbers.add(right)
-            at = self._beside(slots, times)
+            at = self._nearest(slots, times)
         if len(left):
             self.taken = self._with_matches(left, times, self._counted(at))
             self.left.held.forget()
@@ -116,18 +110,8 @@ class AsofRows(StreamJoinRows):
             left, times, at = left[is_there], times[is_there], at[is_there]
         if not len(left):
             return None
-        node, held = self.node, self.left.held.rows
-        batch = gathered(
-            self._schema,
-            len(left),
-            [(held, self._mine, left), (self.right.held.rows, self._theirs, at)],
-        )
-        columns = Columns(batch, self._layout)
-        rows = Rows(columns, len(left), held.words(PLACE, left))
-        rows.times_ns = times
-        if node.finals:
-            self.identities_taken = held.words(IDENTITY, left)
-        return rows
+        places = self.left.held.rows.words(PLACE, left)
+        return self._beside(left, times, places, self.right.held.rows, at)
 
     def _last_before(self, right: Ints, slots: Ints, times: Ints) -> Ints:
         """Return the last row of the right side at these keys and times, -1 for none.
@@ -154,7 +138,7 @@ class AsofRows(StreamJoinRows):
             at[is_none.to_numpy(zero_copy_only=False)] = -1
         return at
 
-    def _beside(self, slots: Ints, times: Ints) -> Ints:
+    def _nearest(self, slots: Ints, times: Ints) -> Ints:
         """Return the rows of the right side that are next at these keys and times, or nearest."""
         node, rows = self.node, self.right.held.rows
         is_asked = np.zeros(self.keys.capacity, np.bool_)

@@ -12,7 +12,7 @@ from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
+from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins import pieces
 from ripple.engine.operators.joins.near_rows import NearRows
 from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
@@ -96,10 +96,6 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         self._near = NearRows(self.right.held.schema)
         self._freed_ns = watermark.NONE
         self._marks_ns: tuple[int, int] | None = None
-        self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
-        self._layout = Layout(self._schema)
-        self._mine = [field.name for field in node.left_fields]
-        self._theirs = [field.name for field in node.right_fields]
         self._keyed = [Keyed(self.keys, side.names) for side in self.sides]
         self._key_schemas = [pa.schema(arrow_fields(side.key)) for side in self.sides]
 
@@ -147,29 +143,21 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         """Return the next left rows with their partners, in their order."""
         node = self.node
         here, counts, numbers = due.match(self._near, node)
-        left, times, held = due.left[here], due.times[here], self.left.held.rows
+        left, times = due.left[here], due.times[here]
         least = np.full(len(counts), node.how == "left", np.int64)
         pairs = Pairs(due.records[here], due.places[here], counts, numbers, least)
         alone = counts == 0
         alone[pairs.lost] = False
         self._count(alone, len(pairs.lost))
         if len(pairs.lost):
-            keys = gathered(self._key_schemas[0], len(left), [(held, self.left.names, left)])
+            parts = [(self.left.held.rows, self.left.names, left)]
+            keys = gathered(self._key_schemas[0], len(left), parts)
             lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
             self.lose_some(keys.arrow().columns, times, lost)
         if not len(pairs.at):
             return None
         mine, theirs = left[pairs.at], self._near.at(pairs.numbers)
-        batch = gathered(
-            self._schema,
-            len(mine),
-            [(held, self._mine, mine), (self._near.rows, self._theirs, theirs)],
-        )
-        rows = Rows(Columns(batch, self._layout), len(mine), pairs.places)
-        rows.times_ns = times[pairs.at]
-        if node.finals:
-            self.identities_taken = held.words(IDENTITY, mine)
-        return rows
+        return self._beside(mine, times[pairs.at], pairs.places, self._near.rows, theirs)
 
     def _end(self) -> None:
         self._freed_ns = self._free_ns

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.columns import Columns, Layout
+from ripple.engine.kernels.stored import gathered
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.held_rows import IDENTITY
 from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.joins.join_side import JoinSide, key_slots
+from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import show_by_input
 from ripple.model.keys.space import key_space
@@ -20,7 +25,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.rows import RejectedRow, Rows
+    from ripple.engine.kernels.stored import Stored
+    from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark, Origins
     from ripple.model.pipeline.nodes import StreamJoin
@@ -57,6 +63,10 @@ class StreamJoinRows(ABC):
         self.taken: Rows | None = None
         self.identities_taken: Ints | None = None
         self._by_input = by_input
+        self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
+        self._layout = Layout(self._schema)
+        self._mine = [field.name for field in node.left_fields]
+        self._theirs = [field.name for field in node.right_fields]
 
     @property
     @abstractmethod
@@ -93,6 +103,21 @@ class StreamJoinRows(ABC):
         unmatched = int(np.count_nonzero(alone))
         self._unmatched += unmatched
         self._matched += len(alone) - unmatched - lost
+
+    def _beside(self, left: Ints, times: Ints, places: Ints, rows: Stored, at: Ints) -> Rows:
+        """Return rows of the left side, each beside a row of the right side, and note identities.
+
+        left: their numbers where they are held. rows: of the right side; at: where each one's is,
+        -1 for nulls.
+        """
+        held = self.left.held.rows
+        parts = [(held, self._mine, left), (rows, self._theirs, at)]
+        columns = Columns(gathered(self._schema, len(left), parts), self._layout)
+        made = Rows(columns, len(left), places)
+        made.times_ns = times
+        if self.node.finals:
+            self.identities_taken = held.words(IDENTITY, left)
+        return made
 
     @property
     def waiting_count(self) -> int:
