@@ -147,10 +147,9 @@ class LivePartition:
         """Give up a commit that is under way: the run has failed."""
         task, self._committing = self._committing, None
         if task is not None:
-            import asyncio  # noqa: PLC0415 - likewise
+            from ripple.world.together import called_off  # noqa: PLC0415 - likewise
 
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await called_off(task)
 
     @property
     def is_committed(self) -> bool:

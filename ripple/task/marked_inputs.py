@@ -20,6 +20,7 @@ from ripple.model.pipeline.input_names import of_sources
 from ripple.model.window import watermark
 from ripple.task.idleness import Idleness
 from ripple.task.logged_inputs import FAR, LoggedInputs
+from ripple.world.together import called_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -165,8 +166,7 @@ class MarkedInputs(LoggedInputs):
         self._is_live = False
         job, self._job = self._job, None
         if job is not None:
-            job.cancel()
-            await asyncio.gather(job, return_exceptions=True)
+            await called_off(job)
 
     # --- reading markers ---
 

@@ -178,6 +178,8 @@ class SeveralSources:
         """Wait until one of them may have more to say."""
         import asyncio  # noqa: PLC0415 - slow to import, and a one-shot run never waits
 
+        from ripple.world.together import called_off  # noqa: PLC0415 - likewise
+
         left = [each for rank, (_, each) in enumerate(self._sources) if rank not in self._ended]
         waits = [asyncio.ensure_future(each.more()) for each in left]
         try:
@@ -185,9 +187,7 @@ class SeveralSources:
             for one in done:
                 one.result()
         finally:
-            for one in waits:
-                one.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            await called_off(*waits)
 
     def wake(self) -> None:
         """Let ``more`` return; see Inputs."""

@@ -21,6 +21,14 @@ async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:
     return answers  # type: ignore[return-value]
 
 
+async def called_off(*doing: asyncio.Future[Any]) -> None:
+    """Cancel tasks, and wait for their ends; their errors are dropped."""
+    for one in doing:
+        one.cancel()
+    if doing:  # with none, outside of an event loop, gather would make a loop
+        await asyncio.gather(*doing, return_exceptions=True)
+
+
 async def to_its_end(doing: asyncio.Future[T]) -> T:
     """Return the result of work in a thread; a cancelled caller waits for its end all the same."""
     cancelled: asyncio.CancelledError | None = None

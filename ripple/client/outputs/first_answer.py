@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ripple.world.control import ControlError, RefusedError
+from ripple.world.together import called_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,9 +55,7 @@ async def first_answer(
                 except ControlError as error:
                     problems.append(str(error))
     finally:
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        await called_off(*asked)
     if refused is not None:
         raise refused
     raise unanswered(problems)

@@ -18,6 +18,7 @@ from ripple.exchange.session import Session
 from ripple.exchange.subscription import Subscription
 from ripple.exchange.wire.errors import RemoteProtocolError
 from ripple.world import addresses
+from ripple.world.together import called_off
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -98,9 +99,7 @@ class Observer:
         self._running.cancel()
         if self._ways:
             await asyncio.wait(self._ways.values(), timeout=LOOK_S)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await called_off(*tasks)
 
     # --- subscriptions ---
 

@@ -23,6 +23,7 @@ from ripple.world.broker import (
     TopicPartition,
 )
 from ripple.world.pauses import doubling
+from ripple.world.together import called_off
 
 with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
@@ -115,10 +116,7 @@ class KafkaConsumer:
         """Read no more."""
         self._assigned = ()
         self._slots.clear()
-        tasks = list(self._busy.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await called_off(*self._busy.values())
 
     def _taken(self, records_max: int) -> dict[TopicPartition, Read]:
         """Return decoded records, beginning with another partition each time."""

@@ -27,6 +27,7 @@ from ripple.task.durable_task import DurableTask
 from ripple.task.owned_state import Ownership
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import live_world
+from ripple.world.together import called_off
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -200,8 +201,7 @@ class _ResidentTask:
         """Stop before the next effect, and release everything."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await called_off(task)
         await self._closing.aclose()
 
     async def _moment(self) -> None:

@@ -11,6 +11,7 @@ from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.task.logged_inputs import FAR
 from ripple.task.several_sources import WatermarkedInputs
+from ripple.world.together import called_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,8 +116,7 @@ class Sliced(PassedInputs):
         """Release the inputs; see Inputs."""
         opening, self._opening = self._opening, None
         if opening is not None:
-            opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
+            await called_off(opening)
         await self._inputs.close()
 
     async def _reopen(self) -> None:

@@ -22,6 +22,7 @@ from ripple.task.asks.answer_objects import divided, fitted
 from ripple.task.asks.calling import KINDS, Calling
 from ripple.task.logged_inputs import FAR, LoggedInputs
 from ripple.world.ports import all_guards
+from ripple.world.together import called_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -214,10 +215,7 @@ class AnsweredInputs(LoggedInputs):
         try:
             await self._calling.more(others)
         finally:
-            for one in others:
-                one.cancel()
-            if others:  # with none, outside of an event loop, gather would make a loop
-                await asyncio.gather(*others, return_exceptions=True)
+            await called_off(*others)
 
     def wake(self) -> None:
         """Let ``more`` return."""
@@ -235,10 +233,7 @@ class AnsweredInputs(LoggedInputs):
         self._calling.give_up()
         doing = [one for one in (self._putting, self._loading) if one is not None]
         self._putting = self._loading = None
-        for one in doing:
-            one.cancel()
-        if doing:
-            await asyncio.gather(*doing, return_exceptions=True)
+        await called_off(*doing)
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let go of records and answers that no checkpoint needs; see KeepingInputs."""
