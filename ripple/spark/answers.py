@@ -21,7 +21,7 @@ from ripple.task.asks.answer_log import AnswerLog, question_keys
 from ripple.task.asks.answer_objects import fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Set
+    from collections.abc import Collection, Iterator
 
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
@@ -53,7 +53,7 @@ def answered(sources: Sources, place: str, plan: Plan) -> Sources:
     are to other questions, and StoreError.
     """
     store, numbers = checkpoints_at(place, plan)
-    logs = asyncio.run(_logs(store, plan, numbers, {share.name for share in sources.shares}))
+    logs = asyncio.run(_logs(store, plan, numbers, sources))
     if not logs:
         raise InputError(
             f"{place} has no answers of pipeline {plan.name!r}: name the folder of checkpoints of "
@@ -83,7 +83,7 @@ def up_to(answers: RecordedAnswers, cuts: Collection[Cut], place: str) -> Record
 
 
 async def _logs(
-    place: str, plan: Plan, numbers: Collection[int], inputs: Set[str]
+    place: str, plan: Plan, numbers: Collection[int], sources: Sources
 ) -> tuple[tuple[int, int, int], ...]:
     found = []
     async with store_to_read(place, "--answers") as store:
@@ -100,11 +100,7 @@ async def _logs(
                     f"{place} has no answers to {names} as this pipeline asks it: its name or a "
                     "step before it has changed since; replay the pipeline that was run"
                 )
-            if unread := log.inputs - inputs:
-                raise InputError(
-                    f"{place} has answers to records of {', '.join(sorted(unread))}, and the "
-                    f"source has {', '.join(sorted(inputs))}: name it as the run did"
-                )
+            sources.check_inputs(log.inputs, f"{place} has answers to records of")
             await log.check_segments()
             found.append((number, log.first, log.end))
     return tuple(found)

@@ -25,23 +25,11 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
     Raises InputError where none are there, or some are of another input, and StoreError.
     """
     found, partitions = asyncio.run(_read(place, plan.name))
-    names = {share.name for share in sources.shares}
-    for name in found:
-        if name not in names:
-            raise InputError(
-                f"{place} holds markers of input {name!r}, and the source has "
-                f"{', '.join(sorted(names))}: name the source as the run did"
-            )
-    each = tuple(
-        replace(
-            one,
-            shares=tuple(
-                replace(share, marks=tuple(found.get(share.name, ()))) for share in one.shares
-            ),
-        )
-        for one in sources.each
+    sources.check_inputs(found, f"{place} holds markers of input")
+    known = sources.with_shares(
+        lambda share: replace(share, marks=tuple(found.get(share.name, ())))
     )
-    return replace(sources, each=each, are_apart=partitions > 1)
+    return replace(known, are_apart=partitions > 1)
 
 
 async def _read(place: str, pipeline: str) -> tuple[dict[str, list[Mark]], int]:

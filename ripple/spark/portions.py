@@ -7,7 +7,7 @@ partitions, one portion has all inputs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.identity import identity_of
@@ -26,7 +26,7 @@ from ripple.storage.log_uri import PREFIX
 from ripple.task.arguments import sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.shares import Share
@@ -84,6 +84,20 @@ class Sources:
     def place(self) -> str:
         """The URIs, for people."""
         return ", ".join(one.place for one in self.each)
+
+    def with_shares(self, share_of: Callable[[Share], Share]) -> Sources:
+        """Return these sources with another share in the place of each."""
+        each = tuple(replace(one, shares=tuple(map(share_of, one.shares))) for one in self.each)
+        return replace(self, each=each)
+
+    def check_inputs(self, names: Iterable[str], what: str) -> None:
+        """Raise InputError where a run has read inputs that these are not. what: of them."""
+        own = [share.name for share in self.shares]
+        if missing := sorted(set(names).difference(own)):
+            raise InputError(
+                f"{what} {', '.join(map(repr, missing))}, and the source has {', '.join(own)}: "
+                "name the source as the run did"
+            )
 
     def divided_anew(self, plan: Plan) -> str | None:
         """Return why records must be repartitioned, None if they need not be or cannot be."""

@@ -40,15 +40,9 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
             "run that has stored one, and check it with ripple checkpoint verify"
         )
     for one in newest:
-        read = {name: one.cut[name] for name in of_sources(one.cut)}
-        own = [share for share in sources.shares if share.name in read]
-        if len(own) < len(read):
-            missing = sorted(read.keys() - {share.name for share in own})
-            raise InputError(
-                f"the run of {place} has read {', '.join(missing)}, and the source has "
-                f"{', '.join(share.name for share in sources.shares)}: name the source as the run "
-                "did"
-            )
+        read = of_sources(one.cut)
+        sources.check_inputs(read, f"the run of {place} has read")
+        own = (share for share in sources.shares if share.name in read)
         for share in counted(own, one.cut):
             found[share.name] = _until(share, one, plan)
     for share in sources.shares:
@@ -56,14 +50,10 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
             raise InputError(
                 f"{place} has no cut of input {share.name!r}: name the source as the run did"
             )
-    each = tuple(
-        replace(one, shares=tuple(found[share.name] for share in one.shares))
-        for one in sources.each
-    )
     answers = sources.answers
     if answers is not None:
         answers = up_to(answers, [one.cut for one in newest], place)
-    return replace(sources, each=each, answers=answers)
+    return replace(sources.with_shares(lambda share: found[share.name]), answers=answers)
 
 
 def _until(share: Share, read: Checkpoint, plan: Plan) -> Share:
