@@ -150,7 +150,7 @@ def test_answers_that_are_not_there_are_refused_in_one_line(tmp_path: Path) -> N
     renamed = load_plan(file.replace(":pipeline", ":renamed"))
     with pytest.raises(InputError, match="has no answers to 'other' as this pipeline asks it"):
         sources_at(place, renamed, answers=str(state))
-    with pytest.raises(InputError, match=r"records of trades/0, .* name it as the run"):
+    with pytest.raises(InputError, match=r"records of 'trades/0', .* name the source as the run"):
         sources_at(f"{place}/1", load_plan(file), answers=str(state))
 
 

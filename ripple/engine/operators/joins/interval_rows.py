@@ -150,8 +150,8 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         alone[pairs.lost] = False
         self._count(alone, len(pairs.lost))
         if len(pairs.lost):
-            parts = [(self.left.held.rows, self.left.names, left)]
-            keys = gathered(self._key_schemas[0], len(left), parts)
+            held = self.left.held.rows
+            keys = gathered(self._key_schemas[0], len(left), [(held, self.left.names, left)])
             lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
             self.lose_some(keys.arrow().columns, times, lost)
         if not len(pairs.at):

@@ -111,9 +111,12 @@ class StreamJoinRows(ABC):
         -1 for nulls.
         """
         held = self.left.held.rows
-        parts = [(held, self._mine, left), (rows, self._theirs, at)]
-        columns = Columns(gathered(self._schema, len(left), parts), self._layout)
-        made = Rows(columns, len(left), places)
+        batch = gathered(
+            self._schema,
+            len(left),
+            [(held, self._mine, left), (rows, self._theirs, at)],
+        )
+        made = Rows(Columns(batch, self._layout), len(left), places)
         made.times_ns = times
         if self.node.finals:
             self.identities_taken = held.words(IDENTITY, left)
