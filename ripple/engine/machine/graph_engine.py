@@ -316,12 +316,12 @@ class GraphEngine(Engine):
         Final rows have no input, and places after all others.
         """
         rank = only_span(places, SPAN, PRECEDING)
-        if 0 <= rank < len(self._ports) and len(self._by_rank[rank].inputs) == 1:
+        if 0 <= rank < len(self._by_rank) and len(self._by_rank[rank].inputs) == 1:
             port = self._by_rank[rank]
             yield port.inputs[0], np.arange(len(places)), *port.identities(places)
             return
         sources = (places + PRECEDING) // SPAN  # rows before a source's records included
-        for rank, port in enumerate(self._ports.values()):
+        for rank, port in enumerate(self._by_rank):
             mine = np.flatnonzero(sources == rank)
             if not len(mine):
                 continue
