@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ripple.world import LiveExecutor
-from ripple.world.together import together
+from ripple.world.together import called_off, together
 from tests.patience import PATIENCE_S
 from tests.world.clusters import in_sim_world
 
@@ -58,6 +58,25 @@ async def test_cancelled_wait_leaves_nothing_under_way() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
     await asyncio.sleep(5)
     assert asked.answered == []
+
+
+@in_sim_world
+async def test_tasks_called_off_have_ended_and_their_errors_are_dropped() -> None:
+    asked, ended = Asked(), list[str]()
+
+    async def ends_late() -> None:
+        try:
+            await asyncio.sleep(9)
+        finally:
+            await asyncio.sleep(2)
+            ended.append("late")
+
+    doing = [asyncio.create_task(one) for one in (ends_late(), asked.fail(0, "failed"))]
+    await asyncio.sleep(1)
+    await called_off(*doing)
+    await called_off()
+    assert ended == ["late"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_repeatedly_cancelled_caller_waits_for_work_that_was_begun() -> None:
