@@ -420,7 +420,7 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
         raise InputError(f"no such dead letters in {options.checkpoint_dir}; there are {held}")
     filled = _filled(asked)
     inputs = {name for names in filled.values() for name in names}
-    if inputs and options.input not in (None, *inputs):
+    if inputs and options.input is not None and options.input not in inputs:
         say(
             f"there are no dead letters of input {options.input!r}: there are those of "
             f"{', '.join(sorted(inputs))}"
