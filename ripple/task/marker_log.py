@@ -1,8 +1,7 @@
 """The log of a partition's markers, in the store of its checkpoints.
 
 It is an input of the partition: a marker is durable before it counts, and a cut says how many have
-counted. Its objects are those of a journal (``ripple.storage.fenced``), so a former owner can add
-nothing. An object holds markers as JSON, each as [next offset, input, offset, watermark in ns].
+counted. An object holds markers as JSON, each as [next offset, input, offset, watermark in ns].
 
 Of the markers of one silence the last one decides: the earlier ones go when objects are merged, and
 leave holes. The oldest markers go once there are too many, as records of a log with retention do.
@@ -19,9 +18,8 @@ from typing import TYPE_CHECKING
 from ripple.core.errors import InputError
 from ripple.model.batch import IdleMarker
 from ripple.model.pipeline.input_names import markers_of
-from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.checkpoint.origin import folder_of
-from ripple.storage.fenced import Journal
+from ripple.task.input_log import InputLog
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -53,73 +51,43 @@ async def problems_of(
     return []
 
 
-class MarkerLog:
-    """The markers of a partition, in order. Call ``open``, or ``read`` without becoming the owner.
+class MarkerLog(InputLog):
+    """The markers of a partition, in order; see InputLog.
 
     Invariants: ``_ends`` are the rising offsets after ``_markers``, ``_by_input`` the same markers.
     """
+
+    _folder = "markers"
+    _entries = "markers of idle inputs"
+    _removed = "its oldest ones are gone, so begin with another folder of checkpoints and outputs"
 
     def __init__(
         self, store: ObjectStore, pipeline: str, partition: int = 0, *, guards: Guards = all_guards
     ) -> None:
         """Touch nothing yet. The store should retry failures."""
-        prefix = f"{prefix_of(pipeline, partition)}markers/"
-        self._journal = Journal(store, prefix, guards=guards)
-        self._guards = guards
-        self._known: dict[int, Added] = {}
+        super().__init__(store, pipeline, partition, guards)
         self._taken: list[Added] = []  # the objects read, which these markers are of
         self._markers: list[IdleMarker] = []
         self._ends: list[int] = []
         self._by_input: defaultdict[str, list[IdleMarker]] = defaultdict(list)
-        self.first = 0
-        """The first offset that can be read from."""
+        self._first = 0
         self.is_there = False
         """Whether an owner has begun it."""
 
     @property
+    def first(self) -> int:
+        """The first offset that can be read from."""
+        return self._first
+
+    @property
     def end(self) -> int:
         """The offset after the last marker."""
-        return self._ends[-1] if self._ends else self.first
-
-    async def newest_epoch(self) -> int:
-        """Return the epoch of the newest owner, 0 for none. Raises StoreError."""
-        return await self._journal.newest_epoch()
+        return self._ends[-1] if self._ends else self._first
 
     async def open(self, epoch: int, random: Random) -> None:
-        """Become the owner, and read the markers.
-
-        Raises FencedError where another owner has this epoch or a higher one, StoreError, and
-        InputError for a damaged object: markers decide on lateness, so none is guessed. Call
-        ``read`` before: an owner's first object takes the place of all where none has data. Markers
-        already read are not read again.
-        """
-        self._take(await self._journal.open(epoch, random, self._known))
-        self._known, self._taken = {}, []  # an owner reads no more
-
-    async def read(self) -> None:
-        """Read the markers that are there now, with nothing changed; raises as ``open``.
-
-        Called again, it reads the new objects alone.
-        """
-        self._take(await self._journal.read(self._known))
-
-    def check(self, offset: int) -> None:
-        """Raise InputError unless the log reaches an offset."""
-        if offset > self.end:
-            raise InputError(
-                f"{offset} markers of idle inputs were read, and their log holds {self.end}: it "
-                "lies with the checkpoints, so give the folder of checkpoints that the outputs "
-                "were written with, or begin with other outputs"
-            )
-
-    def check_first(self, offset: int) -> None:
-        """Raise InputError if markers from an offset on are gone."""
-        if offset < self.first:
-            raise InputError(
-                f"markers of idle inputs are read from {offset} on, and their log begins at "
-                f"{self.first}: its oldest ones are gone, so begin with another folder of "
-                "checkpoints and outputs"
-            )
+        """Become the owner, and read the markers; see InputLog."""
+        await super().open(epoch, random)
+        self._taken = []
 
     async def add(self, markers: Sequence[IdleMarker]) -> None:
         """Add markers; they can be read once they are durable.
@@ -146,7 +114,7 @@ class MarkerLog:
             return
         kept = merged(self._markers)
         if len(kept) > MARKERS_KEPT_MAX:
-            self.first = kept[-MARKERS_KEPT_MAX - 1].next_offset
+            self._first = kept[-MARKERS_KEPT_MAX - 1].next_offset
             del kept[:-MARKERS_KEPT_MAX]
         await self._put_all(kept)
 
@@ -191,13 +159,13 @@ class MarkerLog:
             )
         known = len(self._taken)
         if not known or added[:known] != self._taken:  # a whole one has taken their place
-            known, self.first = 0, 0
+            known, self._first = 0, 0
             self._forget()
         self._taken, self.is_there = added, bool(added)
         for one in added[known:]:
             if one.data:
                 first, markers = _decoded(one.data)
-                self.first = first if one.is_whole else self.first
+                self._first = first if one.is_whole else self._first
                 self._hold(markers)
 
 

@@ -22,8 +22,7 @@ from ripple.engine.operators.answer_names import INPUT
 from ripple.engine.operators.answer_rows import answer_schema
 from ripple.model.canonical import digest, digest_of
 from ripple.model.pipeline.input_names import answers_of, of_sources
-from ripple.storage.checkpoint.checkpoints import prefix_of
-from ripple.storage.fenced import DamagedError, Journal
+from ripple.storage.fenced import DamagedError
 from ripple.storage.fenced.stored import object_in
 from ripple.task.asks.answer_objects import (
     OWN_COLUMNS,
@@ -38,6 +37,7 @@ from ripple.task.asks.answer_objects import (
     no_rows,
     segment_of,
 )
+from ripple.task.input_log import InputLog
 from ripple.world.errors import StoreError
 from ripple.world.ports import all_guards
 from ripple.world.together import together
@@ -95,24 +95,28 @@ async def problems_of(
     return [str(error) for error in await log.damage()] if whole else []
 
 
-class AnswerLog:
-    """The answers of a partition, in order. Call ``open``, or ``read`` without becoming the owner.
+class AnswerLog(InputLog):
+    """The answers of a partition, in order; see InputLog.
 
     Invariants: the segments of ``_index``, then the parts in ``_recorded``, follow each other
     without holes, from ``first`` to ``end``. Of the answers in segments, ``_loaded`` has those of
     one at most. ``_declared`` has per question the schema of its answers.
     """
 
+    _folder = "answers"
+    _entries = "answers of services"
+    _removed = (
+        "older ones went with their records, so begin with another folder of checkpoints and "
+        "outputs, and answers anew"
+    )
+
     def __init__(
         self, store: ObjectStore, pipeline: str, partition: int = 0, *, guards: Guards = all_guards
     ) -> None:
         """Make no request yet. The store should retry failures."""
-        self._prefix = f"{prefix_of(pipeline, partition)}answers/"
-        self._journal = Journal(store, self._prefix, guards=guards)
+        super().__init__(store, pipeline, partition, guards)
         self._store = store
-        self._guards = guards
         self._epoch = 0
-        self._known: dict[int, Added] = {}
         self._index = Index()
         self._loaded: tuple[str, list[Recorded]] = "", []
         self._recorded: list[Recorded] = []
@@ -141,40 +145,10 @@ class AnswerLog:
         }
         return recorded.union(*(one.reach for one in self._index.segments))
 
-    async def newest_epoch(self) -> int:
-        """Return the epoch of the newest owner, 0 for none. Raises StoreError."""
-        return await self._journal.newest_epoch()
-
     async def open(self, epoch: int, random: Random) -> None:
-        """Become the owner, and read the answers.
-
-        Raises FencedError where another owner has this epoch or a higher one, StoreError, and
-        InputError for a damaged object: no answer is guessed. Call ``read`` before.
-        """
-        self._take(await self._journal.open(epoch, random, self._known))
-        self._known, self._epoch = {}, epoch
-
-    async def read(self) -> None:
-        """Read the present answers, and write nothing; raises as ``open``."""
-        self._take(await self._journal.read(self._known))
-
-    def check(self, offset: int) -> None:
-        """Raise InputError unless the log reaches an offset."""
-        if offset > self.end:
-            raise InputError(
-                f"{offset} answers of services were read, and their log holds {self.end}: it lies "
-                "with the checkpoints, so give the folder of checkpoints that the outputs were "
-                "written with, or begin with other outputs"
-            )
-
-    def check_first(self, offset: int) -> None:
-        """Raise InputError if answers from an offset on are gone."""
-        if offset < self.first:
-            raise InputError(
-                f"answers of services are read from {offset} on, and their log begins at "
-                f"{self.first}: older ones went with their records, so begin with another folder "
-                "of checkpoints and outputs, and answers anew"
-            )
+        """Become the owner, and read the answers; see InputLog."""
+        await super().open(epoch, random)
+        self._epoch = epoch
 
     async def check_segments(self) -> None:
         """Raise InputError where a segment is missing, and StoreError; its bytes are not read."""
