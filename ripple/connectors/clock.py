@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.world.ports import Clock
 
-FORM = "clock:EVERY,SINCE"
+PREFIX = "clock:"
+FORM = f"{PREFIX}EVERY,SINCE"
 EVERY_NS_MIN = 1_000_000
 _NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -89,12 +90,13 @@ def check(path: str) -> str:
 
 def identity(path: str) -> str:
     """Return the same text for all spellings of the same ticks; raises as ``open_inputs``."""
-    return "clock:{},{}".format(*_parsed(path))
+    every_ns, since_ns = _parsed(path)
+    return f"{PREFIX}{every_ns},{since_ns}"
 
 
 def offset_at(uri: str, time_ns: int) -> int:
     """Return the offset of the first tick at or after a time; raises as ``open_inputs``."""
-    every_ns, since_ns = _parsed(uri.removeprefix("clock:"))
+    every_ns, since_ns = _parsed(uri.removeprefix(PREFIX))
     return max(0, -((since_ns - time_ns) // every_ns))
 
 
@@ -121,7 +123,7 @@ class ClockInputs:
     @property
     def uri(self) -> str:
         """The same ticks as a URI."""
-        return f"clock:{self._every_ns}ns,{self._since_ns}"
+        return f"{PREFIX}{self._every_ns}ns,{self._since_ns}"
 
     @property
     def ended_by(self) -> str:

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.connectors.clock import PREFIX as CLOCK
 from ripple.connectors.clock import ClockInputs, offset_at
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
 
-_CLOCK = "clock:"
-
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -53,7 +52,7 @@ class Share:
     @property
     def is_clock(self) -> bool:
         """Whether it has the ticks of a clock, which are endless."""
-        return self.place.startswith(_CLOCK)
+        return self.place.startswith(CLOCK)
 
     @property
     def rows(self) -> int | None:
@@ -144,7 +143,7 @@ def source_at(
             "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR; what is in "
             "Python alone is read by rp.run"
         )
-    if place.startswith(_CLOCK):
+    if place.startswith(CLOCK):
         return _ticks(place, plan, source.name, start, stop)
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
