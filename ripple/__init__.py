@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from ripple.model.aggregate import vwap as vwap
     from ripple.model.aggregate.custom import custom as custom
     from ripple.model.expression import Expr as Expr
+    from ripple.model.expression import coalesce as coalesce
     from ripple.model.expression import col as col
     from ripple.model.expression import greatest as greatest
     from ripple.model.expression import least as least
@@ -135,7 +136,7 @@ _NAMES_BY_HOME = {
         "RippleError",
         "SchemaError",
     ),
-    "ripple.model.expression": ("Expr", "col", "greatest", "least", "lit", "when"),
+    "ripple.model.expression": ("Expr", "coalesce", "col", "greatest", "least", "lit", "when"),
     "ripple.engine.graph.cutoff": ("Cutoff",),
     "ripple.notebook.graph": ("Graph",),
     "ripple.task.report": ("Report",),

@@ -428,6 +428,8 @@ TABLE: dict[str, P] = {
     "least(second)": P(lambda v: rp.least(1, v), f"expr {PLAIN}", EXPRESSION),
     "greatest(first)": P(lambda v: rp.greatest(v, 1), f"expr {PLAIN}", EXPRESSION),
     "greatest(second)": P(lambda v: rp.greatest(1, v), f"expr {PLAIN}", EXPRESSION),
+    "coalesce(first)": P(lambda v: rp.coalesce(v, 1), f"expr {PLAIN}", EXPRESSION),
+    "coalesce(second)": P(lambda v: rp.coalesce(rp.col("x"), v), f"expr {PLAIN}", EXPRESSION),
     "Expr +": P(lambda v: rp.col("n") + v, f"expr {PLAIN}", EXPRESSION),
     "+ Expr": P(lambda v: v + rp.col("n"), f"expr {PLAIN}", EXPRESSION),
     "Expr ==": P(lambda v: rp.col("n") == v, f"expr {PLAIN}", EXPRESSION),

@@ -1,6 +1,7 @@
 """Column expressions: built from names and operators, checked once, evaluated in bulk.
 
 expr        users' expressions; typed: checked; bound: evaluated, texts by Arrow (text)
+functions   an entry for each function beside the operators
 compile     numbers and bools as straight-line code, which program runs, compiled
 """
 
@@ -12,6 +13,7 @@ from ripple.model.expression.expr import (
     Scalar,
     as_column,
     as_operand,
+    coalesce,
     col,
     greatest,
     least,
@@ -25,6 +27,7 @@ __all__ = [
     "Scalar",
     "as_column",
     "as_operand",
+    "coalesce",
     "col",
     "greatest",
     "least",

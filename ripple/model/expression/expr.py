@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ripple.core.arguments import need_text, shown
+from ripple.core.arguments import need_text, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Scalar: TypeAlias = float | int | str | bool | None
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+POWER_MAX = 63  # the highest power of 2 or more, and of -2, in 64 bits
 DEPTH_MAX = 200  # nested operators: the limit of recursion over an expression
 SIZE_MAX = 5_000  # operands and operators; a shared part counts each time that it is used
 
@@ -28,9 +29,9 @@ SIZE_MAX = 5_000  # operands and operators; a shared part counts each time that 
 _INFIX = {
     "==": 1, "!=": 1, "<": 1, "<=": 1, ">": 1, ">=": 1,
     "|": 2, "&": 3,
-    "+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5,
+    "+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5, "**": 7,
 }  # fmt: skip
-_COMPARISON, _PREFIX, _TIGHTEST = 1, 6, 9
+_COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
 
 
@@ -141,6 +142,11 @@ class Expr:
     def __rmod__(self, other: Operand) -> Expr:
         return _infix("%", other, self)
 
+    def __pow__(self, exponent: int) -> Expr:
+        """Return an integer to the power of a plain one; a power beyond 64 bits fails its row."""
+        need_whole("the exponent of an expression", exponent, 0, most=POWER_MAX)
+        return Expr("**", (self, lit(exponent)))
+
     def __neg__(self) -> Expr:
         return Expr("neg", (self,))
 
@@ -180,6 +186,20 @@ class Expr:
     def __invert__(self) -> Expr:
         return Expr("~", (self,))
 
+    def abs(self) -> Expr:
+        """Return the distance from 0; of the smallest integer there is none, its row fails."""
+        return abs(self)
+
+    def sign(self) -> Expr:
+        """Return 1, 0 or -1 of the number's type; of NaN NaN."""
+        return Expr("sign", (self,))
+
+    def clip(self, lower: Operand = None, upper: Operand = None) -> Expr:
+        """Put ``lower`` for smaller and ``upper`` for larger numbers; NaN and null stay."""
+        low, high = as_operand(lower), as_operand(upper)
+        clipped = self if low.operation == "null" else greatest(self, low)
+        return clipped if high.operation == "null" else least(clipped, high)
+
     def sqrt(self) -> Expr:
         """Return the square root, correctly rounded; of a negative number it is NaN."""
         return Expr("sqrt", (self,))
@@ -196,6 +216,10 @@ class Expr:
         """Round to the nearest whole float, ties to the even one."""
         return Expr("round", (self,))
 
+    def truncate(self) -> Expr:
+        """Round towards zero to a whole float."""
+        return Expr("truncate", (self,))
+
     def cast(self, to: type[float] | type[int]) -> Expr:
         """Convert to ``float`` (rounded once) or to ``int`` (towards zero).
 
@@ -209,6 +233,10 @@ class Expr:
         """Return whether the value is null; never null itself."""
         return Expr("is_null", (self,))
 
+    def is_not_null(self) -> Expr:
+        """Return whether there is a value; never null itself."""
+        return ~self.is_null()
+
     def is_nan(self) -> Expr:
         """Return whether the value is a NaN."""
         return Expr("is_nan", (self,))
@@ -220,6 +248,14 @@ class Expr:
     def fill_null(self, value: Operand) -> Expr:
         """Put ``value`` where this is null."""
         return Expr("fill_null", (self, as_operand(value)))
+
+    def nullif(self, value: Operand) -> Expr:
+        """Put null where this equals ``value``."""
+        return when(self == value).then(None).otherwise(self)
+
+    def is_between(self, lower: Operand, upper: Operand) -> Expr:
+        """Return whether this is at least ``lower`` and at most ``upper``."""
+        return (self >= lower) & (self <= upper)
 
     def is_in(self, values: Sequence[Scalar]) -> Expr:
         """Return whether this equals one of the plain ``values``; at least one is needed."""
@@ -282,6 +318,11 @@ def least(first: Operand, second: Operand, *more: Operand) -> Expr:
 def greatest(first: Operand, second: Operand, *more: Operand) -> Expr:
     """Return the largest of the numbers; NaN if one is NaN, and 0.0 is above -0.0."""
     return _chain("greatest", first, second, *more)
+
+
+def coalesce(first: Operand, second: Operand, *more: Operand) -> Expr:
+    """Return the first of the values that is not null."""
+    return _chain("fill_null", first, second, *more)
 
 
 @frozen(eq=False)
@@ -389,7 +430,8 @@ def _plain_text(expr: Expr, own: int) -> str:
         return f"{name}({_scalar_text(expr.value)})"
     if operation in _INFIX:
         # Comparisons do not chain, so both of their sides need brackets; others lean left.
-        left = own + 1 if own == _COMPARISON else own
+        # Powers lean right.
+        left = own + 1 if own in (_COMPARISON, _POWER) else own
         return f"{_text(args[0], left)} {operation} {_operand_text(args[1], own + 1)}"
     if operation in ("neg", "~"):
         return f"{'-' if operation == 'neg' else '~'}{_text(args[0], _PREFIX)}"

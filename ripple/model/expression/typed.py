@@ -96,7 +96,18 @@ class _Checker:
             kind, nullable = kind_of(self.fields[expr.value])
             return Typed("col", kind, nullable, (), expr.value)
         args = tuple(self.check(arg) for arg in expr.args)
-        return _RULES[expr.operation](self, expr, args)
+        rule = _RULES.get(expr.operation, _Checker.function)
+        return rule(self, expr, args)
+
+    def function(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        # An entry is made of what is above, and most expressions have no function.
+        from ripple.model.expression.functions import find  # noqa: PLC0415
+
+        entry = find(expr.operation)
+        operands, options = args[: len(entry.takes)], args[len(entry.takes) :]
+        for operand, kinds in zip(operands, entry.takes, strict=True):
+            _require(expr, (operand,), kinds)
+        return entry.typed(operands, tuple(map(plain_value, options)))
 
     def literal(self, expr: Expr, _args: tuple[Typed, ...]) -> Typed:
         kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.TEXT}
@@ -236,6 +247,11 @@ class Literal:
     def __hash__(self) -> int:
         # Finds a literal again while one expression is compiled; in no result.
         return hash(self._identity)
+
+
+def plain_value(tree: Typed) -> Any:
+    """Return the value of a constant, None for null."""
+    return None if tree.operation == "null" else tree.value.value
 
 
 def _require(expr: Expr, args: tuple[Typed, ...], kinds: tuple[Kind, ...], hint: str = "") -> None:

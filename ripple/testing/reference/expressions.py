@@ -10,6 +10,9 @@ from fractions import Fraction
 from typing import Any
 
 from ripple.model.expression.expr import Expr
+from ripple.model.expression.functions import find
+from ripple.model.expression.functions.function import Function
+from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
 
 
@@ -25,6 +28,7 @@ DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
 _WORST = (OVERFLOW, DIVISION, CONVERSION)  # a later one hides an earlier one
 
+_OF_KIND = {Kind.FLOAT: float, Kind.INT: int, Kind.BOOL: bool, Kind.TEXT: str}
 _PYTHON_TYPES: dict[Any, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
 
 
@@ -69,9 +73,17 @@ def _evaluate(  # noqa: C901  # one case an operation
     failures = [arg for arg in args if isinstance(arg, Failed)]
     if failures:
         return kind, max(failures, key=_WORST.index)
-    if None in args:
+    if None in args[: operands_of(expr)]:
         return kind, None
     return kind, compute(*args)
+
+
+def operands_of(expr: Expr) -> int:
+    """Return how many arguments of a strict operation are operands, the others being options."""
+    try:
+        return len(find(expr.operation).takes)
+    except KeyError:
+        return len(expr.args)
 
 
 def _logic(decisive: bool, left: Any, right: Any) -> Any:
@@ -120,7 +132,21 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             return bool, lambda a: a.endswith(expr.value)
         case "contains":
             return bool, lambda a: expr.value in a
-    return bool, _COMPARE[operation]
+    if operation in _COMPARE:
+        return bool, _COMPARE[operation]
+    entry = find(operation)
+    kind = types[0] if entry.gives is None else _OF_KIND[entry.gives]
+    return kind, lambda *args: _called(entry, *args)
+
+
+def _called(entry: Function, *args: Any) -> Any:
+    try:
+        value = entry.plain(*args)
+    except OverflowError:
+        return OVERFLOW
+    except ValueError as error:
+        return Failed(str(error))
+    return _checked(value) if type(value) is int else value
 
 
 def _common(types: list[type]) -> type:

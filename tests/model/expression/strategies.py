@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ripple.model.expression import Expr, col, greatest, least, lit, when
+from ripple.model.expression import Expr, coalesce, col, greatest, least, lit, when
 from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String
 
 FIELDS: dict[str, FieldType] = {
@@ -82,6 +82,10 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
     unary: list[Any] = [
         lambda x: -x, abs, lambda x: x.sqrt(), lambda x: x.floor(), lambda x: x.ceil(),
         lambda x: x.round(), lambda x: x.cast(int), lambda x: x.cast(float),
+        lambda x: x.sign(), lambda x: x.truncate(), lambda x: x.nullif(1),
+        lambda x: x.clip(-2, 2.5), lambda x: x.clip(upper=col("j")),
+        lambda x: coalesce(x, col("j"), 0), lambda x: (x % 11).floor(),
+        lambda x: x.round().cast(int) ** 3, lambda x: x.cast(int) ** 0,
     ]  # fmt: skip
     return (
         leaf

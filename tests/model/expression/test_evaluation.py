@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.model.expression import Expr, col, greatest, least, lit, when
+from ripple.model.expression import Expr, coalesce, col, greatest, least, lit, when
 from ripple.model.expression.bound import Values
 from ripple.model.schema.types import List, Option, String
 from ripple.testing.reference.expressions import Failed, evaluate
@@ -126,6 +126,8 @@ BINARY: list[Any] = [
 UNARY: list[Any] = [
     operator.neg, abs, Expr.sqrt, Expr.floor, Expr.ceil, Expr.round, Expr.is_nan, Expr.is_finite,
     Expr.is_null, lambda x: x.cast(int), lambda x: x.cast(float), lambda x: x.is_in([1, 2.5]),
+    Expr.sign, Expr.truncate, lambda x: x.clip(-1, 2), lambda x: x.nullif(0), Expr.is_not_null,
+    lambda x: coalesce(x, 7), lambda x: x.is_between(0, 2),
 ]  # fmt: skip
 
 
@@ -154,6 +156,18 @@ def test_every_function_of_every_special_value(operation: Any) -> None:
     blank = {"a": 0.0, "b": 0.0, "i": 0, "j": 0, "p": False, "q": None, "s": "", "t": None}
     _check(operation(col("b")), [{**blank, "b": x} for x in (*FLOATS, None)])
     _check(operation(col("j")), [{**blank, "j": x} for x in (*INTEGERS, None)])
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 21, 39, 40, 62, 63])
+def test_powers_fail_exactly_where_they_do_not_fit(exponent: int) -> None:
+    bases = [0, 1, -1, 2, -2, 3, -3, 8, -8, 10**9, 3037000499, 3037000500, *INTEGERS]
+    columns = {"j": [*bases, None]}
+    expected = [p if -(2**63) <= (p := base**exponent) < 2**63 else None for base in bases]
+    found = (col("j") ** exponent).bind(FIELDS).evaluate(columns)
+    assert _outcomes(found)[:-1] == [
+        Failed("integer overflow") if p is None else p for p in expected
+    ]
+    assert _outcomes(found)[-1] is None
 
 
 @pytest.mark.parametrize("operation", [operator.and_, operator.or_, operator.eq, operator.ne])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import ripple.model.expression
 from ripple.core.errors import PlanError
-from ripple.model.expression import Expr, as_column, col, greatest, least, lit, when
+from ripple.model.expression import Expr, as_column, coalesce, col, greatest, least, lit, when
 from ripple.model.schema.types import Bool, Float, Int, Int64, List, Option, String
 from tests.examples import EXAMPLES
 from tests.model.expression.strategies import FIELDS, booleans, numbers, strings
@@ -45,6 +45,11 @@ _NAMES = {name: getattr(ripple.model.expression, name) for name in ripple.model.
             least(abs(col("a")), 2, True),
             "(least(least(abs(col a))(lit(int 2)))(lit(bool true)))",
             'least(least(abs(col("a")), lit(2)), lit(True))',
+        ),
+        (
+            -((-col("i")) ** 2**1).sign().truncate(),
+            "(neg(truncate(sign(**(neg(col i))(lit(int 2))))))",
+            '-((-col("i")) ** 2).sign().truncate()',
         ),
     ],
 )
@@ -83,6 +88,8 @@ MISUSES: list[tuple[Any, str]] = [
     (lambda: col("a").is_in("abc"), "a list of plain values"),
     (lambda: col("s").starts_with(col("t")), "a plain text"),
     (lambda: when(True), "takes an expression"),
+    (lambda: col("i") ** -1, "a whole number from 0 to 63"),
+    (lambda: col("i") ** col("j"), "a whole number from 0 to 63"),
     (lambda: as_column(3), "the name of a field or an expression"),
 ]
 
@@ -117,6 +124,9 @@ TYPE_ERRORS: list[tuple[Expr, str]] = [
     (col("i").is_in([None]), "use .is_null()"),
     (col("a").starts_with("x"), "needs a text"),
     (col("s").cast(float), "it was given a text"),
+    (col("a") ** 2, "needs an int; it was given a float"),
+    (col("t").sign(), "needs a float or an int; it was given a text"),
+    (coalesce(col("t"), 1), "mixes a text and an int"),
     (col("tags") == col("tags"), "a value without operators"),
     (lit(None), "always null"),
 ]
