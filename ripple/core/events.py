@@ -135,6 +135,12 @@ class EngineView(Protocol):
     def asked_counts(self) -> Mapping[str, int]:
         """How many rows wait for the answers of each ask."""
 
+    def answered_offsets(self, cut: _Cut) -> int | None:
+        """Return the offsets of sources before a cut, if all rows have an answer or a failure.
+
+        None without asks, at another cut, and while rows wait.
+        """
+
     @property
     def uncomputable_counts(self) -> Mapping[str, int]:
         """How many rows of each fold cannot be computed."""

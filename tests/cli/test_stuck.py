@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from ripple.cli.cluster import up as cluster_up
+from ripple.cli.cluster.starting import answered
 from ripple.cli.cluster.starting import stuck as stuck_module
+from ripple.cli.cluster.starting.at_work import AtWork
+from ripple.cli.cluster.starting.reach import Reached
 from ripple.cli.cluster.starting.stuck import STUCK_S, Stuck, failing, of_problems
-from ripple.cli.main import main
 from ripple.control.probes import Page, serve_pages
 from ripple.control.rpc.membership_messages import FAILED
 from ripple.world.live_network import LiveNetwork
@@ -70,14 +71,36 @@ async def test_until_end_fails_on_a_failure_that_does_not_pass(
         await status.watch()
 
 
-def test_until_end_is_refused_where_rows_wait_for_answers(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+async def test_until_end_goes_on_while_committed_rows_wait_for_answers(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pipeline = Path(__file__).parents[1] / "services" / "pipeline_asks.py"
-    sinks = [f"graded=log:{tmp_path}/out", f"graded-sums=log:{tmp_path}/sums"]
-    given = ["--source", f"log:{tmp_path}/trades", *(f"--sink={one}" for one in sinks)]
-    asked = ["cluster", "up", f"{pipeline}", *given, "--dir", f"{tmp_path}/dir", "--until-end"]
-    assert main(asked) == 1
-    said = capfd.readouterr().err
-    assert "--until-end waits for records, and rows wait for the answers of 'grade' longer" in said
-    assert not (tmp_path / "dir").exists()
+    """A former owner, which tells less, does not undo what is known of a partition."""
+    offsets = "ripple_partition_answered_offsets"
+    told: list[list[list[object]]] = [
+        [[offsets, ["w", "0"], 6], ["ripple_ask_waiting_rows", ["w", "rate"], 3]],
+        [[offsets, ["w", "1"], 4], [offsets, ["v", "0"], 5]],
+    ]
+
+    async def page(_: str, path: str) -> str:
+        assert path == "/numbers"
+        return json.dumps({"numbers": told.pop(0), "histograms": []})
+
+    async def working() -> AtWork:
+        return AtWork(1, 1)
+
+    async def failing_now() -> dict[str, str]:
+        return {}
+
+    class AllRecords:
+        def look(self) -> Reached:
+            return Reached(10, 10)
+
+    monkeypatch.setattr(answered, "page_at", page)
+    monkeypatch.setattr(cluster_up, "LOOK_INTERVAL_MAX_S", 0.0)
+    answers = answered.Answers(["a"])
+    status = cluster_up._Status(AllRecords(), working, failing_now, answers)  # type: ignore[arg-type]
+    shown: list[str] = []
+    monkeypatch.setattr(status, "_show", lambda: shown.append(status.newest))
+    await status.watch()
+    whole = "10 of 10 records are in the outputs (100 %)"
+    assert (shown, status.newest) == ([f"{whole}; 3 rows wait for answers"], whole)

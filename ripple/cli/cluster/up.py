@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.cluster import down as cluster_down
 from ripple.cli.cluster.dashboard import configure_dashboard, missing_files_hint, url_of
+from ripple.cli.cluster.starting.answered import Answers
 from ripple.cli.cluster.starting.at_work import at_work
 from ripple.cli.cluster.starting.plan import HOST, Asked, addresses_of, coordinators_of, processes
 from ripple.cli.cluster.starting.process import Process, WillNotStartError
@@ -148,7 +149,6 @@ def run(options: argparse.Namespace) -> int:
         check_not_read(source, places)
     if options.until_end:
         _need_ends(sources)
-        _need_no_waiting(plan)
     reach = Reach(plan, sources, places)
     shared = gcd(*reach.counts.values())
     is_one = 1 in (options.partitions, shared)
@@ -198,7 +198,10 @@ def run(options: argparse.Namespace) -> int:
     width = max(len(one.name) for one in planned)
     metrics = addresses_of(planned, "metrics-port")
     failing_now = partial(failing, addresses_of(planned, "health-port"))
-    status = _Status(reach, partial(at_work, metrics), failing_now if options.until_end else None)
+    answers = Answers(addresses_of(planned, "metrics-port", of_workers=True)) if plan.asks else None
+    status = _Status(
+        reach, partial(at_work, metrics), failing_now if options.until_end else None, answers
+    )
 
     def pass_on(name: str, line: str) -> None:
         status.clear()
@@ -238,15 +241,6 @@ def _need_ends(sources: Mapping[str, str]) -> None:
                 f"source {name!r}: the {found.connector.scheme} has no end, for which --until-end "
                 "waits: leave it out"
             )
-
-
-def _need_no_waiting(plan: Plan) -> None:
-    """Raise InputError for rows that no commit tells of: their records count before them."""
-    for ask in plan.asks:
-        raise InputError(
-            f"--until-end waits for records, and rows wait for the answers of {ask.name!r} longer: "
-            "leave it out, and stop the cluster when the outputs have all rows"
-        )
 
 
 def _check_begun(
@@ -414,11 +408,16 @@ class _Status:
         reach: Reach,
         working: Callable[[], Awaitable[AtWork]],
         failing: Callable[[], Awaitable[Mapping[str, str]]] | None,
+        answers: Answers | None = None,
     ) -> None:
-        """Create it. failing: returns the present failures, if the end is awaited."""
+        """Create it. failing: returns the present failures, if the end is awaited.
+
+        answers: None where no row waits for one.
+        """
         self._reach = reach
         self._working = working
         self._failing = failing
+        self._answers = answers
         self._stuck = Stuck()
         self._is_terminal = sys.stderr.isatty()
         self._printed_s = time.monotonic()
@@ -439,6 +438,8 @@ class _Status:
                 if why is not None:
                     raise UnreachableEndError(why)
             began_s = time.monotonic()
+            # Before the ends, which are at least the partitions' offsets then.
+            answered = None if self._answers is None else await self._answers.look()
             try:
                 reached = await asyncio.to_thread(self._reach.look)
             except (RippleError, OSError) as error:
@@ -448,7 +449,11 @@ class _Status:
                 took_s = time.monotonic() - began_s
             self._why = ""
             self.newest = str(reached)
-            if self._failing is not None and reached.is_all:
+            is_all = reached.is_all
+            if answered is not None:
+                is_all = is_all and answered.offsets == reached.of
+                self.newest += f"; {answered}" if answered.waiting else ""
+            if self._failing is not None and is_all:
                 # Commits may be of other code: each partition must have restored its state first.
                 working = await self._working()
                 if working.is_all:

@@ -189,6 +189,11 @@ _WORKER = (
         "Time since no checkpoint can be stored; 0 while they can",
         *_PARTITION,
     ),
+    _gauge(
+        "partition_answered_offsets",
+        "Committed offsets whose rows all have answers; absent while rows wait",
+        *_PARTITION,
+    ),
     _gauge("partition_answers_bytes", "Size of the log of answers", *_PARTITION),
     _gauge("partition_checkpoint_bytes", "Size of the last checkpoint", *_PARTITION),
     _gauge("partition_recovery_remaining_events", "Events left in the present replay", *_PARTITION),

@@ -14,6 +14,10 @@ from ripple.control.telemetry.samples import Histogram, Samples
 from ripple.core import events
 from ripple.core.causes import OTHERS
 from ripple.engine.machine import Engine
+from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
+from ripple.model.batch import Answers
+from ripple.model.pipeline.input_names import answers_of
+from ripple.model.window import watermark
 from tests.control.telemetry.trades import PLAN, trades
 from tests.records import Trade
 
@@ -149,6 +153,39 @@ def test_calls_and_the_rows_that_wait_for_them_are_counted_by_ask(measures: Meas
     assert of(found, "ask_retries_total", "rate") == 1
     assert of(found, "ask_failures_total", "rate") == 1
     assert of(found, "partition_answers_bytes", "3") == 700
+
+
+def test_offsets_are_answered_once_they_are_committed_and_no_row_waits(
+    measures: Measures,
+) -> None:
+    begun = rp.Pipeline("p").source("trades", Trade, out_of_order="60s")
+    plan = begun.ask("rate", rate, into=Rate).sink("out").plan()
+    log = answers_of(0)
+    engine = Engine(plan, inputs=["trades", log])
+    begin(measures, engine)
+
+    def told() -> list[float]:
+        return [
+            value
+            for (name, _), value in measures.samples([3]).numbers.items()
+            if name == "ripple_partition_answered_offsets"
+        ]
+
+    def commit() -> None:
+        measures.on_event(3, events.Committed(engine.cut, 0, 0.0, {}))
+
+    engine.apply("trades", trades([10, 20]), 2)
+    engine.stabilize()
+    measures.on_event(3, events.Stabilized(engine, 0))
+    commit()
+    assert told() == []
+    outcomes = [Outcome(Identity("trades", offset, 0), Rate(1)) for offset in (0, 1)]
+    rows = answer_rows(plan.asks[0], outcomes)
+    engine.answer(log, Answers(watermark.NONE, 2, "rate", rows))
+    engine.stabilize()
+    assert told() == []  # as long as the answers are not committed
+    commit()
+    assert told() == [2]
 
 
 def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Hands) -> None:

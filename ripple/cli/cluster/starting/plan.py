@@ -132,13 +132,13 @@ def coordinators_of(planned: Sequence[Planned]) -> str:
     return ",".join(addresses_of(planned, "port"))
 
 
-def addresses_of(planned: Sequence[Planned], flag: str) -> list[str]:
-    """Return the address that a flag gives each coordinator."""
+def addresses_of(planned: Sequence[Planned], flag: str, *, of_workers: bool = False) -> list[str]:
+    """Return the address that a flag gives each coordinator, or each worker."""
     start = f"--{flag}="
     return [
         f"{HOST}:{given.removeprefix(start)}"
         for one in planned
-        if not one.is_worker
+        if one.is_worker == of_workers
         for given in one.command
         if given.startswith(start)
     ]
