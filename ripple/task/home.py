@@ -46,10 +46,11 @@ async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
     staged = divides or is_spread(plan)
 
     def why(one: Checkpoint) -> str:
-        other = other_division(plan, one.stage, divides=divides)
-        if other:
-            return other
         found = bare(one)
+        if other := other_division(plan, one.stage, divides=divides):
+            # Sources are to blame where the code is that of the state.
+            changed = () if one.stage is None else refusals(plan, found, staged=True)
+            return "; ".join(changed) or other
         reasons = refusals(plan, found, staged=staged)
         is_of_one_stage = not staged and one.stage is None
         if reasons and is_of_one_stage and compare(plan, found).is_only_more:

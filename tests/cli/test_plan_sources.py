@@ -69,4 +69,4 @@ def test_a_plan_refuses_sources_as_a_cluster_does(tmp_path: Path) -> None:
     assert ended.code == 1
     assert "source 'quotes' is not given" in ended.only_line
     ended = ripple("plan", place, "--source", "log:none", "--checkpoint-dir", tmp_path)
-    assert "--source goes without --checkpoint-dir" in ended.err
+    assert "--source asks about a cluster, and" in ended.err

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ripple as rp
 import ripple.model.aggregate as ra
 from coordinator.decisions.compatibility import misfit
 from ripple.connectors.identity import identity_of
@@ -17,6 +18,7 @@ from ripple.control.rpc.membership_messages import MISFIT
 from ripple.control.telemetry.process_log import log_of
 from ripple.core.errors import OutputError
 from ripple.core.settings import arguments
+from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import MemoryStore
@@ -24,7 +26,7 @@ from ripple.task.home import check_code
 from ripple.testing import sim_world
 from tests.engine.migration.plans import plan_of, states
 from tests.worker.pipeline_counts import PLAN
-from tests.worker.trials import both_sources
+from tests.worker.trials import Trade, both_sources
 from worker.engine.identity import code_of, ends_of
 from worker.process import work
 from worker.settings import SETTINGS, flags_of, load
@@ -48,6 +50,19 @@ async def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all(
     await other.write(states(before)[0].snapshot())
     with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
         await check_code(store, plan_of(aggregate=ra.max("volume")), divides=False)
+
+
+async def test_code_is_blamed_before_sources_where_the_state_is_of_stages() -> None:
+    world, store = sim_world(), MemoryStore()
+    keyed = rp.Pipeline("p").source("trades", Trade, time="t").partition("by", key="symbol")
+    before = keyed.fold("n", n=rp.count()).sink("numbers")
+    owner = await Checkpoints(store, "p").claim(world.clock, world.random)
+    await owner.write(replace(Engine(before.plan()).snapshot(), stage=0))
+    with pytest.raises(ChangedPlanError, match="and none are, of these sources"):
+        await check_code(store, before.plan(), divides=False)
+    other = before.also(keyed.fold("other", size=rp.sum("size")).sink("others"))
+    with pytest.raises(ChangedPlanError, match=r"of other code, .* fold 'other' is new"):
+        await check_code(store, other.plan(), divides=False)
 
 
 def test_places_are_the_same_however_they_are_said_and_others_are_not(

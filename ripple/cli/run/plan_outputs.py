@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.cli.lib.silence import is_silence
 from ripple.connectors.commit_group import looked_at
 from ripple.connectors.files.text import cut_record
-from ripple.connectors.locate import path_of, reached_at
+from ripple.connectors.locate import check_sealed, path_of, reached_at
 from ripple.control.secrets import without_secrets
 from ripple.core.errors import RippleError
 from ripple.task.grouping import group_at
@@ -20,6 +20,7 @@ from ripple.world.ports import INLINE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.connector import Part
     from ripple.connectors.contract import Commit
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
@@ -38,8 +39,8 @@ class Seen(NamedTuple):
     cuts: tuple[Cut, ...]
 
 
-def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
-    """Examine each output, by its URI."""
+def seen_at(plan: Plan, places: Mapping[str, str], part: Part | None = None) -> Seen:
+    """Examine each output, by its URI; part: the partition of a cluster, None of ripple run."""
     new: list[str] = []
     problems: list[str] = []
     remarks: list[str] = []
@@ -47,8 +48,10 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
     cuts: list[Cut] = []
     for output, place in places.items():
         try:
-            asyncio.run(_look(plan, output, place))
-            is_new, commit = _committed(plan, output, place)
+            if part is not None:
+                check_sealed(place)
+            asyncio.run(_look(plan, output, place, part))
+            is_new, commit = _committed(plan, output, place, part)
             if is_new:
                 new.append(output)
             if commit is not None:
@@ -62,17 +65,19 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
     return Seen(tuple(new), tuple(problems), tuple(remarks), tuple(silent), tuple(cuts))
 
 
-async def _look(plan: Plan, output: str, place: str) -> None:
-    group = group_at({output: place}, plan, INLINE, waits=False)
+async def _look(plan: Plan, output: str, place: str, part: Part | None) -> None:
+    group = group_at({output: place}, plan, INLINE, part=part, waits=False)
     try:
         await looked_at(group, None)
     finally:
         await group.close()
 
 
-def _committed(plan: Plan, output: str, place: str) -> tuple[bool, Commit | None]:
+def _committed(
+    plan: Plan, output: str, place: str, part: Part | None
+) -> tuple[bool, Commit | None]:
     """Return whether an output is empty, and its commit, None if there is none or it is unknown."""
-    asks = reached_at(place, plan, output, None)
+    asks = reached_at(place, plan, output, part)
     if asks is not None:
         commit = asks()
         return commit is None, commit

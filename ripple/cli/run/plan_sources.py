@@ -72,6 +72,11 @@ class Readings:
     partitions: int
     sources: tuple[Reading, ...]
 
+    @property
+    def divides(self) -> bool:
+        """Whether records of a source are repartitioned."""
+        return any(one.anew_by is not None for one in self.sources)
+
     def as_values(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {"partitions": self.partitions, "sources": [one.as_values() for one in self.sources]}

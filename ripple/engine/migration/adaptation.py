@@ -113,10 +113,10 @@ def refusals(
     if not reasons:
         return ()
     return (
-        f"the state of {plan.name!r} is that of other code, and in a pipeline of several stages "
-        f"nothing but names and outputs can change: {'; '.join(reasons)}. Go back to the code that "
-        "wrote it; or name another store and other outputs, to compute everything from the first "
-        "record",
+        f"the state of {plan.name!r} is that of other code, and in a cluster of several stages "
+        "or repartitioned sources nothing but names and outputs can change: "
+        f"{'; '.join(reasons)}. Go back to the code that wrote it; or name another store and other "
+        "outputs, to compute everything from the first record",
     )
 
 
