@@ -168,7 +168,7 @@ __all__ = [name for name in sorted(_HOME_OF) if name != "spark"]
 sys.meta_path.append(Uncompiled)
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
-    __getattr__ = imported(__name__, _HOME_OF, _MODULES, hints="ripple.model.pipeline.other_names")
+    __getattr__ = imported(__name__, _HOME_OF, _MODULES, hints="ripple.model.other_names")
 
 
 def __dir__() -> list[str]:

@@ -337,6 +337,8 @@ def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> Source 
     advice = ""
     if isinstance(place, Mapping):
         advice = "; put one record into a list, and columns into a pa.table"
+    elif hasattr(place, "collect"):
+        advice = "; a lazy frame is one after .collect()"
     raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
 
 

@@ -1,6 +1,6 @@
 """Core: values and helpers that every other wing may use. No I/O; it imports nothing of ours.
 
-errors, arguments, frozen, lazy, extras   errors, checked arguments, value classes, late imports
+errors, arguments, calls, frozen, lazy, extras   errors, checked arguments, values, late imports
 cut, row_ops, events, causes              positions in inputs, operations on rows, life-cycle events
 uncompiled                                the remedy for a module that was not compiled
 access, credentials                       roles, proofs of identity

@@ -2,6 +2,7 @@
 
 schema, records, batch        types, declared record classes, batches of rows
 expression, keys              column expressions; keys and their partitions
+other_names                   names in other libraries, each with the way to write it here
 aggregate, window             exact aggregates; windows, watermarks, timers
 canonical, code_fingerprint   the meaning of a node, as text that is hashed
 pipeline                      builder, plan, topology, pipeline files

@@ -28,7 +28,14 @@ def plan_of(pipeline: Any) -> Plan:
     if isinstance(pipeline, Pipeline):
         return pipeline.plan()
     if not isinstance(pipeline, Plan):
-        raise PlanError(f"what runs is a Pipeline or its plan, not {type(pipeline).__name__}")
+        advice = ""
+        if isinstance(pipeline, (str, os.PathLike)):
+            advice = (
+                ": import it from its file, or write ripple run FILE.py --source URI --sink URI"
+            )
+        raise PlanError(
+            f"what runs is a Pipeline or its plan, not {type(pipeline).__name__}{advice}"
+        )
     return pipeline
 
 

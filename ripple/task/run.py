@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.connectors.commit_group import SinkGroup
@@ -13,7 +14,8 @@ from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
-from ripple.core.arguments import plain
+from ripple.core.arguments import need_bool, need_function, plain, shown
+from ripple.core.calls import called
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _REASONS_MAX = 5
 
 
+@called("rp.run", "pipeline")
 def run(
     pipeline: Pipeline | Plan,
     *,
@@ -110,6 +113,15 @@ def run(
     for name, is_given in durable_only.items():
         if is_given:
             raise InputError(f"{name} needs checkpoint_dir: a one-shot run reads a source once")
+    need_bool("header", header)
+    need_bool("strict", strict)
+    if on_batch is not None:
+        need_function("on_batch", on_batch)
+    if not isinstance(dead_letters, (str, os.PathLike, DeadLetters, NoneType)):
+        raise InputError(
+            f"dead_letters must be a file or ripple.connectors.dead_letter.DeadLetters, not "
+            f"{shown(dead_letters)}"
+        )
     plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
     sources = sources_of(plan, source)
@@ -140,7 +152,7 @@ def run(
     report = to_its_end(life, plan)
     lost = _lost(report, plan, are_kept=dead_letters is not None)
     if lost:
-        warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=2)
+        warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=3)
     return report
 
 

@@ -16,6 +16,7 @@ from ripple.connectors.identity import check_places
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.locate import open_inputs
 from ripple.core.arguments import need_bool, need_function, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
 from ripple.core.events import InputBack, InputIdle, Remark, Restored
@@ -78,6 +79,7 @@ class Task:
     One Task at a time runs a pipeline's state; ``run`` is called once.
     """
 
+    @called("rp.Task", "pipeline")
     def __init__(
         self,
         pipeline: Pipeline | Plan,

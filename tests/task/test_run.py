@@ -131,6 +131,10 @@ class TestRefusals:
             (None, "cannot read from None: give a path, -, log:DIR/TOPIC"),
             (7, "cannot read from an object of type int: give a path"),
             (b"a.csv", "cannot read from an object of type bytes"),
+            (
+                pl.LazyFrame({"name": ["a"]}),
+                "type LazyFrame: .*; a lazy frame is one after .collect",
+            ),
             ({"name": ["a"]}, "type dict: .*; put one record into a list, and columns into a pa"),
             (MemorySource, "cannot read from <class .*MemorySource'>"),
             (["a"], "row 0 of the source is 'a' .str.: rows are mappings by field name"),
@@ -194,6 +198,32 @@ class TestRefusals:
             rp.PlanError, match=r"must be what pipeline.plan\(\) returns, not <Pipeline"
         ):
             rp.Engine(PIPELINE)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("call", "said"),
+        [
+            (lambda run: run(PIPELINE, source=[]), r"rp\.run: .*'sink': write rp\.run\(pipeline, "),
+            (
+                lambda run: run(PIPELINE, [], "-"),
+                r"rp\.run: .*: write .*source=\.\.\., sink=\.\.\.\)",
+            ),
+            (
+                lambda run: run(PIPELINE, source=[], sink="-", batch=1),
+                r"rp\.run: .*'batch': write .*, optionally with batch_rows=, ",
+            ),
+            (lambda run: run("p.py", source=[], sink="-"), r"not str: import it .*ripple run FILE"),
+            (lambda _: rp.Task(PIPELINE), r"rp\.Task: .*'source': write rp\.Task\(pipeline, so"),
+            (lambda _: rp.Engine(), r"rp\.Engine: .*'plan': write rp\.Engine\(plan\)"),
+        ],
+    )
+    def test_calls_that_do_not_fit(self, call: Callable[[Any], Any], said: str) -> None:
+        with pytest.raises(rp.PlanError, match=said):
+            call(rp.run)
+
+    @pytest.mark.parametrize("name", ["on_batch", "header", "strict", "dead_letters"])
+    def test_arguments(self, name: str) -> None:
+        with pytest.raises(rp.RippleError, match=f"^{name} must be .* not 5$"):
+            rp.run(PIPELINE, source=[], sink=MemorySink(), **{name: 5})
 
     def test_batches(self) -> None:
         engine = rp.Engine(PIPELINE.plan())

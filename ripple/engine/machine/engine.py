@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.core.arguments import need_bool, shown
+from ripple.core.calls import called
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.graph.node import Graph
 from ripple.engine.kernels.columns import Columns, Layout
@@ -59,8 +60,9 @@ class Engine(Partition):
     not.
     """
 
-    def __new__(cls, plan: Plan, *_: object, **__: object) -> Engine:
+    def __new__(cls, *args: Any, **named: Any) -> Engine:
         """Make the engine that computes ``plan``: a GraphEngine unless it is a chain."""
+        plan = args[0] if args else named.get("plan")
         if cls is Engine and isinstance(plan, Plan) and not plan.is_chain:
             # Most pipelines are chains.
             from ripple.engine.machine.graph_engine import GraphEngine  # noqa: PLC0415
@@ -68,6 +70,7 @@ class Engine(Partition):
             return super().__new__(GraphEngine)
         return super().__new__(cls)
 
+    @called("rp.Engine", "plan")
     def __init__(
         self,
         plan: Plan,

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, String, bare_type
@@ -132,6 +133,11 @@ class Aggregate(ABC):
     inputs: tuple[Input, ...]
 
     name: ClassVar[str]
+    # What the error says where one is taken for a value.
+    outside_folds: ClassVar[str] = (
+        "an aggregate is a result of .fold, and later steps compute with it, as in "
+        '.fold("NAME", a=rp.sum("FIELD"), n=rp.count()).derive("NAME", b=rp.col("a") / rp.col("n"))'
+    )
     named_apart: ClassVar[bool] = True  # results have the name that a fold gives it before theirs
     ordered: ClassVar[bool] = False  # each value comes with (time_ns, offset)
 
@@ -176,6 +182,21 @@ class Aggregate(ABC):
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.inputs))})"
+
+    if not TYPE_CHECKING:  # else a type checker would accept any name, and any arithmetic
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the way to write a method of another library."""
+            from ripple.model.other_names import no_attribute  # noqa: PLC0415 - only on errors
+
+            raise no_attribute(self, name, "aggregate")
+
+        def _refuse(self, *_: object) -> Any:
+            raise PlanError(f"{shown(self)} cannot stand in an expression: {self.outside_folds}")
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _refuse
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _refuse
+        __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = _refuse
 
     def result_names(self, given: str, bound: Bound) -> list[str]:
         """Return the names of the results in a row. given: the aggregate's name in its fold."""

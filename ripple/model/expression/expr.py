@@ -35,6 +35,13 @@ _COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
 
 
+def _no_attribute(expression: object, name: str) -> Any:
+    """Raise AttributeError, with the way to write a method of another library."""
+    from ripple.model.other_names import no_attribute  # noqa: PLC0415 - only on errors
+
+    raise no_attribute(expression, name, "expression")
+
+
 # Invariant: an expression never changes after it was made, and two expressions mean the same
 # exactly when their canonical texts are equal. ``==`` builds an expression, so it cannot compare
 # two of them: use ``canonical``.
@@ -96,6 +103,9 @@ class Expr:
             f"the expression {self!r} is true or false per row, not as a whole: combine with "
             "& | ~ instead of and, or, not; write a < b < c as (a < b) & (b < c)"
         )
+
+    if not TYPE_CHECKING:  # else a type checker would accept any name
+        __getattr__ = _no_attribute
 
     # An array as an operand is refused here and not taken apart by NumPy.
     __array_ufunc__: ClassVar[None] = None
@@ -299,7 +309,7 @@ def lit(value: Scalar) -> Expr:
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
-            "use a float, int, str, bool or None"
+            f"{getattr(type(value), 'outside_folds', 'use a float, int, str, bool or None')}"
         )
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         raise PlanError(f"the integer {shown(value)} does not fit into 64 bits")
@@ -331,6 +341,9 @@ class When:
 
     condition: Expr
 
+    if not TYPE_CHECKING:
+        __getattr__ = _no_attribute
+
     def then(self, value: Operand) -> Then:
         """Give the value where the condition is true."""
         return Then(self.condition, as_operand(value))
@@ -342,6 +355,9 @@ class Then:
 
     condition: Expr
     value: Expr
+
+    if not TYPE_CHECKING:
+        __getattr__ = _no_attribute
 
     def otherwise(self, value: Operand) -> Expr:
         """Give the value where the condition is false or null; None gives null."""

@@ -1,7 +1,7 @@
 """Users' pipelines, and the validated plans made of them.
 
 builder     the calls of users; draft: order of steps, and union of branches;
-            checks: the rules for their arguments; other_names: steps of other libraries
+            checks: the rules for their arguments
 plan        the plan; nodes: its parts; description: as readable text; keeping: its state;
             file: the user's file with it; input_names: the source of an input
 stages      where it may be cut; topology: the stages that it has; division, copartition: how

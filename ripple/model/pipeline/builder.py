@@ -733,10 +733,9 @@ class Pipeline:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, with the way to write a step of another library."""
-            from ripple.model.pipeline.other_names import hint  # noqa: PLC0415 - only on errors
+            from ripple.model.other_names import no_attribute  # noqa: PLC0415 - only on errors
 
-            text = f"{type(self).__name__!r} object has no attribute {name!r}{hint(name)}"
-            raise AttributeError(text, name=name, obj=self)
+            raise no_attribute(self, name, "step")
 
     @contextmanager
     def _step(self, verb: str, name: str, allowed_as: str = "") -> Iterator[Draft]:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 from ripple.core.arguments import need_text, shown
+from ripple.core.calls import written
 from ripple.core.errors import PlanError, SchemaError
 from ripple.core.row_ops import OP
 from ripple.model.canonical import digest_of
@@ -191,26 +192,11 @@ def named(step: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             form.bind(*args, **kwargs)
         except TypeError as error:
-            raise PlanError(
-                f"{verb} {shown(name)}: {error}: write {_written(verb, form)}"
-            ) from None
+            way = written(f".{verb}", form, 2, ('"NAME"',))
+            raise PlanError(f"{verb} {shown(name)}: {error}: write {way}") from None
         return step(*args, **kwargs)
 
     return checked
-
-
-def _written(verb: str, form: Signature) -> str:
-    """Return a call of a step as text: what it must have, then what it may have."""
-    needed, more = ['"NAME"'], []
-    for name, parameter in list(form.parameters.items())[2:]:
-        if parameter.kind is Parameter.VAR_KEYWORD:
-            needed.append("FIELD=...")
-        elif parameter.default is not Parameter.empty:
-            more.append(f"{name}=")
-        else:
-            is_unnamed = parameter.kind is Parameter.POSITIONAL_ONLY
-            needed.append(name if is_unnamed else f"{name}=...")
-    return f".{verb}({', '.join(needed)})" + (f", optionally with {', '.join(more)}" * bool(more))
 
 
 def check_text(value: str | None, what: str) -> None:

@@ -1,11 +1,13 @@
-"""Names of steps in other libraries, each with the way to write it here."""
+"""Names of steps and functions in other libraries, each with the way to write it here."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing import Literal, TypeAlias
+
+    Kind: TypeAlias = Literal["step", "function", "expression", "aggregate"]
 
 _UNION = 'rp.union("NAME", one, other)'
 _FOLD = '.partition("NAME", key="FIELD").fold("NAME", n=rp.count())'
@@ -71,18 +73,80 @@ _HERE_IN_RP = {
     **dict.fromkeys(("dataflow", "flow", "application", "stream", "dataframe"), _SOURCE),
     **dict.fromkeys(("readcsv", "scancsv", "readparquet", "scanparquet", "readjson"), _FILE),
 }
+# The same of methods of expressions. What folds rows is a result of a fold.
+_X = 'rp.col("FIELD")'
+_RESULTS = {
+    **{one: f'{one}("FIELD")' for one in ("sum", "mean", "min", "max", "first", "last", "median")},
+    **dict.fromkeys(("avg", "average"), 'mean("FIELD")'),
+    **dict.fromkeys(("std", "stddev"), 'stddev("FIELD")'),
+    **dict.fromkeys(("var", "variance"), 'variance("FIELD")'),
+    **dict.fromkeys(("count", "len", "size"), "count()"),
+    **dict.fromkeys(("nunique", "approxnunique", "countdistinct"), 'count_distinct("FIELD")'),
+    **dict.fromkeys(("quantile", "percentile"), 'percentile("FIELD", 0.95)'),
+    **dict.fromkeys(("topk", "head", "sort", "sortby"), 'top_k("FIELD", 10)'),
+    "argmax": 'arg_max(by="FIELD", fields="FIELD")',
+    "argmin": 'arg_min(by="FIELD", fields="FIELD")',
+}
+_OVER = '.partition("NAME", key="FIELD").fold("NAME", result=rp.sum("FIELD"))'
+_INFIX = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|",
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%",
+}  # fmt: skip
+_HERE_IN_EXPR = {
+    **{name: f'.fold("NAME", result=rp.{written})' for name, written in _RESULTS.items()},
+    **{name: f"{_X} {operator} {_X}" for name, operator in _INFIX.items()},
+    "over": _OVER,
+    **dict.fromkeys(("rollingsum", "rollingmean", "rolling"), _WINDOW),
+    "alias": _DERIVE,
+    **dict.fromkeys(("mapelements", "mapbatches", "apply", "map", "pipe", "dt"), _MAP),
+    **dict.fromkeys(("isnotnull", "notnull", "notna"), f"~{_X}.is_null()"),
+    **dict.fromkeys(("isna", "isnone"), f"{_X}.is_null()"),
+    "isnotnan": f"~{_X}.is_nan()",
+    "isin": f"{_X}.is_in([1, 2])",
+    **dict.fromkeys(("fillna", "coalesce"), f"{_X}.fill_null(0)"),
+    "fillnan": f"rp.when({_X}.is_nan()).then(0.0).otherwise({_X})",
+    **dict.fromkeys(("isbetween", "between"), f"({_X} >= 1) & ({_X} <= 2)"),
+    "astype": f"{_X}.cast(float)",
+    **dict.fromkeys(
+        ("str", "like"), f'{_X}.contains("TEXT"), .starts_with(...) or .ends_with(...)'
+    ),
+    "startswith": f'{_X}.starts_with("TEXT")',
+    "endswith": f'{_X}.ends_with("TEXT")',
+    "clip": f"rp.least(rp.greatest({_X}, 0), 1)",
+    "abs": f"abs({_X})",
+    **dict.fromkeys(("pow", "square"), f"{_X} * {_X}"),
+    "not": f"~{_X}",
+    **dict.fromkeys(
+        ("when", "otherwise"), f"rp.when({_X} > 1).then(1).otherwise(0), with another when in it"
+    ),
+}
+# Of aggregates: their results are fields of later steps.
+_HERE_IN_AGGREGATE = {
+    "alias": '.fold("NAME", result=rp.sum("FIELD"))',
+    "over": _OVER,
+    "filter": '.filter("NAME", rp.col("FIELD") > 0) before .fold(...)',
+    **dict.fromkeys(("round", "cast", "fillnull", "abs"), f"{_DERIVE} after .fold(...)"),
+}
+_HERE_BY_KIND: dict[Kind, dict[str, str]] = {
+    "step": _HERE,
+    "function": _HERE_IN_RP,
+    "expression": _HERE_IN_EXPR,
+    "aggregate": _HERE_IN_AGGREGATE,
+}
 
 
-def hint(name: str) -> str:
-    """Return the way to write a step of another library, "" for an unknown one."""
-    return _way(name, _HERE)
+def hint(name: str, kind: Kind) -> str:
+    """Return the way to write what has this name in another library, "" for an unknown one."""
+    here = _HERE_BY_KIND[kind].get(name.replace("_", "").lower())
+    return f": write {here}" if here else ""
 
 
 def hint_in_rp(name: str) -> str:
     """Return the way to write a function or class of another library, "" for an unknown one."""
-    return _way(name, _HERE_IN_RP)
+    return hint(name, "function")
 
 
-def _way(name: str, known: Mapping[str, str]) -> str:
-    here = known.get(name.replace("_", "").lower())
-    return f": write {here}" if here else ""
+def no_attribute(of: object, name: str, kind: Kind) -> AttributeError:
+    """Return the error for a name that an object does not have, with the way to write it here."""
+    text = f"{type(of).__name__!r} object has no attribute {name!r}{hint(name, kind)}"
+    return AttributeError(text, name=name, obj=of)

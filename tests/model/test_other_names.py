@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import ripple as rp
-from ripple.model.pipeline.other_names import _HERE, _HERE_IN_RP
+from ripple.model.other_names import _HERE_BY_KIND
 from tests.records import Trade
 
 PIPELINE = rp.Pipeline("p")
+WHEN = rp.when(rp.col("x") > 1)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +70,60 @@ def test_unknown_function_suggests_near_ones() -> None:
     assert (it.value.name, it.value.obj) == ("sume", rp)
 
 
-@pytest.mark.parametrize("written", sorted({*_HERE.values(), *_HERE_IN_RP.values()}))
+@pytest.mark.parametrize(
+    ("misused", "said"),
+    [
+        (lambda x: x.sum(), r"'Expr' .* 'sum': write \.fold\(\"NAME\", result=rp\.sum\("),
+        (lambda x: x.nUnique(), r"'nUnique': write .*rp\.count_distinct\("),
+        (lambda x: x.alias("y"), r"'alias': write \.derive\("),
+        (lambda x: x.str.contains("y"), r"'str': write .*\.contains\("),
+        (lambda x: x.isin([1]), r"'isin': write .*\.is_in\("),
+        (lambda x: x.total(), "'Expr' object has no attribute 'total'$"),
+        (lambda x: rp.when(x > 1).otherwise(0), r"'When' .* write rp\.when\(.*\.then\("),
+        (lambda x: rp.when(x > 1).then(0).alias("y"), r"'Then' .* write \.derive\("),
+        (lambda x: rp.sum(x).alias("y"), r"'Sum' .* write \.fold\(\"NAME\", result="),
+        (lambda x: rp.sum(x).nothing, "'Sum' object has no attribute 'nothing'$"),
+    ],
+)
+def test_method_of_another_library_is_refused_with_the_way_to_write_it(
+    misused: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(AttributeError, match=said):
+        misused(rp.col("x"))
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda x: rp.sum("x") / rp.count(),
+        lambda x: rp.sum("x") + 1,
+        lambda x: 1 - rp.sum("x"),
+        lambda x: x * rp.sum("x"),
+        lambda x: -rp.sum("x"),
+        lambda x: rp.max("x") > 1,
+        lambda x: PIPELINE.source("trades", Trade).derive("d", y=rp.sum("size")),
+    ],
+)
+def test_arithmetic_with_aggregates_is_refused_with_the_way_to_write_it(
+    computed: Callable[[Any], Any],
+) -> None:
+    with pytest.raises(rp.PlanError, match=r"result of \.fold, and later steps .*\.derive\("):
+        computed(rp.col("x"))
+
+
+def test_values_are_copied_and_asked_for_names_as_before() -> None:
+    for value in (rp.col("x") > 1, rp.sum("x"), rp.when(rp.col("x") > 1).then(1)):
+        assert repr(copy.deepcopy(value)) == repr(value)
+        assert not hasattr(value, "alias")
+
+
+@pytest.mark.parametrize(
+    "written", sorted({way for ways in _HERE_BY_KIND.values() for way in ways.values()})
+)
 def test_each_hint_names_existing_steps_and_functions(written: str) -> None:
     for owner, name in re.findall(r"(rp)?\.([a-z_]\w*)\(", written):
-        assert hasattr(rp if owner else rp.Pipeline, name), name
+        homes = (rp,) if owner else (rp.Pipeline, rp.Expr, type(WHEN), type(WHEN.then(1)))
+        assert any(hasattr(home, name) for home in homes), name
 
 
 @pytest.mark.parametrize(

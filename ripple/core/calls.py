@@ -1,0 +1,56 @@
+"""Calls that do not fit a function: the error has the way to write them."""
+
+from __future__ import annotations
+
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from ripple.core.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def called(name: str, *first: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return a decorator: a call without an argument, or with another one, raises PlanError.
+
+    name: of the function or the class for users. first: how its first arguments are written; that
+    of ``__init__`` is the instance, and has none.
+    """
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            form = signature(function)
+            try:
+                form.bind(*args, **kwargs)
+            except TypeError as error:
+                is_init = function.__name__ == "__init__"
+                way = written(name, form, len(first) + is_init, first)
+                raise PlanError(f"{name}: {error}: write {way}") from None
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def written(call: str, form: Signature, skipped: int, first: tuple[str, ...]) -> str:
+    """Return a call as text: what it must have, then what it may have.
+
+    first: the texts of arguments that stand for the ``skipped`` first parameters.
+    """
+    needed, more = list(first), []
+    for name, parameter in list(form.parameters.items())[skipped:]:
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            needed.append("FIELD=...")
+        elif parameter.default is not Parameter.empty:
+            more.append(f"{name}=")
+        else:
+            is_unnamed = parameter.kind is Parameter.POSITIONAL_ONLY
+            needed.append(name if is_unnamed else f"{name}=...")
+    return f"{call}({', '.join(needed)})" + (f", optionally with {', '.join(more)}" * bool(more))
