@@ -267,7 +267,9 @@ def test_record_is_judged_as_a_plain_run_judges_it(place: Place, tmp_path: Path)
     pq.write_table(pa.Table.from_pylist([trade]), tmp_path / "one.parquet")
     assert ripple("log", "append", place.topic, tmp_path / "one.parquet").code == 0
     plain = ripple("run", PIPELINE, "--source", f"log:{place.topic}", "--sink", "out=-")
+    assert plain.err.startswith("ripple: not written: output total; write it with --sink total=URI")
     lasting = place.run()
+    assert "not written" not in lasting.err
     for ended in (plain, lasting):
         assert ended.code == 0
         assert "Rejected:          1" in ended.err

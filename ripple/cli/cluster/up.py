@@ -26,6 +26,7 @@ from ripple.cli.cluster.starting.process import Process, WillNotStartError
 from ripple.cli.cluster.starting.reach import Reach
 from ripple.cli.cluster.starting.stuck import Stuck, failing
 from ripple.cli.lib.exits import EXIT_FAILURE
+from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.output_forms import many
 from ripple.cli.lib.path_options import STORE, a_place, a_store
@@ -191,6 +192,7 @@ def run(options: argparse.Namespace) -> int:
     planned = processes(asked)
     _check_settings(planned)
     lock = cluster_down.held(options.dir)
+    say_left_out(plan, places)
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
         f"{PROGRAM} status --coordinator {coordinators_of(planned)} shows them"

@@ -5,6 +5,7 @@ config_context        ``ripple config context``
 connector_template    the package that ``ripple connector new`` writes
 contexts              named clusters, in the user's file
 exits                 exit codes and error lines
+left_out              outputs without a sink
 number_options        numeric arguments
 output_forms          text, JSON and S-expressions; tables and colours
 path_options          arguments that are paths, URIs and addresses

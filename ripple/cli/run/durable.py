@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.cluster.dashboard import run_shown
 from ripple.cli.lib.exits import finished, say, say_meanwhile, unwind
+from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.statistics import (
     by_source,
@@ -82,6 +83,7 @@ def run(
         on_event=emit,
         holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
     )
+    say_left_out(plan, sinks)
     stopping = _Stopping(task.stop)
 
     async def run_task() -> Report:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.cluster.dashboard import add_dashboard
 from ripple.cli.lib.exits import finished
+from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.progress import Progress
@@ -155,6 +156,7 @@ def run(options: argparse.Namespace) -> int:
     check_places(sources.values(), places, options.dead_letter, continues=False)
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)
+    say_left_out(plan, places)
     progress = Progress(source)
     life = plain_life(
         plan,

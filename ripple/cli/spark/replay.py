@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.spark.input import (
@@ -84,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
     if not sinks and not options.digest_only:
         raise OutputError("name a folder for the output with --sink, or ask for --digest-only")
+    if sinks:
+        say_left_out(plan, sinks)
     # Rows of other formats are written by the JVM.
     is_brief = all(":" not in place for place in sinks.values())
     with opened(options, is_brief=is_brief) as spark:

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.exits import SignalledError, say
+from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import count, positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.statistics import say_statistics, throughput
@@ -79,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     plan = load_for_spark(options.file, has_markers=True, has_tables=True)
     sources = sources_by_name(plan, options.source)
     sinks = sinks_by_output(plan, options.sink)
+    say_left_out(plan, sinks)
     report = _Report(plan)
     with opened(options, is_brief=not options.follow) as spark:
         from ripple.spark.session import SparkJobError, blaming  # noqa: PLC0415 - imports pyspark
