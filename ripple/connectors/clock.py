@@ -216,7 +216,7 @@ def _parsed(path: str) -> tuple[int, int]:
 
 
 def _every_ns(every: str | int) -> int:
-    every_ns = duration_ns(every, "clock: every")
+    every_ns = duration_ns(every, "clock: every", of_wall_clock=True)
     if every_ns < EVERY_NS_MIN:
         raise InputError(f"clock: every must be at least 1ms, as in every='1s', not {shown(every)}")
     return every_ns

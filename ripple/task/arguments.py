@@ -111,7 +111,7 @@ def folds_of(plan: Plan, rebuild: Any) -> Collection[str]:
 
 def interval_ns(given: str | int, what: str) -> int:
     """Return an interval in ns. Raises PlanError; also for a number that was meant in seconds."""
-    value_ns = duration_ns(given, what)
+    value_ns = duration_ns(given, what, of_wall_clock=True)
     if isinstance(given, int) and 0 < value_ns < _NS_MIN:
         raise PlanError(f"{what}={given} is {given} ns: give a text with its unit, as '{given}s'")
     return value_ns

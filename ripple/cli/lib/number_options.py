@@ -35,7 +35,7 @@ def offsets(text: str) -> tuple[int, int]:
 def window_span_ns(text: str) -> int:
     """Parse the size of a tumbling window such as ``60s``."""
     try:
-        return Tumbling(duration_ns(text)).size_ns
+        return Tumbling(f"{duration_ns(text)}ns").size_ns
     except PlanError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY_MAX = 1024
 RETRIES_MAX = 1000
+TIMEOUT_NS_MIN = 10**6
 
 
 def ask_of(
@@ -46,9 +47,12 @@ def ask_of(
     types = types_of(draft.fields)
     for field in schema.fields:
         check_new_field(field.name, types)
-    timeout_ns = duration_ns(timeout, "timeout")
-    if not timeout_ns:
-        raise PlanError("timeout is 0, and no call would have an answer: name a span, as '10s'")
+    timeout_ns = duration_ns(timeout, "timeout", of_wall_clock=True)
+    if timeout_ns < TIMEOUT_NS_MIN:
+        raise PlanError(
+            f"timeout is {shown(timeout)}, and no call would have an answer: it must be at least "
+            "1ms, as in timeout='10s'"
+        )
     _check_number("retries", retries, 0, RETRIES_MAX)
     _check_number("concurrency", concurrency, 1, CONCURRENCY_MAX)
     return Ask(

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.description import span_text
 from ripple.model.pipeline.nodes import AsofJoin, Distinct, Fold, IntervalJoin, SourceSpec
+from ripple.model.window.duration import BRIEF_NS
 from ripple.model.window.spec import Session, WindowSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.model.pipeline.plan import Plan
-
-BRIEF_NS = 10**6
 
 
 def brief_spans(plan: Plan) -> Iterator[str]:

@@ -71,7 +71,7 @@ def idle_in(idle: str | int | None, time_field: str | None) -> int | None:
     """Return how long an input may be silent, in nanoseconds; None without a limit."""
     if idle is None:
         return None
-    idle_ns = duration_ns(idle, "idle")
+    idle_ns = duration_ns(idle, "idle", of_wall_clock=True)
     if idle_ns < IDLE_NS_MIN:
         raise PlanError(f"idle must be at least 1ms, as in idle='30s', not {shown(idle)}")
     if time_field is None:

@@ -145,7 +145,9 @@ def ending_after(
     if not ttl_ns:
         raise PlanError(f"ttl must be longer than zero, not {shown(ttl)}")
     trigger = OnEveryElement()
-    return window_spec("", Session(ttl_ns), trigger=trigger, lateness=lateness, future=future)
+    return window_spec(
+        "", Session(f"{ttl_ns}ns"), trigger=trigger, lateness=lateness, future=future
+    )
 
 
 def _need_merge(aggregate: Aggregate, what: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import re
+import sys
+import warnings
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
@@ -19,16 +21,20 @@ _UNIT_NS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
+_OURS = ("ripple.", "contextlib", "functools")  # modules between a pipeline and this one
 _FORM = re.compile(r"(-?)\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([a-z]+)")
 
 DURATION_NS_MAX = 1 << 60  # 36 years: start and end of a window stay inside int64
+BRIEF_NS = 10**6  # an int below it may have been meant as seconds
 
 
-def duration_ns(span: str | int, what: str = "a duration") -> int:
+def duration_ns(span: str | int, what: str = "a duration", *, of_wall_clock: bool = False) -> int:
     """Return ``span`` in nanoseconds: ``"60s"``, ``"1.5min"``, ``"500ms"`` or an ``int`` as it is.
 
-    what: how messages call it. Raises :class:`PlanError` when the text is not a number and a unit,
-    when it is not a whole number of nanoseconds, or when it lies outside [0, 2^60].
+    Event times may be counts of anything, so an int below a millisecond is only warned of.
+    what: how messages call it. of_wall_clock: the caller refuses so short a span instead. Raises
+    :class:`PlanError` when the text is not a number and a unit, when it is not a whole number of
+    nanoseconds, or when it lies outside [0, 2^60].
     """
     try:
         value_ns = _parse(span, what) if isinstance(span, str) else operator.index(span)
@@ -40,6 +46,8 @@ def duration_ns(span: str | int, what: str = "a duration") -> int:
         )
     if not 0 <= value_ns <= DURATION_NS_MAX:
         raise PlanError(f"{what} must be within 0 to 2^60 ns (36 years), not {shown(span)}")
+    if not of_wall_clock:
+        _warn_of_brief(span, what)
     return value_ns
 
 
@@ -56,7 +64,22 @@ def signed_duration_ns(span: str | int, what: str = "a duration") -> int:
         value_ns = operator.index(span)
     if abs(value_ns) > DURATION_NS_MAX:
         raise PlanError(f"{what} must be within -2^60 to 2^60 ns (36 years), not {shown(span)}")
+    _warn_of_brief(span, what)
     return value_ns
+
+
+def _warn_of_brief(span: str | int, what: str) -> None:
+    """Warn of an int that may have been meant as seconds, at the line of the caller's caller."""
+    if isinstance(span, str) or not 0 < abs(span) < BRIEF_NS:
+        return
+    level, frame = 3, sys._getframe(2)
+    while frame.f_back and frame.f_globals.get("__name__", "ripple.").startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{what} is {span} ns, since an int counts nanoseconds: write '{span}s' where seconds are "
+        f"meant, else '{span}ns'",
+        stacklevel=level,
+    )
 
 
 def _parse(text: str, what: str) -> int:
