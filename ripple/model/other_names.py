@@ -99,22 +99,21 @@ _HERE_IN_EXPR = {
     **dict.fromkeys(("rollingsum", "rollingmean", "rolling"), _WINDOW),
     "alias": _DERIVE,
     **dict.fromkeys(("mapelements", "mapbatches", "apply", "map", "pipe", "dt"), _MAP),
-    **dict.fromkeys(("isnotnull", "notnull", "notna"), f"~{_X}.is_null()"),
+    **dict.fromkeys(("isnotnull", "notnull", "notna"), f"{_X}.is_not_null()"),
     **dict.fromkeys(("isna", "isnone"), f"{_X}.is_null()"),
     "isnotnan": f"~{_X}.is_nan()",
     "isin": f"{_X}.is_in([1, 2])",
-    **dict.fromkeys(("fillna", "coalesce"), f"{_X}.fill_null(0)"),
+    "fillna": f"{_X}.fill_null(0)",
+    "coalesce": f"rp.coalesce({_X}, 0)",
     "fillnan": f"rp.when({_X}.is_nan()).then(0.0).otherwise({_X})",
-    **dict.fromkeys(("isbetween", "between"), f"({_X} >= 1) & ({_X} <= 2)"),
+    **dict.fromkeys(("isbetween", "between"), f"{_X}.is_between(1, 2)"),
     "astype": f"{_X}.cast(float)",
     **dict.fromkeys(
         ("str", "like"), f'{_X}.contains("TEXT"), .starts_with(...) or .ends_with(...)'
     ),
     "startswith": f'{_X}.starts_with("TEXT")',
     "endswith": f'{_X}.ends_with("TEXT")',
-    "clip": f"rp.least(rp.greatest({_X}, 0), 1)",
-    "abs": f"abs({_X})",
-    **dict.fromkeys(("pow", "square"), f"{_X} * {_X}"),
+    **dict.fromkeys(("pow", "square"), f"{_X} ** 2"),
     "not": f"~{_X}",
     **dict.fromkeys(
         ("when", "otherwise"), f"rp.when({_X} > 1).then(1).otherwise(0), with another when in it"
