@@ -340,9 +340,7 @@ TABLE: dict[str, P] = {
     "Pipeline.ask(name)": P(lambda v: ASKING.ask(v, answer, into=In), "digit word"),
     "Pipeline.ask(function)": P(lambda v: ASKING.ask("a", v, into=In), "", "an async function"),
     "Pipeline.ask(into)": P(lambda v: ASKING.ask("a", answer, into=v), "record schema"),
-    "Pipeline.ask(timeout)": P(
-        lambda v: ASKING.ask("a", answer, into=In, timeout=v), "three np_int"
-    ),
+    "Pipeline.ask(timeout)": P(lambda v: ASKING.ask("a", answer, into=In, timeout=v), ""),
     "Pipeline.ask(retries)": P(lambda v: ASKING.ask("a", answer, into=In, retries=v), "zero three"),
     "Pipeline.ask(concurrency)": P(
         lambda v: ASKING.ask("a", answer, into=In, concurrency=v), "three"
