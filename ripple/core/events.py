@@ -135,10 +135,10 @@ class EngineView(Protocol):
     def asked_counts(self) -> Mapping[str, int]:
         """How many rows wait for the answers of each ask."""
 
-    def answered_offsets(self, cut: _Cut) -> int | None:
-        """Return the offsets of sources before a cut, if all rows have an answer or a failure.
+    def answered(self, cut: _Cut) -> tuple[int, int] | None:
+        """Return the offsets of sources before a cut, and the answers, if no row waits.
 
-        None without asks, at another cut, and while rows wait.
+        None without asks, and at another cut.
         """
 
     @property

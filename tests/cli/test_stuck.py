@@ -75,10 +75,17 @@ async def test_until_end_goes_on_while_committed_rows_wait_for_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A former owner, which tells less, does not undo what is known of a partition."""
-    offsets = "ripple_partition_answered_offsets"
+    offsets, answers_of = (
+        f"ripple_partition_{name}" for name in ("answered_offsets", "committed_answers")
+    )
+    waiting = "ripple_ask_waiting_rows"
     told: list[list[list[object]]] = [
-        [[offsets, ["w", "0"], 6], ["ripple_ask_waiting_rows", ["w", "rate"], 3]],
-        [[offsets, ["w", "1"], 4], [offsets, ["v", "0"], 5]],
+        [[offsets, ["w", "0"], 6], [answers_of, ["w", "0"], 5], [waiting, ["w", "rate"], 3]],
+        [
+            *([offsets, ["w", "1"], 4], [answers_of, ["w", "1"], 2]),
+            *([offsets, ["v", "0"], 5], [answers_of, ["v", "0"], 4]),
+        ],
+        [],
     ]
 
     async def page(_: str, path: str) -> str:
@@ -93,7 +100,8 @@ async def test_until_end_goes_on_while_committed_rows_wait_for_answers(
 
     class AllRecords:
         def look(self) -> Reached:
-            return Reached(10, 10)
+            counted = 4 if told else 5  # a later stage has answers last
+            return Reached(10, 10, {"0": counted, "1": 2})
 
     monkeypatch.setattr(answered, "page_at", page)
     monkeypatch.setattr(cluster_up, "LOOK_INTERVAL_MAX_S", 0.0)
@@ -103,4 +111,4 @@ async def test_until_end_goes_on_while_committed_rows_wait_for_answers(
     monkeypatch.setattr(status, "_show", lambda: shown.append(status.newest))
     await status.watch()
     whole = "10 of 10 records are in the outputs (100 %)"
-    assert (shown, status.newest) == ([f"{whole}; 3 rows wait for answers"], whole)
+    assert (shown, status.newest) == ([f"{whole}; 3 rows wait for answers", whole], whole)

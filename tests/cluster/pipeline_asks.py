@@ -35,4 +35,16 @@ rated = trades.filter("sized", rp.col("size") > 0).ask(
 by_symbol = rated.partition("by-symbol", key="symbol").fold(
     "sums", n=rp.count(), size=rp.sum("size"), first=rp.first("grade")
 )
-pipeline = rated.sink("shown").also(by_symbol.sink("sums-out"))
+by_grade = rated.partition("by-grade", key=("symbol", "grade")).fold("grades", n=rp.count())
+over = by_grade.partition("over", key="grade", partitions=2).fold(
+    "over-all", n=rp.sum("n"), symbols=rp.count(), middle=rp.median("n")
+)
+bars = rated.partition("bar", key="symbol").window("w", rp.Tumbling("100ms"), lateness="1s")
+bars = bars.fold("bars", n=rp.count(), size=rp.sum("size"))
+times = bars.partition("times", key="window_start_ns", partitions=2)
+pipeline = (
+    rated.sink("shown")
+    .also(by_symbol.sink("sums-out"))
+    .also(over.sink("over-out"))
+    .also(times.fold("by-time", size=rp.sum("size"), of=rp.count()).sink("times-out"))
+)

@@ -12,13 +12,14 @@ from tests.cluster.market import append, logs_of
 from tests.cluster.up import Up
 
 PIPELINE = Path(__file__).with_name("pipeline_asks.py")
+OUTPUTS = ("shown", "sums-out", "over-out", "times-out")
 ROWS = 1500
 
 
 @pytest.mark.services
 def test_a_cluster_ends_with_the_answers_although_a_worker_was_killed(tmp_path: Path) -> None:
     logs_of(tmp_path, PIPELINE, {"trades": (2, "symbol")})
-    job = Job(PIPELINE, tmp_path / "trades", tmp_path / "made", ("shown", "sums-out"), 2)
+    job = Job(PIPELINE, tmp_path / "trades", tmp_path / "made", OUTPUTS, 2)
     append(tmp_path, "trades", 0, ROWS)
     up = Up(job, "--until-end")
     up.says(r"[1-9]\d* rows wait for answers")

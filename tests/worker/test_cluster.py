@@ -53,8 +53,9 @@ TRIALS = (
     "quotes_moved",
     "moved_at_once",
     "asked_idle",
+    "asked_stages",
 )
-TRIALS = TRIALS[:-6] if EXAMPLES == 1 else TRIALS
+TRIALS = TRIALS[:-7] if EXAMPLES == 1 else TRIALS
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

@@ -426,8 +426,11 @@ async def grade(trade: Any) -> dict[str, int]:
     return {"grade": number}
 
 
-def answered(idle: str | None = None) -> Any:
-    """Show trades with answers, and fold them in windows, beside a fold without answers."""
+def answered(idle: str | None = None, *, further: bool = False) -> Any:
+    """Show trades with answers, and fold them in windows, beside a fold without answers.
+
+    further: and fold the rows of these folds by other keys, over partial and row edges.
+    """
     start = rp.Pipeline("p")
     start = start.source("trades", Trade, time="t", key="symbol", out_of_order=3, idle=idle)
     graded = start.ask("grade", grade, into=Grade, retries=0, concurrency=3)
@@ -435,7 +438,19 @@ def answered(idle: str | None = None) -> Any:
     bars = by_both.window("w", rp.Tumbling(10), lateness=4)
     bars = bars.fold("bars", grades=rp.sum("grade"), n=rp.count(), last=rp.last("grade"))
     rows = start.partition("beside", key="symbol").fold("rows", n=rp.count())
-    return graded.sink("graded").also(bars.sink("shown")).also(rows.sink("last"))
+    whole = graded.sink("graded").also(bars.sink("shown")).also(rows.sink("last"))
+    if not further:
+        return whole
+    times = bars.partition("by-time", key="window_start_ns", partitions=2)
+    middles = times.fold("middles", middle=rp.median("grades"), n=rp.count())
+    kept = graded.partition("sized", key=("symbol", "size")).fold("kept", n=rp.count())
+    sizes = kept.partition("by-size", key="size", partitions=2)
+    sizes = sizes.fold("sizes", n=rp.sum("n"), symbols=rp.count())
+    return (
+        whole.also(times.fold("sums", n=rp.sum("n")).sink("sums-out"))
+        .also(middles.sink("middles-out"))
+        .also(sizes.sink("sizes-out"))
+    )
 
 
 __getattr__ = on_demand(
@@ -501,6 +516,7 @@ __getattr__ = on_demand(
     ),
     # Answers of services, alone and beside markers of idle inputs.
     asked=lambda: ClusterTrial(answered(), events("asked")),
+    asked_stages=lambda: ClusterTrial(answered(further=True), events("asked stages")),
     asked_idle=lambda: ClusterTrial(answered("200ms"), events("asked idle")),
     chain=lambda: shown(
         "chain",

@@ -440,7 +440,6 @@ class _Status:
                 if why is not None:
                     raise UnreachableEndError(why)
             began_s = time.monotonic()
-            # Before the ends, which are at least the partitions' offsets then.
             answered = None if self._answers is None else await self._answers.look()
             try:
                 reached = await asyncio.to_thread(self._reach.look)
@@ -453,7 +452,7 @@ class _Status:
             self.newest = str(reached)
             is_all = reached.is_all
             if answered is not None:
-                is_all = is_all and answered.offsets == reached.of
+                is_all = is_all and answered.is_all(reached)
                 self.newest += f"; {answered}" if answered.waiting else ""
             if self._failing is not None and is_all:
                 # Commits may be of other code: each partition must have restored its state first.

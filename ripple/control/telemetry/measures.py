@@ -332,6 +332,7 @@ class Measures:
             if is_time(engine.watermark_ns):
                 lag_ns = max(0, self._clock.now_ns() - engine.watermark_ns)
                 self._observe("ripple_system_event_lag_ns", lag_ns)
+        answered = engine.answered(one.cut) if engine is not None and one.is_live else None
         values = {
             "event_lag_seconds": None if lag_ns is None else lag_ns / 1e9,
             "replay_debt_events": events_between(one.stored, one.cut) if one.is_live else None,
@@ -341,7 +342,8 @@ class Measures:
             "input_waiting_seconds": _wait_s(one.input_waits_ns, now_ns, one),
             "checkpoint_waiting_seconds": _wait_s(one.checkpoints_wait_ns, now_ns, one),
             "answers_bytes": one.answers_bytes,
-            "answered_offsets": _answered(engine, one),
+            "answered_offsets": None if answered is None else answered[0],
+            "committed_answers": None if answered is None else answered[1],
             "checkpoint_bytes": one.stored_bytes,
             "recovery_remaining_events": one.remaining,
             "recovery_eta_seconds": _eta_s(one, now_ns),
@@ -403,11 +405,6 @@ def _joined(engine: events.EngineView) -> Mapping[tuple[str, str], int]:
 def is_time(watermark_ns: int) -> bool:
     """Return whether a watermark is the time of an event: not before the first, nor at the end."""
     return abs(watermark_ns) < 1 << 62
-
-
-def _answered(engine: events.EngineView | None, one: _OfPartition) -> int | None:
-    """Return the number of committed offsets whose rows all have answers; None while rows wait."""
-    return engine.answered_offsets(one.cut) if engine is not None and one.is_live else None
 
 
 def _eta_s(one: _OfPartition, now_ns: int) -> float | None:

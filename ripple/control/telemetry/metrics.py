@@ -194,6 +194,7 @@ _WORKER = (
         "Committed offsets whose rows all have answers; absent while rows wait",
         *_PARTITION,
     ),
+    _gauge("partition_committed_answers", "Committed answers; absent while rows wait", *_PARTITION),
     _gauge("partition_answers_bytes", "Size of the log of answers", *_PARTITION),
     _gauge("partition_checkpoint_bytes", "Size of the last checkpoint", *_PARTITION),
     _gauge("partition_recovery_remaining_events", "Events left in the present replay", *_PARTITION),

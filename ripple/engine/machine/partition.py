@@ -32,7 +32,7 @@ from ripple.engine.snapshots.snapshot import (
     SnapshotError,
     uncomputable_counter,
 )
-from ripple.model.pipeline.input_names import of_sources
+from ripple.model.pipeline.input_names import is_answers, of_sources
 from ripple.model.pipeline.nodes import RowTable, TableJoin, tables_below
 from ripple.model.pipeline.topology import stages_of
 
@@ -468,14 +468,15 @@ class Partition(Sending):
         """How many rows wait for the answers of each ask."""
         return {}
 
-    def answered_offsets(self, cut: Mapping[str, int]) -> int | None:
-        """Return the offsets of sources before a cut, if all rows have an answer or a failure.
+    def answered(self, cut: Mapping[str, int]) -> tuple[int, int] | None:
+        """Return the offsets of sources before a cut, and the answers, if no row waits.
 
-        None without asks, at another cut, and while rows wait.
+        None without asks, and at another cut.
         """
         if cut != self.cut or not self.asked_counts or any(self.asked_counts.values()):
             return None
-        return sum(cut[name] for name in of_sources(cut))
+        answers = sum(offset for name, offset in cut.items() if is_answers(name))
+        return sum(cut[name] for name in of_sources(cut)), answers
 
     @property
     def uncomputable_counts(self) -> dict[str, int]:

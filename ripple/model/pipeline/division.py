@@ -169,6 +169,8 @@ def need_one_division(
         )
     if why is not None:
         parts, own = "branches", "make a pipeline of each branch"
+        if plan.asks:
+            parts, own = "an .ask", _folded_first(plan, keyed_by or {}) or own
         if staying_why(plan) is not None:
             parts = "tables that are joined" if plan.table_joins else "rows by the watermark"
             own = "divide it by a field of all these keys"
@@ -185,6 +187,17 @@ def need_one_division(
             f"partitions of their topic, where offsets tell the newest of a key, and {divided}: "
             "let the topic be written by that key, or run it in one process"
         )
+
+
+def _folded_first(plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None]) -> str:
+    """Return the remedy for a fold of rows with answers, which no log divides; "" without one."""
+    known = plan.source.key or keyed_by.get(plan.source.name) or ()
+    for fold in plan.event_folds:
+        key = key_of(fold)
+        if known and not set(known) <= set(key):
+            by = ", ".join(dict.fromkeys((*known, *key)))
+            return f"fold by {by} first, and the rows of that fold by {', '.join(key) or '()'}"
+    return ""
 
 
 def _need_idle_undivided(

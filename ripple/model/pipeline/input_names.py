@@ -61,7 +61,7 @@ def is_markers(name: str) -> bool:
     return name.startswith(_MARKERS)
 
 
-def answers_of(partition: int) -> str:
+def answers_of(partition: int | str) -> str:
     """Return the name of a partition's log of answers, as an input."""
     return f"{_ANSWERS}{partition}"
 

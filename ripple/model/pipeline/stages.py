@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.core.frozen import frozen
-from ripple.model.pipeline.nodes import TableJoin
+from ripple.model.pipeline.nodes import Ask, TableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -151,8 +151,9 @@ def staying_why(plan: Plan) -> str | None:
     Rows that follow by the watermark of a partition are a stream inside it. The tables of a join
     have no edge to it.
     """
-    if plan.waiting:
-        return f"the rows of {plan.waiting[0].name} stay in their partition"
+    for node in plan.waiting:
+        if not isinstance(node, Ask):
+            return f"the rows of {node.name} stay in their partition"
     ending = [fold.name for fold in plan.folds if fold.expiry is not None]
     if ending:
         return f"the keys of {ending[0]} end in their partition"

@@ -22,6 +22,7 @@ from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.model.batch import Answers
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.model.window import watermark
 from ripple.spark.parcel import check_plan
@@ -317,6 +318,18 @@ def test_a_cluster_takes_an_ask_and_spark_needs_its_answers() -> None:
     need_one_division(pipeline.plan(), "a cluster", is_one=True)
     with pytest.raises(PlanError, match="'rated' asks, and Spark calls nobody: replay it with ans"):
         check_plan(pipeline.plan())
+
+
+def test_rows_with_answers_are_divided_anew_by_a_fold_over_a_fold() -> None:
+    graded = asked(Pipeline("p").source("ticks", Tick, key="symbol", out_of_order=10))
+    by_both = graded.partition("both", key=("symbol", "grade")).fold("f", n=ra.count())
+    over = by_both.partition("over", key="grade", partitions=2).fold("g", n=ra.sum("n"))
+    need_one_division(plan := over.sink("out").plan(), "a cluster")
+    assert [stage.folds for stage in stages_of(plan)] == [("f",), ("g",)]
+    at_once = graded.partition("over", key="grade").fold("g", n=ra.count()).sink("out").plan()
+    said = r"g needs all of one grade: .* or fold by symbol, grade first, and the rows .* by grade$"
+    with pytest.raises(PlanError, match=said):
+        need_one_division(at_once, "a cluster")
 
 
 async def test_a_one_shot_run_that_asks_needs_its_own_event_loop() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from ripple.connectors.log.sink import committed_in
 from ripple.connectors.registry import find
 from ripple.core.errors import InputError
 from ripple.model.pipeline.division import divided_why
+from ripple.model.pipeline.input_names import answers_of
 from ripple.storage.log import Topic
 from ripple.storage.log.errors import LogError
 from ripple.storage.log_uri import PREFIX, LogUri
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The number of input records that are in every output."""
+    """The number of input records that are in every output, and of answers, by partition."""
 
     records: int
     of: int
+    answers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_all(self) -> bool:
@@ -87,8 +89,9 @@ class Reach:
         """
         ends = asyncio.run(self._ends())
         whole = sum(ends.values())
-        found = [_sum_of(commits(owner), ends) for owner, commits in self._sinks.items()]
-        return Reached(min(found, default=whole), whole)
+        found = [commits(owner) for owner, commits in self._sinks.items()]
+        records = min((_sum_of(one, ends) for one in found), default=whole)
+        return Reached(records, whole, _answers_in(found))
 
     def _opened(self, source: SourceSpec) -> Inputs:
         place = self._sources[source.name]
@@ -134,6 +137,22 @@ def _sum_of(commits: list[Commit | None], ends: Mapping[str, int]) -> int:
             of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)
             reached[of] = min(offset, reached.get(of, offset))
     return sum(min(reached.get(name, 0), end) for name, end in ends.items())
+
+
+def _answers_in(outputs: list[list[Commit | None]]) -> dict[str, int]:
+    """Return the number of answers that are in every output, by the partition of their log."""
+    found: list[dict[str, int]] = []
+    for commits in outputs:
+        own: dict[str, int] = {}
+        for commit in commits:
+            for name, offset in ({} if commit is None else commit.cut).items():
+                # A later stage's cut has its senders' names before the logs' names.
+                _, answers, partition = name.rpartition(answers_of(""))
+                if answers:
+                    own[partition] = min(offset, own.get(partition, offset))
+        found.append(own)
+    first, *others = found or [{}]
+    return {name: min([at, *(one.get(name, 0) for one in others)]) for name, at in first.items()}
 
 
 def _parsed(place: str) -> LogUri:
