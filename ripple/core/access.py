@@ -5,6 +5,12 @@ A file of roles names tokens and the names in client certificates::
     [reader]
     certificates = ["grafana"]
 
+    [guest.tokens]
+    bob = "as long; a guest reads the listed outputs alone, through a gateway"
+
+    [guest.outputs]
+    bob = ["vwap"]
+
     [operator.tokens]
     alice = "at least 32 characters, such as `openssl rand -hex 32` writes"
 
@@ -23,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from ripple.core.errors import RippleError
@@ -39,9 +46,13 @@ class AccessError(RippleError):
 
 
 class Role(Enum):
-    """A caller's role. READER and later ones do not include PROCESS."""
+    """A caller's role. READER and later ones do not include PROCESS.
+
+    GUEST: some outputs, by name; no right of its own, so that it is refused everywhere else.
+    """
 
     NOBODY = "nobody"
+    GUEST = "guest"
     PROCESS = "process"
     READER = "reader"
     OPERATOR = "operator"
@@ -59,12 +70,13 @@ class Right(Enum):
 
 RIGHTS: Mapping[Role, frozenset[Right]] = {
     Role.NOBODY: frozenset(),
+    Role.GUEST: frozenset(),
     Role.PROCESS: frozenset({Right.TAKE_PART, Right.READ}),
     Role.READER: frozenset({Right.READ}),
     Role.OPERATOR: frozenset({Right.READ, Right.OPERATE}),
     Role.ADMIN: frozenset({Right.READ, Right.OPERATE, Right.ADMINISTER, Right.TAKE_PART}),
 }
-_RANK = (Role.NOBODY, Role.PROCESS, Role.READER, Role.OPERATOR, Role.ADMIN)
+_RANK = (Role.NOBODY, Role.GUEST, Role.PROCESS, Role.READER, Role.OPERATOR, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +89,19 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A known caller: a role, and a name for logs."""
+    """A known caller: a role, and a name for logs. outputs: those that a guest may read."""
 
     role: Role
     name: str = ""
+    outputs: frozenset[str] = frozenset()
 
     def may(self, right: Right) -> bool:
         """Return whether the role has this right."""
         return right in RIGHTS[self.role]
+
+    def reads(self, output: str) -> bool:
+        """Return whether the caller may read an output."""
+        return self.may(Right.READ) or output in self.outputs
 
 
 def greater(one: Known, other: Known) -> Known:
@@ -104,8 +121,13 @@ class Access:
         self,
         tokens: Mapping[str, tuple[Role, str]],
         certificates: Mapping[str, Role],
+        outputs: Mapping[str, frozenset[str]] = MappingProxyType({}),
     ) -> None:
-        """Know tokens, each a role and a name, and the names of certificates."""
+        """Know tokens, each a role and a name, and the names of certificates.
+
+        outputs: those of each guest, by its name.
+        """
+        self._outputs = dict(outputs)
         self._tokens = [(digest_of(token), *known) for token, known in tokens.items()]
         self._certificates = dict(certificates)
 
@@ -113,7 +135,7 @@ class Access:
         """Return a caller's identity: the greatest role of token and certificate."""
         found = NOBODY if caller.token is None else self.of(digest_of(caller.token))
         for name in caller.certificates:
-            found = greater(found, Known(self._certificates.get(name, Role.NOBODY), name))
+            found = greater(found, self._as(self._certificates.get(name, Role.NOBODY), name))
         return found
 
     def of(self, given: bytes) -> Known:
@@ -121,8 +143,12 @@ class Access:
         found = NOBODY
         for digest, role, name in self._tokens:  # all of them, in constant time
             if hmac.compare_digest(digest, given):
-                found = Known(role, name)
+                found = self._as(role, name)
         return found
+
+    def _as(self, role: Role, name: str) -> Known:
+        outputs = self._outputs.get(name, frozenset()) if role is Role.GUEST else frozenset()
+        return Known(role, name, outputs)
 
 
 def token_from(data: bytes) -> str:
@@ -137,11 +163,13 @@ def access_of(data: bytes, path: str) -> Access:
     """Read a file of roles. Raises AccessError."""
     roles = {role.value: role for role in Role if role is not Role.NOBODY}
     tokens: dict[str, tuple[Role, str]] = {}
+    outputs: dict[str, frozenset[str]] = {}
     certificates = dict.fromkeys(PROCESSES, Role.PROCESS)
     for name, said in _parsed(data, path).items():
         if name not in roles or not isinstance(said, dict):
             raise AccessError(f"{path} has {name}, which is none of [{'], ['.join(roles)}]")
-        for unknown in sorted(set(said) - {"tokens", "certificates"}):
+        taken = {"tokens", "certificates", *(["outputs"] if name == Role.GUEST.value else [])}
+        for unknown in sorted(set(said) - taken):
             raise AccessError(f"{path}, [{name}] has {unknown}, an unknown key")
         role = roles[name]
         if role is Role.PROCESS and "certificates" in said:
@@ -157,7 +185,12 @@ def access_of(data: bytes, path: str) -> Access:
             if certificates.get(one, role) not in (role, Role.PROCESS):
                 raise AccessError(f"{path} gives the certificate of {one} two roles")
             certificates[one] = role
-    return Access(tokens, certificates)
+        if role is Role.GUEST:
+            outputs = _outputs(said.get("outputs", {}), path)
+    guests = [name for role, name in tokens.values() if role is Role.GUEST]
+    guests += [name for name, role in certificates.items() if role is Role.GUEST]
+    _check_guests(guests, outputs, path)
+    return Access(tokens, certificates, outputs)
 
 
 def _parsed(data: bytes, path: str) -> dict[str, Any]:
@@ -189,10 +222,33 @@ def _take_tokens(tokens: dict[str, tuple[Role, str]], given: Any, role: Role, pa
         tokens[token] = (role, name)
 
 
-def _names(given: Any, where: str) -> Sequence[str]:
+def _check_guests(guests: Sequence[str], outputs: Mapping[str, object], path: str) -> None:
+    where = f"{path}, [guest.outputs]"
+    for name in guests:
+        if name not in outputs:
+            raise AccessError(f"{where} has no outputs of {name}: name those that it may read")
+    for name in outputs:
+        if name not in guests:
+            raise AccessError(
+                f"{where} has {name}, which is no guest: give it a token in [guest.tokens]"
+            )
+
+
+def _outputs(given: Any, path: str) -> dict[str, frozenset[str]]:
+    where = f"{path}, [guest.outputs]"
+    if not isinstance(given, dict):
+        raise AccessError(f"{where} is no table of names and outputs")
+    found = {name: _names(outputs, where, name) for name, outputs in given.items()}
+    for name, outputs in found.items():
+        if not outputs:
+            raise AccessError(f"{where}: {name} has no outputs: name those that it may read")
+    return {name: frozenset(outputs) for name, outputs in found.items()}
+
+
+def _names(given: Any, where: str, what: str = "certificates") -> Sequence[str]:
     if isinstance(given, list) and all(isinstance(one, str) and one for one in given):
         return given
-    raise AccessError(f"{where}: certificates is no list of names")
+    raise AccessError(f"{where}: {what} is no list of names")
 
 
 def _place(message: str) -> str:

@@ -2,6 +2,7 @@
 
 framing        Arrow IPC messages as FlightData, and back, validated
 tables         snapshots of a running cluster's outputs
+reader         the reader of a call, and the outputs that it may read
 writing        logs that accept DoPut
 sql            Flight SQL; sql_catalogue, sql_info: its metadata
 service        the requests, without a network

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ripple.client.flight.errors import FlightError, Why
+from ripple.client.flight.reader import read_as
 from ripple.core.access import Right, Role
 from ripple.core.extras import needed
 from ripple.world.control import BUSY, FAILED, KEEPALIVE_S, KEEPALIVE_TIMEOUT_S, UNKNOWN_CALLER
@@ -154,10 +155,12 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
     async def _check(self, context: Any) -> None:
         if self._access is None:
             return
-        if self._access.known(caller_of(context)).role is Role.NOBODY:
+        known = self._access.known(caller_of(context))
+        if known.role is Role.NOBODY:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, UNKNOWN_CALLER)
-        if refused := self._refused(context, Right.READ):
+        if not known.outputs and (refused := self._refused(context, Right.READ)):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
+        read_as(known)
 
     def _refused(self, context: Any, right: Right = Right.OPERATE) -> str:
         """Return why the client lacks a right, "" if it has it."""

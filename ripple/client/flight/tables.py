@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.client.flight.errors import FlightError, Why
+from ripple.client.flight.reader import check_reads, readable
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class Tables:
         self._followed: dict[str, _Followed] = {}
 
     async def names(self) -> list[str]:
-        """Return the outputs' names. Raises FlightError if none is available."""
+        """Return the names of readable outputs. Raises FlightError if none is available."""
+        return readable(await self._names())
+
+    async def _names(self) -> list[str]:
         try:
             return list(await self._observer.known(self._heard_s))
         except ConnectionError as error:
@@ -63,6 +67,10 @@ class Tables:
         key: only rows with these key fields. The rows of a dead owner are of its last cut.
         Raises FlightError, also for a partition without any rows so far.
         """
+        check_reads(output)
+        return await self._table(output, key)
+
+    async def _table(self, output: str, key: Mapping[str, object] | None) -> pa.Table:
         async with self._following(output) as seen:
             shown = await seen.whole(self._heard_s)
             if shown.missing:
@@ -83,6 +91,10 @@ class Tables:
 
     async def keys(self, output: str) -> tuple[str, ...]:
         """Return the fields of an output's key. Raises FlightError."""
+        check_reads(output)
+        return await self._keys(output)
+
+    async def _keys(self, output: str) -> tuple[str, ...]:
         async with self._following(output) as seen:
             await seen.whole(self._heard_s)
             return () if seen.layout is None else seen.layout.keys
@@ -99,8 +111,8 @@ class Tables:
 
     @asynccontextmanager
     async def _following(self, output: str) -> AsyncIterator[OutputSubscription]:
-        if output not in await self.names():
-            known = ", ".join(self._observer.outputs)
+        if output not in await self._names():
+            known = ", ".join(readable(self._observer.outputs))
             raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known or 'none'}")
         one = self._followed.setdefault(output, _Followed())
         async with one.lock:  # a subscription has one caller at a time

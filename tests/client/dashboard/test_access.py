@@ -17,13 +17,15 @@ from ripple.core.access import (
 
 TOKENS = {role: role.value[0] * 32 for role in Role if role is not Role.NOBODY}
 FILE = "\n".join(f'[{role.value}.tokens]\nof-{role.value} = "{t}"' for role, t in TOKENS.items())
+FILE += '\n[guest.outputs]\nof-guest = ["vwap"]'
 NAMES = '\n[operator]\ncertificates = ["bob", "worker"]\n'
 
 
 def test_a_token_gives_its_role_and_its_name() -> None:
     access = access_of(FILE.encode(), "roles")
     for role, token in TOKENS.items():
-        assert access.known(Caller(token)) == Known(role, f"of-{role.value}")
+        outputs = frozenset({"vwap"} if role is Role.GUEST else ())
+        assert access.known(Caller(token)) == Known(role, f"of-{role.value}", outputs)
     for wrong in ("", "r" * 31, "r" * 33, "R" * 32, "r" * 100_000, "ü" * 32, "\udcff" * 32):
         assert access.known(Caller(wrong)) == NOBODY
     assert access.known(Caller()) == NOBODY
@@ -48,17 +50,36 @@ def test_processes_are_those_that_ripple_cert_names_unless_it_is_said() -> None:
 
 
 def test_a_process_commands_nothing_and_people_take_no_part() -> None:
-    assert RIGHTS[Role.NOBODY] == set()
+    assert RIGHTS[Role.NOBODY] == RIGHTS[Role.GUEST] == set()
     assert RIGHTS[Role.READER] < RIGHTS[Role.OPERATOR] < RIGHTS[Role.ADMIN]
     assert not RIGHTS[Role.PROCESS] & {Right.OPERATE, Right.ADMINISTER}
     assert Right.TAKE_PART not in RIGHTS[Role.OPERATOR]
 
 
+def test_a_guest_reads_its_outputs_alone_unless_a_certificate_gives_more() -> None:
+    said = f'[guest.tokens]\ng = "{"g" * 32}"\n[guest.outputs]\ng = ["vwap"]\neve = ["fills"]'
+    said += f'\n[guest]\ncertificates = ["eve"]{NAMES}'
+    access = access_of(said.encode(), "roles")
+    guest = access.known(Caller("g" * 32))
+    assert [guest.reads(output) for output in ("vwap", "fills")] == [True, False]
+    assert access.known(Caller(certificates=("eve",))).reads("fills")
+    more = access.known(Caller("g" * 32, ("bob",)))
+    assert more.role is Role.OPERATOR
+    assert more.reads("fills")
+    assert not NOBODY.reads("vwap")
+
+
 @pytest.mark.parametrize(
     ("file", "what"),
     [
+        (f'[guest.tokens]\ng = "{"g" * 32}"', "has no outputs of g: name those that it may read"),
+        (f'[guest.tokens]\ng = "{"g" * 32}"\n[guest.outputs]\ng = []', "g has no outputs: name"),
+        ('[guest.outputs]\ng = "vwap"', "g is no list of names"),
+        ('[guest]\noutputs = ["vwap"]', "is no table of names and outputs"),
+        ('[guest.outputs]\ng = ["vwap"]', "has g, which is no guest: give it a token in"),
+        ('[reader.outputs]\nr = ["vwap"]', "has outputs, an unknown key"),
         ('[reader]\ncertificates = ["localhost"]', "every certificate of a machine may name"),
-        ("[guest]", "guest, which is none of"),
+        ("[visitor]", "visitor, which is none of"),
         ("reader = 1", "reader, which is none of"),
         ("[reader]\nusers = []", "users, an unknown key"),
         ('[reader.tokens]\na = "short"', "has 5 characters, not 32 to 512"),

@@ -30,17 +30,17 @@ class FixedTables(Tables):
     def __init__(self, **tables: pa.Table) -> None:
         self._fixed = tables
 
-    async def names(self) -> list[str]:
+    async def _names(self) -> list[str]:
         return list(self._fixed)
 
-    async def table(self, output: str, key: object = None) -> pa.Table:
+    async def _table(self, output: str, key: object = None) -> pa.Table:
         del key
         about = {CUTS: f'{{"0": {{"{output}": 7}}}}'}
         if output == "by-class":  # an output of events
             about[BEGINS] = '{"0": {"trades/0": 3}}'
         return self._fixed[output].replace_schema_metadata(about)
 
-    async def keys(self, output: str) -> tuple[str, ...]:
+    async def _keys(self, output: str) -> tuple[str, ...]:
         return ("symbol",)
 
 

@@ -25,8 +25,10 @@ from ripple.client.flight.messages.flight_pb2 import (
     SchemaResult,
     Ticket,
 )
+from ripple.client.flight.messages.flight_sql_pb2 import CommandStatementQuery
 from ripple.client.flight.server import FlightServer
 from ripple.client.flight.service import Flights, Wanted
+from ripple.client.flight.sql import packed
 from ripple.client.flight.tables import CUTS, Tables
 from ripple.client.flight.writing import Written
 from ripple.client.outputs import Endpoints, Observer
@@ -136,10 +138,10 @@ class FixedTables(Tables):
     def __init__(self, **tables: pa.Table) -> None:
         self._fixed = tables
 
-    async def names(self) -> list[str]:
+    async def _names(self) -> list[str]:
         return list(self._fixed)
 
-    async def table(self, output: str, key: object = None) -> pa.Table:
+    async def _table(self, output: str, key: object = None) -> pa.Table:
         del key
         return self._fixed[output].replace_schema_metadata({CUTS: "{}"})
 
@@ -313,6 +315,49 @@ async def test_only_named_logs_are_written(tmp_path: Path) -> None:
     with pytest.raises(FlightError, match="no log 'others' is writable: there are trades"):
         await put(flights(trades=log), VWAPS, "others")
     await log.close()
+
+
+async def test_a_guest_gets_the_outputs_that_the_roles_name(tmp_path: Path) -> None:
+    table = pa.table({"symbol": ["A"], "price": [1.0], "size": [1]})
+    token = "guest-token-of-at-least-32-characters"
+    roles = f'[guest.tokens]\nbob = "{token}"\n[guest.outputs]\nbob = ["vwap"]\n'
+
+    def ask(address: str) -> None:
+        options = fl.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
+        with fl.connect(f"grpc://{address}") as client:
+            (listed,) = client.list_flights(options=options)
+            assert listed.descriptor.path == [b"vwap"]
+            assert client.do_get(fl.Ticket(b"vwap"), options).read_all().equals(VWAPS)
+            fills = fl.FlightDescriptor.for_path("fills")
+            says = "bob is guest, and may not read the output 'fills': .* names vwap"
+            for refused in (
+                lambda: client.do_get(fl.Ticket(b"fills"), options).read_all(),
+                lambda: client.do_get(fl.Ticket(b'{"output": "fills"}'), options).read_all(),
+                lambda: client.get_flight_info(fills, options),
+                lambda: client.get_schema(fills, options),
+            ):
+                with pytest.raises((fl.FlightUnauthorizedError, OSError), match=says):
+                    refused()
+            for sql, is_read in (("select * from vwap", True), ("select * from fills", False)):
+                asked = packed(CommandStatementQuery(query=sql))
+                command = fl.FlightDescriptor.for_command(asked)
+                with nullcontext() if is_read else pytest.raises(pa.ArrowException, match="fills"):
+                    info = client.get_flight_info(command, options)
+                    found = client.do_get(info.endpoints[0].ticket, options).read_all()
+                    assert found.num_rows == len(VWAPS)
+            path = fl.FlightDescriptor.for_path("trades")
+            with pytest.raises(
+                fl.FlightUnauthorizedError, match="bob is guest, and may not operate"
+            ):
+                client.do_put(path, table.schema, options)[1].read()
+
+    served = Flights(FixedTables(vwap=VWAPS, fills=VWAPS), {"trades": written(tmp_path)})
+    server = FlightServer(served, access_of(roles.encode(), "roles"))
+    await server.start("127.0.0.1:0", None)
+    try:
+        await asyncio.to_thread(ask, server.address)
+    finally:
+        await server.close(0)
 
 
 async def test_readers_get_and_operators_put_and_nobody_does_either(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.client.flight.barrage.rows import Rows
 from ripple.client.flight.errors import FlightError, Why
+from ripple.client.flight.reader import check_reads, readable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -123,15 +124,16 @@ class Feeds:
         self._following = asyncio.Lock()
 
     async def names(self) -> list[str]:
-        """Return the outputs' names. Raises FlightError if none is available."""
+        """Return the names of readable outputs. Raises FlightError if none is available."""
         try:
-            return list(await self._observer.known(self._heard_s))
+            return readable(await self._observer.known(self._heard_s))
         except ConnectionError as error:
             raise FlightError(Why.AWAY, str(error)) from error
 
     @asynccontextmanager
     async def using(self, output: str) -> AsyncIterator[Feed]:
         """Subscribe to an output. Raises FlightError."""
+        check_reads(output)
         names = await self.names()
         if output not in names:
             known = ", ".join(names) or "none"

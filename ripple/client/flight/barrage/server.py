@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ripple.client.flight.errors import FlightError, Why
+from ripple.client.flight.reader import read_as
 from ripple.client.flight.server import answers_one, answers_stream, the_one
 from ripple.core.access import Right
 from ripple.core.extras import needed
@@ -141,8 +142,9 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         session = self._sessions.enter(
             caller_of(context), header if isinstance(header, str) else "", lasting=lasting
         )
-        if not session.known.may(Right.READ):
+        if not session.known.may(Right.READ) and not session.known.outputs:
             raise FlightError(Why.STRANGER, f"{session.known.name} may not read")
+        read_as(session.known)
         return session
 
 

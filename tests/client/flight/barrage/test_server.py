@@ -138,6 +138,37 @@ async def test_a_name_and_a_token_are_as_good_as_a_token(guarded: Served) -> Non
     await asyncio.to_thread(come_in)
 
 
+async def test_a_guest_subscribes_to_the_outputs_that_the_roles_name() -> None:
+    tokens = {name: f"{name}-token-of-at-least-32-characters" for name in ("live", "other")}
+    roles = "[guest.tokens]\n" + "".join(f'{name} = "{t}"\n' for name, t in tokens.items())
+    roles += "[guest.outputs]\n" + "".join(f'{name} = ["{name}"]\n' for name in tokens)
+    says = "other is guest, and may not read the output 'live': .* names other"
+    async with (
+        serving(access=access_of(roles.encode(), "roles")) as served,
+        grpc.aio.insecure_channel(served.address) as channel,
+    ):
+        begin(Workload(1), served.seen)
+        for name, token in tokens.items():
+            listing = channel.unary_stream(f"/{DEEPHAVEN}.ApplicationService/ListFields")(
+                b"", metadata=shown(token)
+            )
+            fields = FieldsChangeUpdate.FromString(await listing.read())
+            assert [one.field_name for one in fields.created] == ["live"] * (name == "live")
+            listing.cancel()
+        await call(channel, "TableService/FetchTable", fetch(b"s/live", 1), tokens["live"])
+        with pytest.raises(grpc.aio.AioRpcError, match=says) as refused:
+            await call(channel, "TableService/FetchTable", fetch(b"s/live", 1), tokens["other"])
+        assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        streams = {}
+        for name, token in tokens.items():
+            streams[name] = channel.stream_stream(EXCHANGE)(metadata=shown(token))
+            await streams[name].write(request(b"s/live"))
+        assert await streams["live"].read() is not grpc.aio.EOF
+        assert await streams["other"].code() == grpc.StatusCode.PERMISSION_DENIED
+        assert "may not read the output 'live'" in await streams["other"].details()
+        streams["live"].cancel()
+
+
 @pytest.mark.parametrize(
     "method", [f"{FLIGHT}/GetFlightInfo", f"{FLIGHT}/DoGet", f"{DEEPHAVEN}.TableService/Batch"]
 )
