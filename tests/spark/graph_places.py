@@ -96,6 +96,14 @@ eager = (
     .also(now.sink("rows-out"))
     .also(now_by.fold("met", n=rp.count(), bid=rp.max("bid"), last=rp.max("t")).sink("bars-out"))
 )
+pairs = quotes.join_interval("met", sold, on="symbol", within=("-1s", "2s"), how="full",
+    lateness="5s", emit="eager")
+pairs_by = pairs.partition("pb", key="symbol")
+at_once = (
+    quotes.sink("events")
+    .also(pairs.sink("rows-out"))
+    .also(pairs_by.fold("with", n=rp.count(), bid=rp.max("bid"), size=rp.sum("size")).sink("bars-out"))
+)
 near = shown(sold.join_interval("near", quotes, on="symbol", within=("-1s", "2s"), how="full",
     lateness="5s", emit="final"), "bid")
 later = shown(quotes.join_interval("later", sold, on="symbol", within=("1s", "2s"), how="right",

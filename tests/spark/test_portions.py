@@ -286,6 +286,7 @@ def test_a_range_of_several_sources_is_one_of_time(
 JOINS = [
     ("asof", (4, 2)),
     ("eager", (4, 2)),
+    ("at_once", (4, 2)),
     ("near", (2, 2)),
     ("later", (2, 3)),
     ("once", (2,)),
@@ -308,7 +309,7 @@ def test_joins_in_partitions_show_what_one_process_shows(
     assert report.counters == whole.counters.as_dict()
     assert all(rows[output.name] for output in plan.outputs)
     still = replace(sources, is_open=True)
-    assert len(still.portions(plan)) == (2 if name == "eager" else 1)
+    assert len(still.portions(plan)) == (2 if name in ("eager", "at_once") else 1)
     begun, _, _ = replayed(parcel, plan, still, closes=False)
     live = place.run(place.whole, "state")
     assert begun.digests == live.digests

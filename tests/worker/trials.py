@@ -278,8 +278,14 @@ def at_once() -> Any:
     some = some.derive("parts", part=10 // (rp.col("size") - 3))  # fails for some
     venues = some.partition("by-venue", key=("venue", "symbol"))
     venues = venues.fold("venues", n=rp.count(), bids=rp.sum("bid"), part=rp.min("part"))
+    met = bought.join_interval(
+        "met", quotes, on="symbol", within=(-6, 2), how="full", lateness=4, emit="eager"
+    )
+    of_met = met.partition("met-by", key="symbol").fold("met-n", n=rp.count("bid"), of=rp.count())
     return (
         rows.sink("shown")
+        .also(met.sink("met-shown"))
+        .also(of_met.sink("met-out"))
         .also(last.sink("last"))
         .also(some.sink("pairs"))
         .also(venues.sink("sizes"))

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.join_state import JoinState
-    from ripple.engine.operators.joins.row_table_rows import RowTableRows
+    from ripple.engine.operators.joins.eager_rows import EagerRows
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Holder, Mark, Waiting
@@ -221,12 +221,12 @@ class GraphEngine(Engine):
         above = [fold for fold in self._folds_here(plan, staged=staged) if fold not in lowest]
         return [*folds, *tables], above, streams
 
-    def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[RowTableRows]:
+    def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[EagerRows]:
         """Make the nodes that wait, and note in which order they and the folds are settled.
 
         Returns the row tables.
         """
-        tables: list[RowTableRows] = []
+        tables: list[EagerRows] = []
         of_joins = {table.input: table for table in plan.row_tables}
         marks: dict[str, Waiting] = {}
         self.waiting = marks
@@ -271,12 +271,18 @@ class GraphEngine(Engine):
         assert isinstance(fold, WindowedFold), "final rows are those of windows"
         return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
 
-    def _row_table(self, graph: Graph, table: RowTable, join: Waiting) -> RowTableRows:
+    def _row_table(self, graph: Graph, table: RowTable, join: Waiting) -> EagerRows:
         from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
-        from ripple.engine.operators.joins.row_table_rows import RowTableRows  # noqa: PLC0415
 
-        assert isinstance(join, AsofRows), "no other joins show their rows at once"
-        return RowTableRows(graph, table, join)
+        if isinstance(join, AsofRows):
+            from ripple.engine.operators.joins.row_table_rows import RowTableRows  # noqa: PLC0415
+
+            return RowTableRows(graph, table, join)
+        from ripple.engine.operators.joins.interval_rows import PiecewiseRows  # noqa: PLC0415
+        from ripple.engine.operators.joins.pair_table_rows import PairTableRows  # noqa: PLC0415
+
+        assert isinstance(join, PiecewiseRows), "no other joins show their rows at once"
+        return PairTableRows(graph, table, join)
 
     def _holder(self, node: Holding, feeds: Sequence[Sequence[Mark]]) -> Waiting:
         holder: Holder

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Leaf
     from ripple.engine.machine.targets import Targets
     from ripple.engine.operators.event_fold import EventFold
-    from ripple.engine.operators.joins.row_table_rows import RowTableRows
+    from ripple.engine.operators.joins.eager_rows import EagerRows
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.waiting import Mark
     from ripple.model.pipeline.nodes import Fold
@@ -79,7 +79,7 @@ class SourceRouter(Divider, GraphEngine):
         self._settling, self._holders = [], []  # nothing is held here
         return folds, above, streams
 
-    def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[RowTableRows]:
+    def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[EagerRows]:
         """Make the nodes, for their refusals; all of them wait for this router's inputs."""
         mine: list[Mark] = [*self._inputs.values()]
         self.waiting = {}

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.model.pipeline.constant import Constant
+    from ripple.model.pipeline.nodes import RowTable
     from ripple.model.window.spec import Assigner, Trigger
 
 Key: TypeAlias = Operand
@@ -510,21 +511,7 @@ class Pipeline:
             )
             if not node.is_eager:
                 return _joined(sides.both, "join_asof", node)
-            fold = joining.row_table_of(node)
-            whole = sides.both.begun(fold.name)
-            raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}
-            return pipeline_of(
-                replace(
-                    whole,
-                    **raw,
-                    steps=(*whole.steps, node),
-                    folds=(*whole.folds, fold),
-                    fields=fold.row,
-                    row=None,
-                    path=(*draft.path, name, fold.name),
-                    at=fold.name,
-                )
-            )
+            return _at_once(sides.both, node, joining.row_table_of(node))
 
     @named
     def join_interval(
@@ -539,7 +526,7 @@ class Pipeline:
         within: tuple[str | int, str | int],
         how: Literal["inner", "left", "right", "full"] = "inner",
         lateness: str | int | None = None,
-        emit: Literal["final"] | None = None,
+        emit: Literal["eager", "final"] | None = None,
         suffix: str = "_right",
     ) -> Pipeline:
         """Join each row with the rows of ``right`` with its keys that are near in event time.
@@ -551,10 +538,13 @@ class Pipeline:
         with nulls for the other one's fields but its keys. A record of which more than 10,000 rows
         would be made has none: it is counted among the rows that cannot be computed. lateness:
         how far below its watermark a row of either side still counts, "60s" by default; sides of
-        rows that come by the watermark take none. emit: "final", and nothing else yet: a row is
-        given with its partners, in their order, when neither it nor one of them can come any more.
-        suffix: for fields of the right side with a name that the left side has; its keys are left
-        out.
+        rows that come by the watermark take none. emit: "final" gives a row with its partners, in
+        their order, when neither it nor one of them can come any more. "eager" gives a table: a
+        pair is there once both rows are read, a row without a partner until it has one, and each is
+        final when "final" would give it; ``row_input``, ``row_offset``, ``row_index``,
+        ``right_input``, ``right_offset`` and ``right_index`` are its key, "", 0 and 0 for a missing
+        row. suffix: for fields of the right side with a name that the left side has; its keys are
+        left out.
         """
         # Few pipelines have joins.
         from ripple.model.pipeline import joining  # noqa: PLC0415
@@ -573,7 +563,9 @@ class Pipeline:
                 suffix=suffix,
             )
             both = sides.of_both(node.finals) if node.shows_right else sides.both
-            return _joined(both, "join_interval", node)
+            if not node.is_eager:
+                return _joined(both, "join_interval", node)
+            return _at_once(both, node, joining.row_table_of(node))
 
     @named
     def join(
@@ -801,6 +793,24 @@ def _begun(
 def _joined(both: Draft, verb: str, node: StreamJoin) -> Pipeline:
     """Return the pipeline with a stream of joined rows."""
     return _begun(both, verb, node, is_held=True, fields=node.fields_out, row=None, deleted="")
+
+
+def _at_once(both: Draft, node: StreamJoin, fold: RowTable) -> Pipeline:
+    """Return the pipeline with a table of joined rows."""
+    whole = both.begun(fold.name)
+    raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}
+    return pipeline_of(
+        replace(
+            whole,
+            **raw,
+            steps=(*whole.steps, node),
+            folds=(*whole.folds, fold),
+            fields=fold.row,
+            row=None,
+            path=(*both.path, node.name, fold.name),
+            at=fold.name,
+        )
+    )
 
 
 def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:

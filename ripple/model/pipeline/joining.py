@@ -19,6 +19,7 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import Stage, need_time, united
 from ripple.model.pipeline.nodes import (
+    PAIR_KEY,
     ROW_KEY,
     WINDOW_FIELD_NAMES,
     AsofJoin,
@@ -91,13 +92,7 @@ def asof_of(
     """Return the node of a ``.join_asof(...)``. Raises PlanError."""
     if not isinstance(how, str) or how not in ("left", "inner"):
         raise PlanError(f"how is {shown(how)}: it must be 'left' or 'inner'")
-    if emit is None:
-        raise PlanError(
-            "emit is missing: say 'eager', a row at once, with corrections until it is final, or "
-            "'final', each row once"
-        )
-    if not isinstance(emit, str) or emit not in ("eager", "final"):
-        raise PlanError(f"emit is {shown(emit)}: it must be 'eager' or 'final'")
+    is_eager = _is_eager(emit)
     need_bool("allow_exact_matches", allow_exact_matches)
     if not isinstance(strategy, str) or strategy not in _STRATEGIES:
         raise PlanError(
@@ -112,13 +107,14 @@ def asof_of(
         strategy=strategy,
         tolerance_ns=None if tolerance is None else duration_ns(tolerance, "tolerance"),
         is_strict=not allow_exact_matches,
-        is_eager=emit == "eager",
+        is_eager=is_eager,
     )
 
 
-def row_table_of(node: AsofJoin) -> RowTable:
+def row_table_of(node: AsofJoin | IntervalJoin) -> RowTable:
     """Return the table of a join's rows from their reading on. Raises PlanError."""
-    taken = [field.name for field in ROW_KEY]
+    key = PAIR_KEY if isinstance(node, IntervalJoin) else ROW_KEY
+    taken = [field.name for field in key]
     for field in node.fields_out:
         if field.name in (*taken, *WINDOW_FIELD_NAMES):
             mine = "of the key of its rows" if field.name in taken else "of windows"
@@ -127,11 +123,9 @@ def row_table_of(node: AsofJoin) -> RowTable:
                 "rename it with .map(..., into=...), or say emit='final'"
             )
         check_result_field(field.name)
-    name, row = f"{node.name}.rows", (*ROW_KEY, *node.fields_out)
+    name, row = f"{node.name}.rows", (*key, *node.fields_out)
     path = f"{node.node_key}/{name}"
-    return RowTable(
-        name, node.name, "", ROW_KEY, None, (), (), row, node.fields_out, path, node.name
-    )
+    return RowTable(name, node.name, "", key, None, (), (), row, node.fields_out, path, node.name)
 
 
 def interval_of(
@@ -147,14 +141,20 @@ def interval_of(
     """Return the node of a ``.join_interval(...)``. Raises PlanError."""
     if not isinstance(how, str) or how not in HOWS:
         raise PlanError(f"how is {shown(how)}: it must be one of {', '.join(HOWS)}")
-    _check_final(emit)
+    is_eager = _is_eager(emit)
     lo_ns, hi_ns = _bounds(within)
     if sides.right.deleted:
         raise PlanError(
             f"the rows of {sides.right.at!r} are versions of a table, each counts until the next "
             "one: take .join_asof(...)"
         )
-    return IntervalJoin(**_common(name, sides, how, lateness, suffix), lo_ns=lo_ns, hi_ns=hi_ns)
+    return IntervalJoin(
+        **_common(name, sides, how, lateness, suffix),
+        lo_ns=lo_ns,
+        hi_ns=hi_ns,
+        is_eager=is_eager,
+        right_finals=sides.right.finals if is_eager else "",
+    )
 
 
 def _common(
@@ -228,15 +228,16 @@ def _check_right(draft: Draft, verb: str) -> None:
         )
 
 
-def _check_final(emit: Any) -> None:
-    """Raise PlanError unless rows are asked for once they are final."""
-    if emit is None or (isinstance(emit, str) and emit == "eager"):
+def _is_eager(emit: Any) -> bool:
+    """Return whether rows are asked for at once, rather than once they are final."""
+    if emit is None:
         raise PlanError(
-            f"emit is {shown(emit)}, and rows that may be corrected reach no sink and no fold yet: "
-            "say emit='final', which gives each row once"
+            "emit is missing: say 'eager', a row at once, with corrections until it is final, or "
+            "'final', each row once"
         )
-    if not isinstance(emit, str) or emit != "final":
-        raise PlanError(f"emit is {shown(emit)}: it must be 'final'")
+    if not isinstance(emit, str) or emit not in ("eager", "final"):
+        raise PlanError(f"emit is {shown(emit)}: it must be 'eager' or 'final'")
+    return emit == "eager"
 
 
 def _key_pairs(left: Draft, right: Draft, on: Any, left_on: Any, right_on: Any) -> Pairs:

@@ -208,12 +208,12 @@ def _parameters(node: Union | Finals | Distinct | StreamJoin | Ask) -> list[Sexp
     keys: list[Sexp] = [_shape(pair) for pair in node.on]
     sides = [_shape(node.left_fields), _shape(node.right_fields)]
     deleted = "" if node.deleted is None else node.deleted.name
+    assert isinstance(node, AsofJoin | IntervalJoin), "no other joins"
+    eager: list[Sexp] = ["eager"] if node.is_eager else []
     if isinstance(node, IntervalJoin):
-        return [node.how, str(node.lo_ns), str(node.hi_ns), late, keys, *sides]
-    assert isinstance(node, AsofJoin), "no other joins"
+        return [node.how, str(node.lo_ns), str(node.hi_ns), late, keys, *sides, *eager]
     tolerance = "" if node.tolerance_ns is None else str(node.tolerance_ns)
     matches = [node.strategy, "strict" if node.is_strict else "", tolerance]
-    eager: list[Sexp] = ["eager"] if node.is_eager else []
     return [node.how, *matches, late, keys, *sides, deleted, *eager]
 
 

@@ -329,11 +329,14 @@ class IntervalJoin(StreamJoin):
     A pair is there where ``lo_ns`` <= right - left <= ``hi_ns``. A left row follows once neither it
     nor a partner can come any more: with each partner, in their order, as one record that a
     ``flat_map`` makes several rows of. So does a right row without a partner, where it is shown; it
-    has its own event time.
+    has its own event time. is_eager: as in AsofJoin. right_finals: then, the node of final rows on
+    the right, "" without.
     """
 
     lo_ns: int
     hi_ns: int
+    is_eager: bool = False
+    right_finals: str = ""
 
     @property
     def shows_right(self) -> bool:
@@ -516,7 +519,7 @@ class TableJoin(Fold):
 
 
 # Invariants: no window, aggregates or expiry; ``input`` and ``reads`` are the join, ``key`` is
-# ROW_KEY, and ``fields_in`` are the fields of the join.
+# ROW_KEY, or PAIR_KEY of an interval join, and ``fields_in`` are the fields of the join.
 @frozen
 class RowTable(Fold):
     """The rows of an eager join, keyed by their origins; final once the final join has them."""
@@ -528,6 +531,12 @@ def is_join(node: object) -> bool:
 
 
 ROW_KEY = (Field("row_input", String()), Field("row_offset", Int64()), Field("row_index", Int64()))
+PAIR_KEY = (
+    *ROW_KEY,
+    Field("right_input", String()),
+    Field("right_offset", Int64()),
+    Field("right_index", Int64()),
+)
 
 
 @frozen

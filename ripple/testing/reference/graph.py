@@ -6,6 +6,7 @@ window and each that it reached was over for it, and no sink; see ``docs/design/
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as counting
@@ -260,6 +261,8 @@ class GraphReference(Reference):
     def _row_table(self, fold: RowTable) -> View:
         """Return each row that ever came to the left side of a join, with its match so far."""
         (node,) = (one for one in self.plan.stream_joins if one.name == fold.input)
+        if isinstance(node, IntervalJoin):
+            return self._pair_table(fold, node)
         assert isinstance(node, AsofJoin), "no other joins"
         view = View()
         for row in self._held[node.name, 0]:
@@ -269,6 +272,44 @@ class GraphReference(Reference):
                 names = (field.name for field in fold.key)
                 whole = dict(zip(names, key, strict=True)) | joined
                 view.put(key, shown_row(fold, whole))
+        return view
+
+    def _pair_table(self, fold: RowTable, node: IntervalJoin) -> View:
+        """Return all pairs of rows that ever came to a join, and the rows without a partner."""
+        left, right = (self._in_order(node.name, side) for side in range(2))
+        near = [
+            (row, other)
+            for row in left
+            for other in right
+            if row.key == other.key and None not in row.key and _is_near(node, row, other)
+        ]
+        paired = [{id(pair[side]) for pair in near} for side in range(2)]
+        made: list[tuple[Held | None, Held | None]] = list(near)
+        if node.how in ("left", "full"):
+            made += [(row, None) for row in left if id(row) not in paired[0]]
+        if node.shows_right:
+            made += [(None, row) for row in right if id(row) not in paired[1]]
+        of = Counter(_record_of(*pair) for pair in made)
+        view = View()
+        for row, other in made:
+            if of[_record_of(row, other)] > FLAT_ROWS_MAX:
+                continue
+            origins = [
+                ("", 0, 0) if one is None else (one.name, one.place[1], one.place[3])
+                for one in (row, other)
+            ]
+            match = {} if other is None else other.row
+            added = zip(node.added, node.right_fields, strict=True)
+            joined = {one.name: match.get(of.name) for one, of in added}
+            if row is None:
+                assert other is not None
+                joined = _right_alone(node, other).row
+            else:
+                joined |= row.row
+            key = (*origins[0], *origins[1])
+            names = (field.name for field in fold.key)
+            whole = dict(zip(names, key, strict=True)) | joined
+            view.put(key, shown_row(fold, whole))
         return view
 
     def _pair(self, node: IntervalJoin, arrived: dict[str, list[Event]]) -> None:
@@ -310,7 +351,7 @@ class GraphReference(Reference):
                     lost = (key, RefusedRow(node.name, "too many rows"))
                     self._lost_rows.setdefault(node.name, []).append(lost)
                     continue
-                for other in rows:
+                for other in [] if node.is_eager else rows:
                     added = zip(node.added, node.right_fields, strict=True)
                     joined = {one.name: other.get(of.name) for one, of in added} | row.row
                     one = replace(row, row=joined, place=(*row.place[:3], next(number)))
@@ -591,6 +632,13 @@ def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> boo
 
 def _is_near(node: IntervalJoin, row: Held, other: Held) -> bool:
     return node.lo_ns <= other.time_ns - row.time_ns <= node.hi_ns
+
+
+def _record_of(row: Held | None, other: Held | None) -> tuple[Any, ...]:
+    """Return the record of a pair: that of its left row, or of a right one without a partner."""
+    one = row or other
+    assert one is not None
+    return one.time_ns, one.name, one.place[:3]
 
 
 def _right_alone(node: IntervalJoin, row: Held) -> Held:

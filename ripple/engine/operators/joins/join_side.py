@@ -11,7 +11,7 @@ from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields, null_rows
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.engine.operators.waiting import settled_ns
-from ripple.model.pipeline.nodes import sides_of
+from ripple.model.pipeline.nodes import IntervalJoin, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +52,8 @@ class JoinSide:
         has_own = number == 0 or node.how in ("right", "full")
         """Whether rows of the result have their identities from this side."""
         identities = bool(node.finals) and has_own
+        if number == 1 and isinstance(node, IntervalJoin):
+            identities = identities or bool(node.right_finals)  # for the key of a pair
         self.held = HeldRows(fields, identities=identities, slots=keys is not None)
         self._keys = keys
         self._keyed = None if keys is None else Keyed(keys, self.names)

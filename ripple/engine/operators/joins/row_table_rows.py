@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.graph.column import InputColumn
-from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME
+from ripple.engine.operators.held_rows import PLACE, TIME
+from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.joins.join_side import key_slots
 from ripple.engine.operators.passed_rows import Numbers, PassedRows
-from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.row_order import FIRST_NS, LAST_NS, RowOrder, earlier, later
-from ripple.engine.operators.uncomputable import UncomputableRows
-from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown
-from ripple.engine.snapshots.stateless import Stateless
-from ripple.model.keys.space import key_space
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -27,8 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.joins.asof_rows import AsofRows
-    from ripple.model.pipeline.nodes import Fold, RowTable
-    from ripple.model.schema.types import Field
+    from ripple.model.pipeline.nodes import RowTable
 
     Ints = npt.NDArray[np.int64]
 
@@ -36,7 +30,7 @@ _UNNEEDED_MAX = 4096
 _NONE = np.empty(0, np.int64)
 
 
-class RowTableRows:
+class RowTableRows(EagerRows):
     """The rows of the left side until they are final, each with its match so far.
 
     Its state follows from the rows that the join holds, so a snapshot has none. Invariants between
@@ -45,32 +39,15 @@ class RowTableRows:
     ``_left`` its slot in ``column``, -1 once it left, and ``_number_of`` the row of each slot.
     """
 
-    frees = True
-
     def __init__(self, graph: Graph, fold: RowTable, join: AsofRows) -> None:
         """Show the rows of ``join``."""
-        self.fold: Fold = fold
+        super().__init__(graph, fold, join)
         self._join, self._node = join, join.node
-        self.result_rows = ResultRows(fold)
-        self.keys = key_space(fold.key)
-        self.column = InputColumn(graph, (), self.keys, self.result_rows.column_fields, fold.name)
-        self.uncomputable = UncomputableRows(self.keys)
-        # A table without rows says that it was there.
-        self.ledger = Ledger(key_space(fold.key), Stateless(fold.key))
-        for side in join.sides:
-            side.news = []
-        self._matched_by = key_space(join.node.key_of(0))
         self._left, self._right = (PassedRows(side.held.schema) for side in join.sides)
         self._waiting, self._others = RowOrder(), RowOrder()
         self._slot_of = Numbers()
         self._number_of = _NONE
         self._needed_before = 0
-        self._over = _NONE
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The fields of its rows without the key."""
-        return self.result_rows.fields
 
     def settle(self, watermark_ns: int) -> None:
         """Take the new rows of both sides, and show those with another match."""
@@ -82,7 +59,7 @@ class RowTableRows:
         if left is not None:
             touched.append(self._add_left(left))
         if touched:
-            self._show(np.unique(np.concatenate(touched)))
+            self._show_rows(np.unique(np.concatenate(touched)))
         self._end()
 
     # --- rows that come ---
@@ -95,24 +72,12 @@ class RowTableRows:
         self._left.add(rows, slots, times)
         keyed = slots >= 0
         self._waiting.add(slots[keyed], times[keyed], places[keyed], numbers[keyed])
-        found = self.keys.slots(self._origins(rows, places))
+        found = self.keys.slots(self._origins(0, rows))
         self.keys.adopt(found)
         self._number_of = grown(self._number_of, self.keys.capacity, -1)
         self._number_of[found] = numbers
         self._slot_of.add(found)
         return numbers
-
-    def _origins(self, rows: pa.RecordBatch, places: Ints) -> list[pa.Array]:
-        """Return the keys of rows: their inputs, offsets and indexes."""
-        identities = np.asarray(rows.column(IDENTITY)) if self._node.finals else None
-        names: list[str] = []
-        which = np.zeros(len(places), np.int64)
-        offsets, indexes = np.zeros((2, len(places)), np.int64)
-        for name, at, their_offsets, their_indexes in self._join.origins_of(places, identities):
-            which[at], offsets[at], indexes[at] = len(names), their_offsets, their_indexes
-            names.append(name)
-        found = pa.array(names, pa.string()).take(pa.array(which))
-        return [found, pa.array(offsets), pa.array(indexes)]
 
     def _add_right(self, rows: pa.RecordBatch) -> Ints:
         """Take rows of the right side; return where they are in their order."""
@@ -159,16 +124,10 @@ class RowTableRows:
 
     # --- rows as they are ---
 
-    def _show(self, numbers: Ints) -> None:
+    def _show_rows(self, numbers: Ints) -> None:
         """Let rows show their present matches."""
         slots = self._slot_of.values[numbers]
-        slots = slots[slots >= 0]
-        kept, values, valid, failed = self.result_rows.computed(self.column, self, slots)
-        if len(kept) < len(slots):
-            self.column.erase(np.setdiff1d(slots, kept))
-        if len(kept):
-            self.column.write(kept, values, valid)
-        self.uncomputable.note(slots, failed)
+        self._show(slots[slots >= 0])
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, unreadable ones: none)."""
@@ -235,11 +194,6 @@ class RowTableRows:
             is_over = self._slot_of.values >= 0
         self._over = self._slot_of.values[is_over]
 
-    def expired(self) -> Ints:
-        """Return the slots of final rows, once; their last change was reported."""
-        over, self._over = self._over, _NONE
-        return over
-
     def free(self, expired: Ints) -> None:
         """Free these slots, and the rows of the right side that match nothing any more."""
         if len(expired):
@@ -298,7 +252,7 @@ class RowTableRows:
         for rows in right:
             self._add_right(rows)
         for rows in left:
-            self._show(self._add_left(rows))
+            self._show_rows(self._add_left(rows))
 
 
 def _span(times: Ints, later_times: Ints) -> npt.NDArray[np.uint64]:

@@ -138,10 +138,13 @@ class StreamJoinRows(ABC):
 
     def _origins(self, rows: Rows) -> Origins:
         assert rows.offsets is not None
-        return self.origins_of(rows.offsets, self.identities(rows))
+        return self.origins_of(rows.offsets, self.identities(rows), self.node.finals)
 
-    def origins_of(self, places: Ints, identities: Ints | None) -> Origins:
-        """Yield where rows of the left side are from; identities: where places do not tell."""
+    def origins_of(self, places: Ints, identities: Ints | None, finals: str) -> Origins:
+        """Yield where rows of a side are from.
+
+        identities: of final rows, whose places do not tell; finals: the node of these.
+        """
         found = list(self._by_input(places))
         yield from found
         if identities is not None and sum(len(one[1]) for one in found) < len(places):
@@ -149,7 +152,7 @@ class StreamJoinRows(ABC):
             for one in found:
                 rest[one[1]] = False
             at = np.flatnonzero(rest)
-            yield self.node.finals, at, identities[at], places[at] % FLAT_ROWS_MAX
+            yield finals, at, identities[at], places[at] % FLAT_ROWS_MAX
 
     def identities(self, rows: Rows) -> Ints | None:
         """Return the identities of some of the rows taken last, where places do not tell them."""
