@@ -108,7 +108,7 @@ class EagerSide:
     def nbytes(self) -> int:
         """Bytes held."""
         own = self._counts.nbytes + self._records.nbytes + self._alone.nbytes
-        keys = sum(one.nbytes for part in self._keys for one in part)
+        keys: int = sum(one.nbytes for part in self._keys for one in part)
         return self.rows.nbytes + self.order.nbytes + own + keys
 
 

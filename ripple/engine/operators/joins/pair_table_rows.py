@@ -215,9 +215,9 @@ class PairTableRows(EagerRows):
             is_there[at] &= side.counts[mine[slots[at]]] == 0
         slots = slots[is_there]
         left, right = (of[slots] for of in self._numbers)
-        mine, theirs = (side.rows for side in self._sides)
+        ours, theirs = (side.rows for side in self._sides)
         named: dict[str, Any] = {
-            field.name: mine.column(field.name, left) for field in node.left_fields
+            field.name: ours.column(field.name, left) for field in node.left_fields
         }
         if node.shows_right:
             for own, of in node.on:
