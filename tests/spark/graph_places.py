@@ -102,7 +102,7 @@ pairs_by = pairs.partition("pb", key="symbol")
 at_once = (
     quotes.sink("events")
     .also(pairs.sink("rows-out"))
-    .also(pairs_by.fold("with", n=rp.count(), bid=rp.max("bid"), size=rp.sum("size")).sink("bars-out"))
+    .also(pairs_by.fold("with", n=rp.count(), size=rp.sum("size")).sink("bars-out"))
 )
 near = shown(sold.join_interval("near", quotes, on="symbol", within=("-1s", "2s"), how="full",
     lateness="5s", emit="final"), "bid")
