@@ -93,12 +93,19 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_joins_document_runs(folder: Path) -> None:
-    at_once, code, many, constants = _python("docs/joins.md")
+    at_once, pairs_now, code, many, constants = _python("docs/joins.md")
     (folder / "now.py").write_text(at_once)
     runpy.run_path("now.py", run_name="now")
     rows = [json.loads(line) for line in (folder / "trades.jsonl").read_text().splitlines()]
     assert {row["row_offset"]: row["worth"] for row in rows} == {0: 3.0, 1: 7.5}
     assert json.loads((folder / "totals.jsonl").read_text().splitlines()[-1])["worth"] == 10.5
+    (folder / "fills.py").write_text(pairs_now)
+    runpy.run_path("fills.py", run_name="fills")
+    rows = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
+    of = {(row["order"], row["right_input"]) for row in rows if row["op"] == "set"}
+    assert of >= {("a", "fills"), ("b", "")}
+    rows = [json.loads(line) for line in (folder / "filled.jsonl").read_text().splitlines()]
+    assert {row["order"]: row["n"] for row in rows} == {"a": 1, "b": 0}
     (folder / "orders.csv").write_text("a,1,2.5,1\nb,2,3.5,2\na,1,4.5,3\n")
     (folder / "customers.jsonl").write_text('{"customer":1,"name":"Ann","closed":false}\n')
     (folder / "shop.py").write_text(code)
