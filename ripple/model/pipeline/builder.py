@@ -587,9 +587,11 @@ class Pipeline:
         partner, and ``how`` says whose rows without one are there, with nulls in the fields of the
         other side. Where they are the key on the right, rows of the left name one of the right,
         ``how`` is "inner" or "left", and a row has the key of the left. Where they are the key of
-        neither, there is a row for each pair, with the keys of both, and ``how`` is "inner". Null
-        is never equal. A row has the key, the other fields of the left, then those of the right,
-        with ``suffix`` where there is a field of that name.
+        neither, there is a row for each pair, with the keys of both, and, unless ``how`` is
+        "inner", ``sides`` at their end: "both", or "left_only" and "right_only" for a row without a
+        partner, which has "", 0 and False in the key of the other side. Null is never equal. A row
+        has the key, the other fields of the left, then those of the right, with ``suffix`` where
+        there is a field of that name.
 
         right: or an ``rp.constant(...)``. Then events are joined as well as rows of tables: each
         gets the fields of the row that its fields name, which are the whole key of the constant;

@@ -116,7 +116,8 @@ def _of_table_join(join: TableJoin) -> str:
     if join.is_by_key:
         return keeps
     if join.is_many:
-        return f"{keeps}, one for each pair; a change of a row changes all its pairs"
+        alone = " and each row without a partner" if join.has_sides else ""
+        return f"{keeps}, one for each pair{alone}; a change of a row changes all its pairs"
     return f"{keeps}; a change of one row of {join.right!r} changes all rows that name it"
 
 

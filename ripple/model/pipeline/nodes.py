@@ -481,7 +481,8 @@ WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 # ``fields_in`` are those of the rows before ``steps``: the key, the other fields of the left, then
 # those of the right that no pair has, under the names that they get. With ``is_by_key`` the left
 # names of ``pairs`` are the left key, in any order. With ``is_many`` the pairs cover neither key,
-# ``how`` is "inner", and ``key`` is the left key, then the fields of the right one without a pair.
+# and ``key`` is the left key, then the fields of the right one that are not ``hidden``, and last
+# SIDES, unless all rows are pairs.
 @frozen
 class TableJoin(Fold):
     """A keyed view of two tables: rows of the left with the rows of the right that they match.
@@ -508,14 +509,24 @@ class TableJoin(Fold):
     @property
     def left_key(self) -> Fields:
         """The key of the rows on the left."""
-        compared = {right for _, right in self.pairs}
-        rest = sum(one.name not in compared for one in self.right_key) if self.is_many else 0
-        return self.key[: len(self.key) - rest]
+        rest = sum(one.name not in self.hidden for one in self.right_key) if self.is_many else 0
+        return self.key[: len(self.key) - rest - self.has_sides]
 
     @property
     def is_many(self) -> bool:
         """Whether a row of either side may have several of the other."""
         return {right for _, right in self.pairs} != {field.name for field in self.right_key}
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether rows without a partner stand beside pairs, told from these by their key."""
+        return self.is_many and self.how != "inner"
+
+    @property
+    def hidden(self) -> set[str]:
+        """The fields of the right that a row does not have, since one of the left tells them."""
+        tells = not self.is_many or self.how in ("inner", "left")
+        return {right for _, right in self.pairs} if tells else set()
 
 
 # Invariants: no window, aggregates or expiry; ``input`` and ``reads`` are the join, ``key`` is
@@ -531,6 +542,8 @@ def is_join(node: object) -> bool:
 
 
 ROW_KEY = (Field("row_input", String()), Field("row_offset", Int64()), Field("row_index", Int64()))
+SIDES = Field("sides", String())
+"""Which sides a row is of, in the key of a join many to many: "both", "left_only", "right_only"."""
 PAIR_KEY = (
     *ROW_KEY,
     Field("right_input", String()),

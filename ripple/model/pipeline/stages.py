@@ -177,9 +177,12 @@ def shared_fields(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 def key_of(node: Fold | Holding) -> tuple[str, ...]:
     """Return the names of the fields of a node's key by which its rows may be divided.
 
-    Of a join of tables those that both sides call alike, so that rows which meet are together.
+    Of a join of tables those that both sides call alike, so that rows which meet are together: none
+    where a row of the right alone has nothing there.
     """
     if isinstance(node, TableJoin):
+        if node.is_many and node.how in ("right", "full"):
+            return ()
         alike = {left for left, right in node.pairs if left == right}
         return tuple(member.name for member in node.key if member.name in alike)
     return tuple(member.name for member in node.key)

@@ -17,7 +17,7 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import refusal, window_below
-from ripple.model.pipeline.nodes import Fields, TableJoin, type_of, types_of
+from ripple.model.pipeline.nodes import SIDES, Fields, TableJoin, type_of, types_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
 from ripple.model.window.spec import Session
 
@@ -58,17 +58,17 @@ def table_join_of(
     names = [one for one, _ in pairs]
     is_by_key = set(names) == _key_names(left)
     if {one for _, one in pairs} != _key_names(right):
-        _check_many(left, right, how)
-        key, fields = _fields_of_pairs(left, right, pairs, suffix)
+        _check_many(left, right)
+        key, fields = _fields_of_pairs(left, right, pairs, how, suffix)
     else:
         _check_ends(left, right, pairs)
         key, fields = mine.row_key, _fields(left, right, pairs, how, suffix)
-    if not is_by_key and how not in ("inner", "left"):
-        raise PlanError(
-            f"how={how!r} needs the key of both, and a row of {right.at!r} may be named by several "
-            f"of {left.at!r}: take 'inner' or 'left', or fold {left.at!r} by {', '.join(names)} "
-            "first"
-        )
+        if not is_by_key and how not in ("inner", "left"):
+            raise PlanError(
+                f"how={how!r} needs the key of both, and a row of {right.at!r} may be named by "
+                f"several of {left.at!r}: take 'inner' or 'left', or fold {left.at!r} by "
+                f"{', '.join(names)} first"
+            )
     return TableJoin(
         name,
         mine.name,
@@ -135,17 +135,11 @@ def _key_names(draft: Draft) -> set[str]:
     return {field.name for field in draft.fold.row_key}
 
 
-def _check_many(left: Draft, right: Draft, how: str) -> None:
+def _check_many(left: Draft, right: Draft) -> None:
     """Raise PlanError for rows that a join by the key of neither side has not."""
     assert right.fold is not None, "there are results"
     key = ", ".join(field.name for field in right.fold.row_key)
     many = f"the join names the whole key of neither {left.at!r} nor {right.at!r}"
-    if how != "inner":
-        raise PlanError(
-            f"how={how!r}: {many}, so that a row is a pair with the keys of both, and one without "
-            f"a partner would have nulls in its key: take 'inner', or name the whole key of "
-            f"{right.at!r}, {key or '()'}"
-        )
     for side in (left, right):
         if window_below(side) is not None:
             raise PlanError(
@@ -198,20 +192,34 @@ def _fields(
 
 
 def _fields_of_pairs(
-    left: Draft, right: Draft, pairs: Sequence[tuple[str, str]], suffix: str
+    left: Draft, right: Draft, pairs: Sequence[tuple[str, str]], how: str, suffix: str
 ) -> tuple[Fields, Fields]:
     """Return the key of a pair of rows, and all its fields.
 
     Of the key on the right it has the fields that are not compared: the others follow from the
-    left.
+    left, unless rows of the right without a partner are there. Where there are any without, the
+    last field of the key tells them from pairs.
     """
     assert left.fold is not None, "there are results"
     mine, theirs = left.fold.row_key, _key_names(right)
-    others = [field for field in left.fields if field.name not in _key_names(left)]
-    rights = renamed(right, pairs, [one.name for one in left.fields], suffix)
+    outer = how in ("right", "full")
+    others = [
+        shown_side(field, maybe=outer)
+        for field in left.fields
+        if field.name not in _key_names(left)
+    ]
+    names, told = [one.name for one in left.fields], () if how == "inner" else (SIDES,)
+    for field in told:
+        check_new_field(field.name, names)
+    taken = [*names, *(field.name for field in told)]
+    rights = renamed(right, () if outer else pairs, taken, suffix)
     rest = [field for name, field in rights if name in theirs]
-    key = tuple(replace(field, optional=False) for field in (*mine, *rest))
-    added = [field for name, field in rights if name not in theirs]
+    key = tuple(replace(field, optional=False) for field in (*mine, *rest, *told))
+    added = [
+        shown_side(field, maybe=how in ("left", "full"))
+        for name, field in rights
+        if name not in theirs
+    ]
     return key, (*key, *others, *added)
 
 

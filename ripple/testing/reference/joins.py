@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.model.schema.types import Bool, String
 from ripple.testing.reference.interpreter import View
 from ripple.testing.reference.steps import FunctionFailed, RefusedRow, Row, run_steps
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fold, TableJoin
+    from ripple.model.schema.types import Field
     from ripple.testing.reference.windows import Key
 
 
@@ -52,16 +54,30 @@ def _match(join: TableJoin, mine: Row, theirs: Row) -> bool:
 def _beside(join: TableJoin, mine: Row | None, theirs: Row | None) -> Row:
     """Return the fields of two rows: the key, the rest of the left, the rest of the right."""
     row: Row = {field.name: None for field in join.fields_in}
-    for left, right in join.pairs:
+    for left, right in () if join.is_many else join.pairs:
         if theirs is not None and left in (field.name for field in join.key):
             row[left] = theirs[right]
     row |= mine or {}
     if theirs is not None:
-        matched, key = {right for _, right in join.pairs}, [one.name for one in join.right_key]
+        matched, key = join.hidden, [one.name for one in join.right_key]
         rest = [name for name in key if name not in matched]
         others = [name for name in theirs if name not in matched and name not in key]
         names = [field.name for field in join.fields_in]
-        places = names[len(join.key) - len(rest) : len(join.key)]
+        key_count = len(join.key) - join.has_sides
+        places = names[key_count - len(rest) : key_count]
         places += names[len(names) - len(others) :]
         row |= {place: theirs[name] for place, name in zip(places, [*rest, *others], strict=True)}
+    if join.has_sides:
+        one = "left_only" if theirs is None else "right_only"
+        row["sides"] = one if theirs is None or mine is None else "both"
+        for field in join.key:
+            if row[field.name] is None:  # of a missing row
+                row[field.name] = _nothing(field)
     return row
+
+
+def _nothing(field: Field) -> str | int | bool:
+    """Return what the key of a row without a partner has for a field of the other side."""
+    if isinstance(field.type, Bool):
+        return False
+    return "" if isinstance(field.type, String) else 0

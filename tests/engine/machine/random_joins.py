@@ -117,7 +117,8 @@ def _many(
             (regions, whole, ("owner", "most")),
         ]
     )
-    some = left.join("many", right, left_on=on[0], right_on=on[1], suffix="_many")
+    how = random.choice(["inner", "left", "right", "full"])
+    some = left.join("many", right, left_on=on[0], right_on=on[1], how=how, suffix="_many")
     some = _stepped(random, some, "many")
     key = [field.name for field in some.sink("rows").plan().fold("many").key]
     return _sunk(random, some, key, "many")

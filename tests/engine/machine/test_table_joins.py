@@ -119,11 +119,11 @@ class News:
     words: str
 
 
-def paired() -> Pipeline:
+def paired(how: Any = "inner") -> Pipeline:
     """Return each pair of what an account holds and news of it, with their number above."""
     p = rp.Pipeline("paired")
     held, news = p.table("held", Held, key="account"), p.table("news", News, key="item")
-    pairs = held.join("pairs", news, on="symbol")
+    pairs = held.join("pairs", news, on="symbol", how=how)
     count = pairs.partition("all", key=()).fold("count", n=rp.count(), size=rp.sum("size"))
     return pairs.sink("out").also(count.sink("counted"))
 
@@ -410,7 +410,8 @@ def test_rows_are_those_of_sql(how: str) -> None:
         assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows))
 
 
-def test_pairs_are_those_of_sql() -> None:
+@pytest.mark.parametrize("how", HOWS)
+def test_pairs_are_those_of_sql(how: Any) -> None:
     chance = np.random.default_rng(8)
     count = 5_000
     held, news = (
@@ -420,7 +421,7 @@ def test_pairs_are_those_of_sql() -> None:
         ]
         for key, other, of in (("account", "size", int), ("item", "words", str))
     )
-    engine = Engine(paired().plan())
+    engine = Engine(paired(how).plan())
     for at in range(0, count, 500):
         for name, rows in (("held", held), ("news", news)):
             fields = source_of(engine.plan, name).fields_taken
@@ -432,17 +433,50 @@ def test_pairs_are_those_of_sql() -> None:
             at = pa.array(np.arange(count))
             sql.register(name, pa.Table.from_pylist(rows).append_column("place", at))
         theirs = sql.execute(
-            "select account, item, l.symbol, size, words "
-            f"from ({newest.format('a', 'account')}) l join ({newest.format('b', 'item')}) r "
-            "on l.symbol = r.symbol"
+            "select account, item, l.symbol, size, words, r.symbol "
+            f"from ({newest.format('a', 'account')}) l {HOWS[how]} "
+            f"({newest.format('b', 'item')}) r on l.symbol = r.symbol"
         ).fetchall()
-    ours = engine.table("out")
-    rows = [dict(zip(ours.column_names, row, strict=True)) for row in theirs]
-    assert len(rows) > 300
-    assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows))
-    assert engine.table("counted").to_pylist() == [
-        {"n": len(rows), "size": sum(row["size"] for row in rows)}
-    ]
+    ours = [in_sql(row) for row in engine.table("out").to_pylist()]
+    assert len(ours) > 300
+    assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
+    sizes = [row[3] for row in ours if row[3] is not None]
+    assert engine.table("counted").to_pylist() == [{"n": len(ours), "size": sum(sizes)}]
+
+
+def in_sql(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return a row of ``paired`` as SQL has it, with nulls in the key of a missing row."""
+    which = row.get("sides", "both")
+    account = None if which == "right_only" else row["account"]
+    item = None if which == "left_only" else row["item"]
+    assert which != "right_only" or row["account"] == 0
+    assert which != "left_only" or row["item"] == 0
+    symbol = None if which == "left_only" else row.get("symbol_right", row["symbol"])
+    return account, item, row["symbol"], row["size"], row["words"], symbol
+
+
+def test_a_row_without_a_partner_goes_with_the_first_one_and_comes_back_after_the_last() -> None:
+    engine = Engine(paired("full").plan())
+
+    def changed(name: str, row: dict[str, Any]) -> list[Any]:
+        found = [
+            (row["sides"], row["account"], row["item"], row["op"])
+            for row in changes_after(engine, name, row)
+        ]
+        return sorted(found)
+
+    held, news = {"account": 1, "symbol": "a", "size": 5}, {"item": 7, "symbol": "a", "words": "up"}
+    assert changed("held", held) == [("left_only", 1, 0, 0)]
+    assert changed("news", news) == [("both", 1, 7, 0), ("left_only", 1, 0, 2)]
+    assert changed("news", {**news, "item": 8}) == [("both", 1, 8, 0)]
+    assert changed("news", {**news, DELETED: True}) == [("both", 1, 7, 2)]
+    assert changed("held", {**held, "symbol": None}) == [
+        ("both", 1, 8, 2), ("left_only", 1, 0, 0), ("right_only", 0, 8, 0)
+    ]  # fmt: skip
+    assert changed("held", {**held, "symbol": None, "size": 6}) == [("left_only", 1, 0, 0)]
+    assert changed("held", {**held, DELETED: True}) == [("left_only", 1, 0, 2)]
+    assert changed("news", {**news, "item": 8, DELETED: True}) == [("right_only", 0, 8, 2)]
+    assert engine.keys_held == 0
 
 
 @rp.record(version=1)

@@ -14,6 +14,7 @@ from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division, undivided_why
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import Fields, TableJoin, type_of
+from ripple.model.pipeline.stages import key_of
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.types import Option
 
@@ -124,6 +125,20 @@ def test_a_pair_of_rows_has_the_keys_of_both() -> None:
     need_one_division(plan, "a cluster", is_one=True)
 
 
+def test_rows_without_a_partner_are_told_from_pairs_by_the_end_of_their_key() -> None:
+    left = PLACED.join("pairs", OFFERS, on="customer", how="left").sink("out").plan()
+    join = left.fold("pairs")
+    assert isinstance(join, TableJoin)
+    assert [one.name for one in join.key] == ["order", "shop_right", "offer", "sides"]
+    assert [one.name for one in join.left_key] == ["order"]
+    assert "customer_right" not in [one.name for one in join.row]
+    full = PLACED.join("pairs", OFFERS, on="customer", how="full").sink("out").plan()
+    assert [one.name for one in full.fold("pairs").key] == [one.name for one in join.key]
+    nullable = {one.name for one in full.fold("pairs").row if isinstance(type_of(one), Option)}
+    assert nullable >= {"price", "customer_right"}
+    assert key_of(full.fold("pairs")) == ()
+
+
 def test_pairs_are_in_the_partition_of_a_field_in_both_keys() -> None:
     by = ORDERS.partition("by-4", key=["shop", "order"]).fold("placed-at", n=rp.count())
     of = ORDERS.partition("by-5", key=["shop", "t"]).fold("served", m=rp.count())
@@ -190,10 +205,10 @@ REFUSED: list[tuple[Pipeline, Any, dict[str, Any], str]] = [
         "rows of 'a' leave when their windows are over, and the join names the wh",
     ),
     (
-        PLACED,
+        PLACED.derive("s", sides=rp.lit("both")),
         OFFERS,
         {"on": "customer", "how": "left"},
-        "how='left': the join names the whole key of neither 'placed' nor 'offers.rows'",
+        "there is a field 'sides' already",
     ),
     (
         bars("a"),

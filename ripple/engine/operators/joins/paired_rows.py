@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from ripple.engine.kernels.postings import Postings
 from ripple.engine.operators.joins.pieces import pieces
@@ -13,7 +14,7 @@ from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import KeySpace, key_space
 from ripple.model.pipeline.nodes import type_of
-from ripple.model.schema.types import Field, bare_type
+from ripple.model.schema.types import Bool, Field, String, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,8 @@ class Side:
     """The rows of one side by the value of the compared fields, and the pairs of each.
 
     Invariants between stabilizes: ``valued`` has the value of each present row without a null
-    among them, and ``pairs`` each pair by the slot of its row here.
+    among them, ``pairs`` each pair by the slot of its row here, and ``alone`` by row the slot of
+    what is shown for it without a partner, -1 for nothing.
     """
 
     def __init__(self, column: Column, names: list[str], values: KeySpace) -> None:
@@ -45,6 +47,8 @@ class Side:
         self._values = values
         self._changed: list[Ints] = []
         self._moved: list[Ints] = []
+        self._left: list[Ints] = []
+        self.alone = _NONE
 
     def take(self) -> Ints:
         """Take notice of changed rows; return the values that rows do not have any more."""
@@ -59,7 +63,9 @@ class Side:
         self.reserve()
         self._changed.append(slots)
         self._moved.append(slots[self.valued.links_of(slots) != found])
-        return self.valued.put(slots, found)
+        left = self.valued.put(slots, found)
+        self._left.append(left)
+        return left
 
     def reserve(self) -> None:
         """Make room for all rows and values."""
@@ -73,17 +79,25 @@ class Side:
             one.clear()
         return changed, moved
 
+    def values_of(self, moved: Ints) -> Ints:
+        """Return the values that rows have now, and, once, those that some do not have any more."""
+        values = self.valued.links_of(moved)
+        found = np.unique(np.concatenate([values[values >= 0], *self._left]))
+        self._left.clear()
+        return found
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.valued.nbytes + self.pairs.nbytes
+        return self.valued.nbytes + self.pairs.nbytes + self.alone.nbytes
 
 
 class PairedRows(TableJoinRows):
     """Each row of the left beside each of the right whose compared fields are equal, and not null.
 
     Invariants between stabilizes: a pair that is there has a slot, with left_at and right_at of its
-    rows; it is in the lists of both. A value that no row has, has no slot.
+    rows; it is in the lists of both. A row that is shown without a partner has a slot with its own
+    place alone, which no list has. A value that no row has, has no slot.
     """
 
     def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
@@ -93,8 +107,9 @@ class PairedRows(TableJoinRows):
         self._values = key_space([Field(name, kinds[name]) for name in mine])
         self._sides = Side(left, mine, self._values), Side(right, theirs, self._values)
         key = [field.name for field in right.keys.fields]
-        self._rest = [at for at, name in enumerate(key) if name not in theirs]
+        self._rest = [at for at, name in enumerate(key) if name not in join.hidden]
         """The places of fields in the key on the right that are in that of a pair."""
+        self._hows = (join.how in ("left", "full"), join.how in ("right", "full"))
 
     def parent_changed_now(self, parent: Node) -> None:
         """Note the changed rows of a side, and their values."""
@@ -118,19 +133,58 @@ class PairedRows(TableJoinRows):
             self._join(lefts, rights)
         for rights, lefts in _matches(right_moved, theirs, mine):
             self._join(lefts, rights)
+        values = mine.values_of(left_moved), theirs.values_of(right_moved)
+        for number, changed in enumerate((left, right)):
+            if self._hows[number]:
+                near = self._sides[number].valued.rows_of(values[1 - number])
+                self._leave_alone(number, np.union1d(changed, near))
         super().recompute_now()
+
+    def _leave_alone(self, number: int, rows: Ints) -> None:
+        """Show those of a side's rows that have no partner, and no more those that have one now."""
+        side, other, at = self._sides[number], self._sides[1 - number], self._at(number)
+        side.alone = grown(side.alone, side.column.keys.capacity, -1)
+        values = side.valued.links_of(rows)
+        has_none = values < 0
+        has_none[~has_none] = other.valued.counts_of(values[~has_none]) == 0
+        has_none &= side.column.has_rows(rows)
+        slots = side.alone[rows]
+        gone, new = rows[~has_none & (slots >= 0)], rows[has_none & (slots < 0)]
+        at[side.alone[gone]] = -1
+        side.alone[gone] = -1
+        self._touch(slots[slots >= 0])
+        if len(new):
+            found = self._slots(*((new, None) if number == 0 else (None, new)))
+            side.alone[new] = found
+            self._at(number)[found] = new
+            self._touch(found)
+
+    def _at(self, number: int) -> Ints:
+        return self._right_at if number else self._left_at
 
     def _join(self, left: Ints, right: Ints) -> None:
         """Give each pair of these slots its row."""
         if not len(left):
             return
-        keys = self._right.keys.arrays(right)
-        columns = [*self._left.keys.arrays(left), *(keys[at] for at in self._rest)]
-        found = self.keys.slots(columns or [left])
-        self.keys.adopt(found)
-        self._make_room()
+        found = self._slots(left, right)
         self._pair(found, (left, right))
         self._touch(found)
+
+    def _slots(self, left: Ints | None, right: Ints | None) -> Ints:
+        """Return the slots of pairs; None for a side without a row."""
+        slots = left if left is not None else right
+        assert slots is not None, "a row is of one side, or of both"
+        mine = _keys(self._left.keys, left, len(slots))
+        theirs = _keys(self._right.keys, right, len(slots))
+        columns = [*mine, *(theirs[at] for at in self._rest)]
+        if self.fold.has_sides:
+            one = "left_only" if right is None else "right_only"
+            which = "both" if left is not None and right is not None else one
+            columns.append(pa.array([which] * len(slots), pa.string()))
+        found = self.keys.slots(columns or [slots])
+        self.keys.adopt(found)
+        self._make_room()
+        return found
 
     def _make_room(self) -> None:
         self._left_at = grown(self._left_at, self.keys.capacity, -1)
@@ -159,6 +213,18 @@ class PairedRows(TableJoinRows):
     def nbytes(self) -> int:
         """Bytes held."""
         return super().nbytes + sum(side.nbytes for side in self._sides)
+
+
+def _keys(space: KeySpace, slots: Ints | None, count: int) -> list[pa.Array]:
+    """Return the keys of rows of a side; of none texts without letters, zeros and false."""
+    if slots is not None:
+        return space.arrays(slots)
+    return [
+        pa.array([""] * count, pa.string())
+        if isinstance(field.type, String)
+        else pa.array(np.zeros(count, np.bool_ if isinstance(field.type, Bool) else np.int64))
+        for field in space.fields
+    ]
 
 
 def _matches(slots: Ints, side: Side, other: Side) -> Iterator[tuple[Ints, Ints]]:

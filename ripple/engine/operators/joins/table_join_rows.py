@@ -56,12 +56,11 @@ class TableJoinRows(DerivedColumn):
         self.ledger = Ledger(key_space(join.key), Stateless(join.key))
         self._left, self._right = left, right
         names = iter([one.name for one in join.fields_in[len(join.key) :]])
-        matched = {name for _, name in join.pairs}
         self._names: tuple[list[str | None], list[str | None]] = (
             [next(names) for _ in left.names],
-            [None if name in matched else next(names) for name in right.names],
+            [None if name in join.hidden else next(names) for name in right.names],
         )
-        """Those in a row of the fields of both sides; None for a field that is compared."""
+        """Those in a row of the fields of both sides; None for a hidden field."""
         self._touched = SlotSet()
         self._row_of = self._left_at = self._link_of = self._right_at = _NONE
         self._empty: list[Ints] = []
