@@ -26,7 +26,7 @@ from ripple.model.batch import Batch, Rejected
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, List, Option, Schema, String
 from tests.connectors.bytes_input import BytesInput
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -368,7 +368,7 @@ SIZES = st.lists(st.integers(1, 90), min_size=1, max_size=4)
 def test_any_lines_in_any_blocks_equal_the_twin(
     csv_format: CsvFormat, lines: st.SearchStrategy
 ) -> None:
-    @settings(max_examples=28 * EXAMPLES)
+    @settings(max_examples=28 * EXAMPLES // SAMPLED)
     @given(files(lines), BLOCKS, SIZES)
     def compare(data: bytes, block_bytes: int, sizes: list[int]) -> None:
         rows, rejected = twin(data, csv_format)
@@ -499,7 +499,7 @@ def test_batches_of_any_size_hold_the_same_records(tmp_path: Path, batch_rows: i
     assert first == 2500
 
 
-@settings(max_examples=14 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES // SAMPLED)
 @given(st.integers(1, 50), st.integers(0, 60), st.integers(1, 90), st.sets(st.integers(0, 49)))
 def test_reading_from_an_offset_leaves_out_what_is_before(
     batch_rows: int, from_offset: int, block_bytes: int, bad: set[int]
@@ -577,9 +577,10 @@ def test_stray_quotes_cost_no_more_time_than_their_lines() -> None:
     # Each of these lines leaves quotes open, or would if what is in it opened and closed them.
     for line in (b'"a\n', b'x,"\n', b'a","\n', b'"a"",\n', b'"""\n', b'a"b,"c\n'):
         few = line * ((1 << 12) // len(line))
-        # Of eight times as many lines: 64 times as long if each looked at all behind it.
+        # Of eight times as many lines: 64 times as long if each looked at all behind it. The clock
+        # may go on in steps of some milliseconds.
         least_s, most_s = (min(took_s(block) for _ in range(3)) for block in (few, 8 * few))
-        assert most_s < 20 * least_s, line
+        assert most_s < 20 * max(least_s, 0.005), line
 
 
 def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:

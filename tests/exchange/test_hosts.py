@@ -100,9 +100,8 @@ def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, s
 @pytest.mark.parametrize(
     ("safeguard", "name", "seed"),
     [
-        # come_back and final_rows: tests/worker/test_cluster.py.
+        # come_back, final_rows and read_back: tests/worker.
         ("gone_keys", "by-value", 3),
-        ("read_back", "by-value", 3),
     ],
 )
 def test_without_a_safeguard_something_else_comes_out(safeguard: str, name: str, seed: int) -> None:
