@@ -38,7 +38,7 @@ HANDLERS = {
 # wide` tries others.
 settings.register_profile(
     "ripple",
-    max_examples=15 if EXAMPLES == 1 else 30 * EXAMPLES,
+    max_examples=10 if EXAMPLES == 1 else 30 * EXAMPLES,
     deadline=None,
     derandomize=EXAMPLES == 1,
     print_blob=True,

@@ -28,7 +28,7 @@ from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, OutputError, SchemaError
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int64, Schema, String
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ def as_lines(rows: list[dict]) -> bytes:
     return b"".join(",".join(row).encode() + b"\n" for row in cells)
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(st.lists(ROWS, min_size=1, max_size=12), st.integers(1, 5))
 def test_columns_and_lines_get_the_same_verdicts(rows: list[dict], batch_rows: int) -> None:
     reader = CsvReader(CsvFormat(SHAPE.schema, SHAPE.checks), "test", 1000)
@@ -431,7 +431,7 @@ def test_memory_sink_discards_uncommitted_changes() -> None:
 TEXTS = Schema("text", (Field("a", String(), optional=True), Field("b", String())))
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(st.tuples(st.one_of(st.none(), CSV_TEXTS), CSV_TEXTS), min_size=1))
 @example([("\ufeff", "")])
 def test_text_written_as_csv_is_read_as_it_was(

@@ -17,7 +17,7 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.model.batch import Rejected
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int, Schema, String
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -291,7 +291,7 @@ def lines(draw: st.DrawFn) -> bytes:
     return bytes(line)
 
 
-@settings(max_examples=96 * EXAMPLES)
+@settings(max_examples=96 * EXAMPLES // SAMPLED)
 @given(st.lists(lines(), max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
 @example([b"null"], b"\n", False)
 @example([b'{"\xc3\xa9":"a"}', b"null", b"bad"], b"\n", True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ripple.core.errors import SchemaError
 from ripple.core.hashing import partition_of
 from ripple.model.keys.partitioner import key_bytes, partitioned
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 COLUMNS = {
     "s": (st.text(max_size=5), pa.string(), str.encode),
@@ -22,7 +22,7 @@ COLUMNS = {
 }
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(st.data(), st.lists(st.sampled_from("sifb"), min_size=1, max_size=3), st.integers(1, 9))
 def test_every_record_is_where_its_key_says(
     data: st.DataObject, key: list[str], count: int

@@ -17,7 +17,7 @@ from ripple.connectors.line_blocks import line_blocks
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int, Schema, String
 from tests.connectors.bytes_input import BytesInput
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 if TYPE_CHECKING:
     from ripple.connectors.base import Rejected
@@ -138,21 +138,21 @@ ENDS = st.sampled_from([b"\n", b"\n", b"\n", b"\r\n"])
 BLOCKS = st.integers(1, 600)
 
 
-@settings(max_examples=72 * EXAMPLES)
+@settings(max_examples=72 * EXAMPLES // SAMPLED)
 @given(st.lists(st.tuples(LINES, ENDS).map(b"".join), max_size=40).map(b"".join), BLOCKS)
 def test_lines_of_any_kind_are_read_alike(data: bytes, block_bytes: int) -> None:
     for csv_format in (TRADES, OPTIONAL, ONE_TEXT):
         assert_all_ways_agree(data, csv_format, block_bytes)
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.binary(max_size=800), BLOCKS)
 def test_bytes_of_any_kind_are_read_alike(data: bytes, block_bytes: int) -> None:
     for csv_format in (TRADES, OPTIONAL, ONE_TEXT):
         assert_all_ways_agree(data, csv_format, block_bytes)
 
 
-@settings(max_examples=72 * EXAMPLES)
+@settings(max_examples=72 * EXAMPLES // SAMPLED)
 @given(
     st.lists(st.tuples(st.integers(0, 1999), st.integers(0, 255)), max_size=6),
     st.integers(80, 3000),
@@ -164,7 +164,7 @@ def test_any_byte_may_stand_anywhere(changes: list[tuple[int, int]], block_bytes
     assert_all_ways_agree(bytes(data), TRADES, block_bytes)
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(NUMBERS, min_size=20, max_size=60))
 def test_numbers_of_any_length_are_read_alike(numbers: list[str]) -> None:
     for csv_format in (ONE_NUMBER, ONE_INTEGER):
@@ -224,7 +224,7 @@ NEARLY_PLAIN = st.tuples(
 ).map(",".join)
 
 
-@settings(max_examples=72 * EXAMPLES)
+@settings(max_examples=72 * EXAMPLES // SAMPLED)
 @given(
     st.lists(
         st.tuples(NEARLY_PLAIN, st.integers(1, 9), st.sampled_from(["", "", "\r", "\r ", " "])),

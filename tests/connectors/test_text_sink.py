@@ -21,7 +21,7 @@ from ripple.connectors.contract import NOWHERE
 from ripple.connectors.files.text.sink import TextFormat, TextSink
 from ripple.connectors.target import ClosedPipeError, StreamTarget, open_target
 from ripple.core.errors import OutputError
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def written(changes: pa.RecordBatch, text_format: TextFormat) -> str:
     return target.data.decode()
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(DOUBLES, min_size=1, max_size=20), st.integers(0, 20))
 @example([0.5, 1.5, 2.5, -0.5, 0.0, -0.0, 1e300, 5e-324, 2.0**63, 2.0**53, 1e22, 1e16, 1e-5], 0)
 @example(
@@ -126,7 +126,7 @@ def tables(draw: st.DrawFn) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=list('ab"def')).slice(skipped)
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(tables())
 def test_csv_reads_back_with_the_standard_reader(batch: pa.RecordBatch) -> None:
     text = written(batch, TextFormat(header=True))
@@ -144,7 +144,7 @@ def test_csv_reads_back_with_the_standard_reader(batch: pa.RecordBatch) -> None:
         ]
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(tables())
 def test_json_lines_are_what_the_standard_writer_writes(batch: pa.RecordBatch) -> None:
     def plain(value: object) -> object:

@@ -35,7 +35,7 @@ from coordinator.service.messages import (
 from ripple.control.rpc import cluster_pb2 as pb
 from ripple.control.rpc.mapping import RpcError
 from tests.coordinator.messages import STATUS
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 COMMANDS = [
     Freeze("maintenance"),
@@ -106,7 +106,7 @@ def test_view_without_a_replica_is_refused() -> None:
 WHOLE = [*map(command_to_bytes, COMMANDS), view_to_bytes(VIEW), status_to_bytes(STATUS)]
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(st.binary(max_size=60), st.integers(0, 200), st.sampled_from(WHOLE))
 def test_bad_bytes_are_an_error_or_a_message(noise: bytes, at: int, data: bytes) -> None:
     for damaged in (noise, data[:at], data[:at] + noise + data[at:]):

@@ -18,7 +18,7 @@ from ripple.connectors.files.text.cut_record import from_json, to_json
 from ripple.core.compact_cut import ENTRIES_AS_THEY_ARE, loaded, stored
 from ripple.core.cut import between, is_within, of_sender
 from ripple.task.repartition.rows import Mark
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 OFFSETS = st.integers(0, (1 << 63) - 1)
 
@@ -59,7 +59,7 @@ def cuts(draw: st.DrawFn) -> dict[str, int]:
     }
 
 
-@settings(max_examples=60 * EXAMPLES, deadline=None)
+@settings(max_examples=60 * EXAMPLES // SAMPLED, deadline=None)
 @given(cuts())
 def test_a_stored_cut_is_loaded_as_it_was_in_its_order(cut: dict[str, int]) -> None:
     found = loaded(json.loads(json.dumps(stored(cut))))
@@ -67,7 +67,7 @@ def test_a_stored_cut_is_loaded_as_it_was_in_its_order(cut: dict[str, int]) -> N
     assert list(found.items()) == list(cut.items())
 
 
-@settings(max_examples=20 * EXAMPLES, deadline=None)
+@settings(max_examples=20 * EXAMPLES // SAMPLED, deadline=None)
 @given(cuts(), cuts())
 def test_comparisons_do_not_see_the_form(one: dict[str, int], other: dict[str, int]) -> None:
     short, long = loaded(stored(one)), loaded(stored(other))

@@ -17,8 +17,12 @@ STATE = [name for name in PLANS if EdgeKind.EVENT not in KINDS.get(name, [])]
 TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_bytes=500)
 
 
-@pytest.mark.parametrize("limits", [ExchangeLimits(), TIGHT], ids=["usual", "tight"])
-@pytest.mark.parametrize("name", STATE)
+# Usual limits are drawn below, too.
+LIMITS = [(name, TIGHT) for name in STATE]
+LIMITS += [(name, ExchangeLimits()) for name in STATE[:: 4 if EXAMPLES == 1 else 1]]
+
+
+@pytest.mark.parametrize(("name", "limits"), LIMITS)
 def test_subscribed_rows_equal_those_of_one_process(name: str, limits: ExchangeLimits) -> None:
     random = Random(name)
     events = trades(random, 100)

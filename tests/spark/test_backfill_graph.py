@@ -12,27 +12,31 @@ from ripple.spark.backfill.given import history_at, history_texts
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import BackfillError
 from ripple.spark.backfill.seam import NOTHING
+from tests.examples import EXAMPLES
 from tests.spark.backfills import BEGIN, SECOND, UNTIL
 from tests.spark.graph_places import OUTPUTS, Place
 from tests.spark.logs import topic_of
 
 WAYS = [
-    ("branches", (1,)),
     ("branches", (3,)),
     ("finals", (1,)),
-    ("ending", (1,)),
     ("ending", (2,)),
-    ("market", (1, 1)),
     ("market", (4, 2)),
-    ("united", (1, 1)),
     ("joined", (4, 2)),
     ("united", (2, 3)),
-    ("listed", (1, 1)),
     ("listed", (4, 2)),
+]
+# What has several inputs above, over one of each source: some of them.
+SINGLE = [
+    ("branches", (1,)),
+    ("ending", (1,)),
+    ("market", (1, 1)),
+    ("united", (1, 1)),
+    ("listed", (1, 1)),
 ]
 
 
-@pytest.mark.parametrize(("name", "partitions"), WAYS)
+@pytest.mark.parametrize(("name", "partitions"), WAYS + SINGLE[:: 3 if EXAMPLES == 1 else 1])
 def test_a_run_from_history_has_the_folds_of_one_that_read_everything(
     name: str, partitions: tuple[int, ...], tmp_path: Path
 ) -> None:

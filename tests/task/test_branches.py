@@ -31,7 +31,7 @@ from ripple.task.settings import Settings
 from ripple.testing import CrashScenario, crash_test, explore
 from ripple.world.live_disk import LiveDisk
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 from tests.task.scenarios import events
 
 
@@ -62,14 +62,16 @@ def branched() -> Pipeline:
 
 
 def test_outputs_of_branches_do_not_tell_of_a_crash_all_over_a_run() -> None:
-    report = crash_test(branched(), events(9), seeds=range(4 * EXAMPLES), pairs=1, every=SCATTERED)
-    assert report.lives > report.runs > 20
+    report = crash_test(
+        branched(), events(9), seeds=range(4 * EXAMPLES // THINNED), pairs=1, every=SCATTERED
+    )
+    assert report.lives > report.runs > 10
 
 
 def test_branches_of_two_inputs_survive_random_faults() -> None:
     both = [(("a", "b")[at % 2], one) for at, one in enumerate(events(12, 3)) if type(one) is dict]
     scenario = CrashScenario(branched(), both, inputs=["a", "b"])
-    explore(scenario, seeds=range(8 * EXAMPLES // THINNED))
+    explore(scenario, seeds=range(8 * EXAMPLES // SAMPLED))
 
 
 def rows(count: int, first: int = 0) -> list[dict[str, Any]]:

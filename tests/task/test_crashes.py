@@ -27,7 +27,7 @@ from ripple.testing.naming import find, name_of
 from ripple.testing.sim.faults import Drawn
 from ripple.testing.sim.run import run
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED, THINNED
 from tests.task import scenarios
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ REMEMBERED = [
     for line in SEEDS_FILE.read_text().splitlines()
     if not line.startswith("#")
 ]
-FRESH = 13 * 6 * EXAMPLES
+FRESH = 13 * 6 * EXAMPLES // THINNED  # of each shape three
 PARTS = 4
 
 
@@ -56,17 +56,17 @@ def test_outputs_do_not_tell_of_a_crash_at_any_effect(part: int) -> None:
 def test_every_shape_survives_random_faults() -> None:
     explore(scenarios.any_shape, seeds=REMEMBERED)
     report = explore(scenarios.any_shape, seeds=range(FRESH))
-    assert len(report.landed) > 10, report
+    assert len(report.landed) > 9, report
 
 
 def test_rows_that_cannot_be_computed_survive_random_faults() -> None:
     report = explore(scenarios.any_shape_dividing, seeds=range(0, FRESH, 3))
-    # Which kinds of faults land is held to above, over four times as many runs.
-    assert report.landed.total() > 100, report
+    # Which kinds of faults land is held to above, over three times as many runs.
+    assert report.landed.total() > 40, report
 
 
 def test_two_inputs_survive_random_faults() -> None:
-    explore(scenarios.two_inputs, seeds=range(24 * EXAMPLES // THINNED))
+    explore(scenarios.two_inputs, seeds=range(24 * EXAMPLES // SAMPLED))
 
 
 # Where the search begins: the seed that found it out when this was written.

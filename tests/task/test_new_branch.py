@@ -61,7 +61,7 @@ SCENARIO = Grown(events(9))
 
 def test_outputs_do_not_tell_of_a_crash_while_a_branch_is_new() -> None:
     report = enumerate_crashes(SCENARIO, pairs=1, every=SCATTERED)
-    assert report.lives > report.runs > 20
+    assert report.lives > report.runs > 10
 
 
 def test_branches_that_are_added_survive_random_faults() -> None:

@@ -34,7 +34,7 @@ from tests.engine.machine.several import (
     windowed,
 )
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 from tests.task.scenarios import events
 
 
@@ -56,13 +56,13 @@ def test_several_sources_do_not_tell_of_a_crash_all_over_a_run() -> None:
         pairs=1,
         every=SCATTERED if EXAMPLES == 1 else 5,
     )
-    assert report.lives > report.runs > 20
+    assert report.lives > report.runs > 10
 
 
 def test_several_sources_of_several_inputs_survive_random_faults() -> None:
     pipeline = pipeline_of([windowed, separate])
     scenario = CrashScenario(pipeline, happened(24, 2, 3), inputs=INPUTS[2])
-    explore(scenario, seeds=range(8 * EXAMPLES // THINNED))
+    explore(scenario, seeds=range(8 * EXAMPLES // SAMPLED))
 
 
 readings = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3)), min_size=1, max_size=4)

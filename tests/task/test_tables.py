@@ -19,7 +19,7 @@ from ripple.storage.log import PartitionWriter, Topic
 from ripple.testing import CrashScenario, cluster_test, crash_test, explore
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 
 @rp.record(version=1)
@@ -50,15 +50,17 @@ def change(number: int) -> dict[str, Any]:
 
 def test_a_table_and_a_fold_over_it_do_not_tell_of_a_crash_all_over_a_run() -> None:
     changes = [change(number) for number in range(24)]
-    report = crash_test(items(), changes, seeds=range(4 * EXAMPLES), pairs=1, every=SCATTERED)
-    assert report.lives > report.runs > 20
+    report = crash_test(
+        items(), changes, seeds=range(4 * EXAMPLES // THINNED), pairs=1, every=SCATTERED
+    )
+    assert report.lives > report.runs > 10
 
 
 def test_a_table_of_two_inputs_survives_random_faults() -> None:
     both = [(f"items/{number * 7 % 5 % 2}", change(number)) for number in range(24)]
     explore(
         CrashScenario(items(), both, inputs=["items/0", "items/1"]),
-        seeds=range(8 * EXAMPLES // THINNED),
+        seeds=range(8 * EXAMPLES // SAMPLED),
     )
 
 
@@ -163,8 +165,10 @@ def versions(count: int) -> list[dict[str, Any]]:
 
 
 def test_a_table_and_its_versions_do_not_tell_of_a_crash_all_over_a_run() -> None:
-    report = crash_test(timed(), versions(30), seeds=range(4 * EXAMPLES), pairs=1, every=SCATTERED)
-    assert report.lives > report.runs > 20
+    report = crash_test(
+        timed(), versions(30), seeds=range(4 * EXAMPLES // THINNED), pairs=1, every=SCATTERED
+    )
+    assert report.lives > report.runs > 10
 
 
 def test_a_cluster_has_the_versions_of_a_table_beside_its_rows() -> None:

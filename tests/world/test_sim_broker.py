@@ -26,7 +26,7 @@ from ripple.world.broker import (
     TopicPartition,
     UnknownOutcomeError,
 )
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.world.broker_contract import A, B, BrokerContract, Main, read_all, values
 from tests.world.clusters import idle, on, simulate, simulated
 
@@ -281,7 +281,7 @@ async def counting_through_a_broker(cluster: SimCluster, seed: int) -> None:
 
 
 def test_transactions_survive_every_fault() -> None:
-    report = explore(counting_through_a_broker, seeds=range(12 * EXAMPLES))
+    report = explore(counting_through_a_broker, seeds=range(12 * EXAMPLES // THINNED))
     for kind in ("broker_late", "broker_lost_reply", "broker_unsent", "broker_refused"):
         assert report.landed[kind], kind
 

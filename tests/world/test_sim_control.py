@@ -17,7 +17,7 @@ from ripple.world.control import (
     Service,
     UnreachableError,
 )
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.world.clusters import idle, on, simulate, simulated
 from tests.world.control_contract import upper
 
@@ -198,6 +198,6 @@ async def answers_in_the_end(cluster: SimCluster, seed: int) -> None:
 
 
 def test_calls_are_answered_right_or_fail_under_any_faults() -> None:
-    report = explore(answers_in_the_end, seeds=range(25 * EXAMPLES))
+    report = explore(answers_in_the_end, seeds=range(25 * EXAMPLES // THINNED))
     assert report.landed["net_reset"]
     assert report.landed["net_vanish"]

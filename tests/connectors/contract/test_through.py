@@ -25,6 +25,7 @@ from ripple.model.batch import Batch
 from ripple.model.records import checks_of, schema_of
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.testing import Tick, source_suite
+from ripple.testing.connectors import inputs_rules, source_rules
 from ripple.world import LiveClock, LiveDisk
 from tests.one_shot import one_shot
 
@@ -71,6 +72,14 @@ def put(folder: Path, rows: list[dict[str, Any]]) -> str:
 
 
 TestThrough = source_suite(own()["through"], put)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reads a log is read from fewer of its offsets than the log: test_own.py has that."""
+    monkeypatch.setattr(source_rules, "ROWS", 60)
+    monkeypatch.setattr(inputs_rules, "ROWS", 60)
+
 
 SHAPE = RecordShape(schema_of(Tick), checks_of(Tick))
 

@@ -29,7 +29,7 @@ from ripple.model.schema.avro_times import without_units
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, List, Schema, String
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 TRADE = Schema(
     "Trade",
@@ -194,7 +194,7 @@ def written(draw: Any) -> tuple[Any, RecordShape, list[dict[str, Any]]]:
     return document, RecordShape(Schema("R", tuple(members))), rows
 
 
-@settings(max_examples=60 * EXAMPLES, deadline=None)
+@settings(max_examples=60 * EXAMPLES // SAMPLED, deadline=None)
 @given(written(), st.data())
 def test_columns_are_what_fastavro_reads(case: Any, data: Any) -> None:
     document, shape, rows = case
@@ -221,7 +221,7 @@ FIELDS = tuple(
 )
 
 
-@settings(max_examples=40 * EXAMPLES, deadline=None)
+@settings(max_examples=40 * EXAMPLES // SAMPLED, deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(

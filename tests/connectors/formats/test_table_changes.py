@@ -30,7 +30,7 @@ from ripple.model.schema.columns import records_of
 from ripple.model.schema.types import Bool, Field, Int, String
 from ripple.world.broker import Read, Record, Records, Refusal
 from tests.connectors.formats.test_avro import Held, framed
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 
 @rp.record(version=1)
@@ -297,7 +297,7 @@ fields = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100 * EXAMPLES)
+@settings(max_examples=100 * EXAMPLES // SAMPLED)
 @given(row=fields, names=st.lists(st.sampled_from("abc"), min_size=1, unique=True))
 def test_keys_that_are_written_here_are_read_back(row: dict[str, Any], names: list[str]) -> None:
     (key,) = key_bytes(records_of([row], MEMBERS), names).to_pylist()
@@ -306,7 +306,7 @@ def test_keys_that_are_written_here_are_read_back(row: dict[str, Any], names: li
     assert RecordKeys(MEMBERS, names, "json").fields_of(json.dumps(wanted).encode()) == wanted
 
 
-@settings(max_examples=100 * EXAMPLES)
+@settings(max_examples=100 * EXAMPLES // SAMPLED)
 @given(key=st.binary(max_size=30), names=st.lists(st.sampled_from("abc"), min_size=1, unique=True))
 def test_no_bytes_are_taken_for_another_key(key: bytes, names: list[str]) -> None:
     try:

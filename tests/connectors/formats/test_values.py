@@ -27,7 +27,7 @@ from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Field, Float, Int, Schema, String
 from ripple.world.broker import Read, Record, Records
 from tests.connectors.formats.registries import no_registry
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 SHAPE = RecordShape(
     Schema("trade", (Field("symbol", String()), Field("price", Float()), Field("size", Int()))),
@@ -137,7 +137,7 @@ def sliced(records: Records, first: int) -> Records:
 CSV_VALUES = st.text('A1,."\n\r# é', max_size=12).map(str.encode)
 
 
-@settings(max_examples=150 * EXAMPLES, deadline=None)
+@settings(max_examples=150 * EXAMPLES // SAMPLED, deadline=None)
 @given(st.lists(CSV_VALUES, min_size=1, max_size=8))
 def test_csv_values_mean_together_what_each_means_alone(values: list[bytes]) -> None:
     shape = RecordShape(Schema("s", (Field("a", String()), Field("b", String(), optional=True))))

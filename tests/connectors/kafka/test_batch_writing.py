@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ripple.connectors.kafka.batches import COMPRESSIONS, Compression, ProducerId, batches
 from ripple.connectors.kafka.record_batches import decoded
 from ripple.world.broker import Record, Records, TooLargeError, TopicPartition
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 PLACE = TopicPartition("t", 0)
 WHO = ProducerId(7, 3)
@@ -30,7 +30,7 @@ def written(records: Records, bytes_max: int, compression: Compression = "none")
 
 
 @given(ROWS, st.sampled_from(COMPRESSIONS), st.integers(700, 5000))
-@settings(max_examples=30 * EXAMPLES, deadline=None)
+@settings(max_examples=30 * EXAMPLES // SAMPLED, deadline=None)
 def test_batches_are_read_back_as_they_were(
     rows: list[Record], compression: Compression, bytes_max: int
 ) -> None:
@@ -44,7 +44,7 @@ def test_batches_are_read_back_as_they_were(
 
 
 @given(ROWS)
-@settings(max_examples=20 * EXAMPLES, deadline=None)
+@settings(max_examples=20 * EXAMPLES // SAMPLED, deadline=None)
 def test_aiokafka_reads_the_same(rows: list[Record]) -> None:
     (data,) = written(Records.of(rows), 1 << 20)
     batch = MemoryRecords(data).next_batch()

@@ -213,7 +213,7 @@ def at_each(scenario: Any, effect: str, kinds: Iterable[str], without: tuple[str
     places = [n for n, name in enumerate(clean.effects[0], 1) if name == effect]
     count = 0
     for kind in kinds:
-        for place in places[:: max(1, 5 // EXAMPLES)]:
+        for place in places[:: max(1, (5 if without else 9) // EXAMPLES)]:
             done = repeat(scenario, seed=0, plan=f"0.{place}:{kind}:0", without=without)
             assert done.error is None, f"{done.faults}: {done.error!r}"
             count += len(done.faults)

@@ -23,7 +23,7 @@ from tests.connectors.kafka.batches import (
     varint,
     xerial,
 )
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 TEXT = st.binary(max_size=40)
 RECORDS = st.builds(
@@ -65,7 +65,7 @@ def batches(draw) -> tuple[bytes, int]:
     return data, base
 
 
-@settings(max_examples=60 * EXAMPLES, deadline=None)
+@settings(max_examples=60 * EXAMPLES // SAMPLED, deadline=None)
 @given(batches(), st.integers(0, 8), st.integers(0, 60), st.sampled_from([1, 100, 1 << 20]))
 def test_columns_equal_records_read_one_by_one(drawn, before_end, cut, piece_bytes) -> None:
     data, end = drawn

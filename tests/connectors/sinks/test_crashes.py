@@ -7,14 +7,14 @@ import pytest
 from ripple.testing import SimulationError, enumerate_crashes, explore, repeat
 from ripple.testing.sim.faults import FAULTS_OF
 from tests.connectors.sinks.kit import KINDS, Kind, committed, pipeline
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SPARSE, THINNED
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cut_is_there_once_whatever_crashes(kind: str) -> None:
     chosen = KINDS[kind]
     report = enumerate_crashes(
-        pipeline(chosen), check=committed(chosen), pairs=8 * EXAMPLES, every=THINNED
+        pipeline(chosen), check=committed(chosen), pairs=8 * EXAMPLES // SAMPLED, every=THINNED
     )
     assert report.lives > report.runs > 50
 
@@ -22,13 +22,13 @@ def test_each_cut_is_there_once_whatever_crashes(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cut_is_there_once_under_random_faults(kind: str) -> None:
     chosen = KINDS[kind]
-    seeds = range((100 if chosen.is_fast else 30) * EXAMPLES)
+    seeds = range((100 if chosen.is_fast else 30) * EXAMPLES // SAMPLED)
     explore(pipeline(chosen), seeds=seeds, check=committed(chosen))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_and_contents_become_durable_in_any_order(kind: str) -> None:
-    cut_power_often(KINDS[kind], every=THINNED)
+    cut_power_often(KINDS[kind], every=SPARSE)
 
 
 def cut_power_often(kind: Kind, *, every: int = 1, without: tuple[str, ...] = ()) -> None:

@@ -20,7 +20,7 @@ from ripple.world import StoreError
 from tests.control.assignment import scenarios
 from tests.control.assignment.examples import member
 from tests.control.assignment.scenarios import next_of
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 
 async def test_of_two_who_propose_a_version_one_has_won() -> None:
@@ -152,7 +152,7 @@ async def test_a_version_under_another_number_is_refused() -> None:
 
 
 def test_proposers_survive_a_failing_store_and_kills() -> None:
-    report = explore(scenarios.proposers, seeds=range(75 * EXAMPLES))
+    report = explore(scenarios.proposers, seeds=range(75 * EXAMPLES // SAMPLED))
     assert report.landed.total() > 50, report
 
 

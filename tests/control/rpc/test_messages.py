@@ -31,7 +31,7 @@ from ripple.control.rpc.messages import (
     worker_message_to_bytes,
 )
 from tests.control.assignment.examples import candidate
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 WHO = ("w1", 7)
 REPORT = Report(
@@ -168,7 +168,7 @@ def test_told_of_nothing_is_refused() -> None:
         )
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(st.binary(max_size=80), st.integers(0, 80), st.sampled_from(SAID))
 def test_bad_bytes_are_an_error_or_words(noise: bytes, at: int, said: msg.WorkerMessage) -> None:
     data = worker_message_to_bytes(said)

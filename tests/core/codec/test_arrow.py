@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ripple.core.codec import arrow
 from ripple.core.codec.errors import EncodingError
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 BATCH = pa.record_batch(
     {
@@ -105,7 +105,7 @@ def test_body_without_exactly_one_batch_is_refused(body: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(BODY) - 1), st.integers(0, 255)), max_size=4))
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 def test_damaged_bytes_are_refused_or_a_valid_batch(changes) -> None:
     body = bytearray(BODY)
     for place, byte in changes:

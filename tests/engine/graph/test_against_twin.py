@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ripple.core.errors import GraphError, NodeError
 from tests.engine.graph.conftest import CheckedGraph
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 
 VALUES = st.integers(-5, 5)
 INDEX = st.integers(0, 10**6)
@@ -259,5 +259,7 @@ class GraphMachine(RuleBasedStateMachine):
             self.g.check_invariants()
 
 
-GraphMachine.TestCase.settings = settings(max_examples=21 * EXAMPLES, stateful_step_count=40)
+GraphMachine.TestCase.settings = settings(
+    max_examples=21 * EXAMPLES // THINNED, stateful_step_count=40
+)
 test_random_dynamic_graphs_agree_with_the_twin = GraphMachine.TestCase

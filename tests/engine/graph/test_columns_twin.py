@@ -14,7 +14,7 @@ from ripple.core.errors import NodeError
 from ripple.model import aggregate
 from ripple.model.expression import col
 from ripple.notebook.graph import Graph
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 
 keys = st.sampled_from(["", "a", "é", "k" * 20, "b", "c"])
 floats = st.one_of(
@@ -165,5 +165,7 @@ class ColumnMachine(RuleBasedStateMachine):
             assert bits(cell.value) == bits(expected(values)), name
 
 
-ColumnMachine.TestCase.settings = settings(max_examples=7 * EXAMPLES, stateful_step_count=20)
+ColumnMachine.TestCase.settings = settings(
+    max_examples=7 * EXAMPLES // THINNED, stateful_step_count=20
+)
 test_columns_are_their_twin = ColumnMachine.TestCase

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ripple.model.keys.index import KeyIndex
 from ripple.model.schema.exported import Lent
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 
 short_keys = st.binary(max_size=24)
 
@@ -20,7 +20,7 @@ def _texts(keys: list[bytes]) -> Lent:
     return Lent.of(pa.array(keys, pa.binary()).view(pa.string()))
 
 
-@settings(max_examples=28 * EXAMPLES)
+@settings(max_examples=28 * EXAMPLES // THINNED)
 @given(st.lists(st.tuples(st.booleans(), st.lists(short_keys, max_size=20)), max_size=12))
 def test_adding_and_freeing_keys_matches_a_dictionary(
     steps: list[tuple[bool, list[bytes]]],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ripple.engine.graph.node import PyNode
 from ripple.notebook.graph import Graph
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 
 
 class Logged(PyNode):
@@ -34,7 +34,7 @@ def _random_graph(rng, count):
     return g, nodes
 
 
-@settings(max_examples=14 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES // THINNED)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 60))
 def test_recomputation_goes_by_height_and_id(seed, count):
     rng = random.Random(seed)
@@ -56,7 +56,7 @@ def test_recomputation_goes_by_height_and_id(seed, count):
     assert g.last_recompute_count == len(reached)
 
 
-@settings(max_examples=7 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES // THINNED)
 @given(seed=st.integers(0, 2**32))
 def test_two_graphs_built_alike_run_alike(seed):
     logs = []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.engine.kernels.runs import Runs, last_before
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 SLOTS, MOST, NEVER = 3, 4, -(1 << 63)
 
@@ -30,7 +30,7 @@ def ints(values: Any) -> Any:
     return np.array(list(values), np.int64)
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=40 * EXAMPLES // SAMPLED)
 @given(steps=steps)
 def test_rows_near_a_time_are_those_of_a_list(steps: list[Any]) -> None:
     runs, held, number, last = Runs(), [], 0, -9
@@ -61,7 +61,7 @@ def test_rows_near_a_time_are_those_of_a_list(steps: list[Any]) -> None:
         assert runs.count == len(held)
 
 
-@settings(max_examples=20 * EXAMPLES)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(ours=rows, theirs=rows, cuts=st.lists(st.integers(-9, 10), max_size=3), strict=st.booleans())
 def test_the_last_rows_before_others_are_those_of_a_list(
     ours: list[Any], theirs: list[Any], cuts: list[int], *, strict: bool

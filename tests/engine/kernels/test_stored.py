@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ripple.engine.kernels.stored import Stored, Waiting, gathered
 from ripple.engine.operators.passed_rows import Parts
 from ripple.model.schema.exported import Lent
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 SCHEMA = pa.schema(
     {
@@ -44,7 +44,7 @@ def batch_of(some: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-@settings(max_examples=20 * EXAMPLES)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(parts=st.lists(rows, max_size=4), cut=st.integers(0, 5), data=st.data())
 def test_rows_are_given_back_as_they_came(parts: list[Any], cut: int, data: st.DataObject) -> None:
     stored, held = Stored(SCHEMA, Parts), []
@@ -146,7 +146,7 @@ def pairs(stored: Stored, numbers: Any) -> list[tuple[int, int]]:
 times = st.lists(st.lists(st.sampled_from([-(2**63), -1, 0, 1, 2, 3, 2**63 - 1]), max_size=9))
 
 
-@settings(max_examples=20 * EXAMPLES)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(turns=times, marks=st.lists(st.integers(-2, 4), min_size=1, max_size=9), keeps=st.booleans())
 def test_rows_leave_by_time_place_and_number(
     turns: list[list[int]], marks: list[int], *, keeps: bool

@@ -14,6 +14,7 @@ import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.model.window import Assigner, Session, Trigger
 from ripple.testing import Marker, check_pipeline
+from tests.engine.machine.shapes import SOME
 from tests.engine.machine.ticks import (
     AGGREGATES,
     ASSIGNERS,
@@ -29,6 +30,7 @@ from tests.examples import FEW
 SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
 IDS = ["running" if a is None else f"{type(a).__name__}-{type(t).__name__}" for a, t in SHAPES]
 each_shape = pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
+some_shapes = pytest.mark.parametrize(("assigner", "trigger"), SHAPES[SOME], ids=IDS[SOME])
 
 
 @each_shape
@@ -41,7 +43,7 @@ def test_every_aggregate_equals_its_evaluation_from_scratch(
     check_pipeline(pipeline, events, restarts=[min(restart, len(events))])
 
 
-@each_shape
+@some_shapes
 @settings(max_examples=FEW)
 @given(
     events=ticks(extreme=True),
@@ -79,7 +81,7 @@ def test_folds_of_folds_follow_every_change(
     check_pipeline(pipeline, happenings, restarts=[min(restart, len(happenings))])
 
 
-@each_shape
+@some_shapes
 @settings(max_examples=FEW)
 @given(events=ticks(extreme=True), ahead=st.sampled_from([0, 50, 100]), restart=st.integers(1, 45))
 def test_rejected_event_moves_no_watermark(
@@ -166,7 +168,7 @@ UNFOLDABLE = {
 }
 
 
-@each_shape
+@some_shapes
 @settings(max_examples=FEW)
 @given(
     events=ticks(broken=False, max_size=30, sizes=HUGE_SIZES),

@@ -28,7 +28,7 @@ from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import KEYS, ended, running, shown, sides, strict, windowed
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 SIZES = (1, 7, 1000)
 
@@ -118,7 +118,7 @@ def shown_finals(final: Pipeline, fewer: Pipeline) -> Any:
     return way
 
 
-@settings(max_examples=16 * EXAMPLES // THINNED)
+@settings(max_examples=16 * EXAMPLES // SAMPLED)
 @given(
     on=st.sampled_from(KEYS),
     how=joins,
@@ -162,7 +162,7 @@ def test_a_stream_is_joined_with_itself(
     check_pipeline(alone(on, how, ways), rows, SIZES, inputs=["a", "b"], restarts=restarts)
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(data=st.data(), how=joins, make=st.sampled_from([joined, mixed]), happened=ticks())
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     data: Any, how: Any, make: Any, happened: Any
@@ -195,7 +195,7 @@ def lagging(chance: random.Random, count: int) -> list[tuple[str, dict[str, Any]
     return found
 
 
-@pytest.mark.parametrize("seed", range(40 * EXAMPLES // THINNED))
+@pytest.mark.parametrize("seed", range(40 * EXAMPLES // SAMPLED))
 def test_joined_rows_of_a_side_that_lags(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(asof_rows, "_UNNEEDED_MAX", chance.choice([0, 10, 4096]))

@@ -27,7 +27,7 @@ from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import ended, shown, strict
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -89,7 +89,7 @@ chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
 spans = st.sampled_from([0, 3, 40, 10**6])
 
 
-@settings(max_examples=12 * EXAMPLES // THINNED)
+@settings(max_examples=12 * EXAMPLES // SAMPLED)
 @given(
     ways=chosen,
     within=spans,
@@ -122,7 +122,7 @@ def test_distinct_rows_of_several_inputs_with_markers(
     check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
 
 
-@settings(max_examples=8 * EXAMPLES // THINNED)
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(
     within=spans,
     happened=ticks(),
@@ -136,7 +136,7 @@ def test_distinct_rows_of_several_sources(
     check_pipeline(several(within), given_rows, SIZES, restarts=[min(restart, len(given_rows))])
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(data=st.data(), within=spans, happened=ticks())
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     data: Any, within: int, happened: Any

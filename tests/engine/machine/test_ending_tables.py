@@ -18,7 +18,7 @@ from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline
 from tests.engine.machine.ticks import finished
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 
 @rp.record(version=1)
@@ -56,7 +56,7 @@ records = st.lists(
 )
 
 
-@settings(max_examples=40 * EXAMPLES // THINNED)
+@settings(max_examples=40 * EXAMPLES // SAMPLED)
 @given(data=st.data(), happened=records, ttl=st.sampled_from([1, 8, 40, 10**6]))
 def test_rows_that_end_equal_their_evaluation_from_scratch(
     data: Any, happened: list[Any], ttl: int
@@ -104,7 +104,7 @@ def test_a_row_is_removed_by_the_watermark_and_its_state_freed_a_ttl_later() -> 
     assert again.digests == engine.digests
 
 
-@settings(max_examples=20 * EXAMPLES // THINNED)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(happened=records, ttl=st.integers(1, 60))
 def test_rows_of_rising_times_are_those_of_duckdb(happened: list[Any], ttl: int) -> None:
     known = [one for one in happened if one["currency"] is not None and one["rate"] > 0]

@@ -21,7 +21,7 @@ from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS, among_events, bars, pipeline_of, shown, windowed
 from tests.engine.machine.ticks import ASSIGNERS, TRIGGERS, Tick, ticks
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -33,7 +33,7 @@ def events() -> Pipeline:
     return Pipeline("test").source("ticks", Tick, out_of_order=10, reject_future=100_000)
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(
     ways=chosen,
     assigner=st.sampled_from(ASSIGNERS),
@@ -49,7 +49,7 @@ def test_streams_of_final_rows_equal_their_evaluation_from_scratch(  # noqa: PLR
     check_pipeline(pipeline_of(base, ways), happened, SIZES, restarts=[min(restart, len(happened))])
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(
     ways=chosen,
     assigner=st.sampled_from(ASSIGNERS),
@@ -114,7 +114,7 @@ def _read(pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> Any:
     return engine.digests, rows_of, {name: sorted(rows) for name, rows in shown.items()}
 
 
-@settings(max_examples=8 * EXAMPLES // THINNED)
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(
     data=st.data(),
     ways=chosen,

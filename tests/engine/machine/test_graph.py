@@ -18,7 +18,7 @@ from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline
 from tests.engine.machine.ticks import AGGREGATES, ASSIGNERS, TRIGGERS, Tick, ticks
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 SIZES = (1, 7, 1000)
 
@@ -122,7 +122,7 @@ def pipeline_of(ways: list[Any]) -> Pipeline:
 chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
 
 
-@settings(max_examples=20 * EXAMPLES // THINNED)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(ways=chosen, happened=ticks(extreme=True), restart=st.integers(0, 45))
 def test_branches_equal_their_evaluation_from_scratch(
     ways: list[Any], happened: list[Any], restart: int
@@ -130,7 +130,7 @@ def test_branches_equal_their_evaluation_from_scratch(
     check_pipeline(pipeline_of(ways), happened, SIZES, restarts=[min(restart, len(happened))])
 
 
-@settings(max_examples=8 * EXAMPLES // THINNED)
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(
     ways=chosen,
     happened=ticks(max_size=30),
@@ -167,7 +167,7 @@ def test_each_trigger_beside_a_sink_of_events(
     check_pipeline(branch, happened, SIZES, restarts=[min(restart, len(happened))])
 
 
-@settings(max_examples=25 * EXAMPLES // THINNED)
+@settings(max_examples=25 * EXAMPLES // SAMPLED)
 @given(happened=ticks(extreme=True, broken=False))
 def test_a_fold_in_a_branch_has_the_rows_that_it_has_in_a_chain(happened: list[Any]) -> None:
     """Where no record is refused, what other branches do is of no matter to a fold."""

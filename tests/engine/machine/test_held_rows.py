@@ -15,7 +15,7 @@ from ripple.engine.operators import held_rows
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.model.schema.exported import Made
 from ripple.model.schema.types import Field, Float, String
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 COUNT = 8192
 
@@ -61,7 +61,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=20 * EXAMPLES // THINNED)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(steps=steps, size=st.integers(0, 40))
 def test_rows_are_taken_in_order_after_any_order_of_arrival(steps: Any, size: int) -> None:
     held, expected, mark, places = HeldRows(()), [], 0, 0

@@ -24,7 +24,7 @@ from ripple.testing.check import Follower
 from ripple.testing.reference.interpreter import same_row
 from tests.engine.machine.ticks import keyed as keyed_by_symbol
 from tests.engine.machine.ticks import ticks
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 BAD = "it is no record"
 SHAPES = [None, Tumbling(50), Session(30)]
@@ -98,7 +98,7 @@ def expected(plan: Any, log: Sparse) -> Reference:
 
 
 @shapes
-@settings(max_examples=9 * EXAMPLES // THINNED)
+@settings(max_examples=9 * EXAMPLES // SAMPLED)
 @given(
     log=sparse_logs(),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
@@ -133,7 +133,7 @@ def test_engine_with_holes_equals_the_reference(
         assert all(same_row(found[key], row) for key, row in table.items())
 
 
-@settings(max_examples=72 * EXAMPLES // THINNED)
+@settings(max_examples=72 * EXAMPLES // SAMPLED)
 @given(
     log=sparse_logs(),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),

@@ -33,7 +33,7 @@ from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.several import doubled
 from tests.engine.machine.stream_ways import KEYS, ended, running, shown, sides, strict, windowed
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +127,7 @@ def freed_soon() -> Any:
         yield
 
 
-@settings(max_examples=16 * EXAMPLES // THINNED)
+@settings(max_examples=16 * EXAMPLES // SAMPLED)
 @given(
     on=st.sampled_from(KEYS),
     how=joins,
@@ -173,7 +173,7 @@ def test_a_stream_is_joined_with_itself(
     check_pipeline(alone(on, how, ways), rows, SIZES, inputs=["a", "b"], restarts=restarts)
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(data=st.data(), how=joins, make=st.sampled_from(MAKES), happened=ticks(max_size=30))
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     data: Any, how: Any, make: Any, happened: Any
@@ -319,8 +319,8 @@ def test_a_broken_rule_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_rule_is_found_broken_without_a_cause() -> None:
-    assert not any(differs(seed) for seed in range(8 * EXAMPLES))
-    assert not any(differs(seed, OUTER) for seed in range(8 * EXAMPLES))
+    assert not any(differs(seed) for seed in range(8 * EXAMPLES // THINNED))
+    assert not any(differs(seed, OUTER) for seed in range(8 * EXAMPLES // THINNED))
 
 
 def test_pairs_made_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from tests.engine.machine.test_asof import (
     sources,
 )
 from tests.engine.machine.ticks import Tick
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 
 
 # Ways from the rows of the join to sinks.
@@ -89,7 +89,7 @@ def behind(on: dict[str, Any], how: dict[str, Any], way: Any, delays_ns: tuple[i
     return way(left.join_asof("j", right, **on, **how, emit="eager"))
 
 
-@pytest.mark.parametrize("seed", range(30 * EXAMPLES // THINNED))
+@pytest.mark.parametrize("seed", range(30 * EXAMPLES // SAMPLED))
 def test_rows_equal_their_evaluation_from_scratch(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +101,7 @@ def test_rows_equal_their_evaluation_from_scratch(
     check_pipeline(pipeline, lagging(chance, 50), SIZES, restarts=[chance.randint(0, 50)])
 
 
-@pytest.mark.parametrize("seed", range(20 * EXAMPLES // THINNED))
+@pytest.mark.parametrize("seed", range(20 * EXAMPLES // SAMPLED))
 def test_a_final_row_is_that_of_the_final_join_and_interleavings_do_not_tell(seed: int) -> None:
     chance = random.Random(seed)
     how, on = ways_to_join(chance), chance.choice(KEYS[:2])

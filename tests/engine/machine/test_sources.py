@@ -33,7 +33,7 @@ from tests.engine.machine.several import (
     windowed,
 )
 from tests.engine.machine.ticks import Tick, ticks
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 SIZES = (1, 7, 1000)
 
@@ -48,7 +48,7 @@ def owners(parts: int) -> st.SearchStrategy[list[str]]:
 
 
 @pytest.mark.parametrize("parts", INPUTS)
-@settings(max_examples=12 * EXAMPLES // THINNED)
+@settings(max_examples=12 * EXAMPLES // SAMPLED)
 @given(data=st.data(), ways=chosen, happened=ticks(extreme=True), restart=st.integers(0, 45))
 def test_sources_equal_their_evaluation_from_scratch(
     parts: int, data: Any, ways: list[Any], happened: list[Any], restart: int
@@ -101,7 +101,7 @@ class Reading:
             rows.extend(map(repr, changes.outputs[name].to_pylist()))
 
 
-@settings(max_examples=20 * EXAMPLES // THINNED)
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
 @given(data=st.data(), ways=chosen, happened=ticks(), seeds=st.tuples(st.integers(), st.integers()))
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     data: Any, ways: list[Any], happened: list[Any], seeds: tuple[int, int]

@@ -11,7 +11,7 @@ from ripple.model.pipeline.stages import EdgeKind
 from ripple.model.pipeline.topology import stages_of
 from tests.engine.machine.stage_plans import KINDS, PLANS, trades
 from tests.engine.machine.staged import Reader, Receiver, Spread, sorted_rows, whole_run
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED, THINNED
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -51,7 +51,7 @@ def test_receiver_begun_with_tables_equals_one_that_followed_changes(name: str) 
     random = Random(f"{name}/join")
     spread = Spread(PLANS[name], trades(random, 80), 3, random)
     spread.skipped = spread.skips = 0.0
-    for _ in range(10 * EXAMPLES // THINNED):
+    for _ in range(10 * EXAMPLES // SAMPLED):
         for number, reader in enumerate(spread.nodes[0]):
             reader.read(random.choice([0, 1, 3]))
             spread.settle(0, number)

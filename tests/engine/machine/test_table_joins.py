@@ -27,7 +27,7 @@ from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.columns import records_of
 from ripple.testing import Divergence, check_pipeline, crash_test
 from tests.engine.machine.random_joins import INPUTS, Rate, Region, Trade, happened, random_joins
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 NONE = np.empty(0, np.int64)
 
@@ -39,7 +39,7 @@ class Placed:
     rate: float
 
 
-@settings(max_examples=60 * EXAMPLES // THINNED)
+@settings(max_examples=60 * EXAMPLES // SAMPLED)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60), restart=st.integers(0, 60))
 def test_joins_equal_their_evaluation_from_scratch(seed: int, count: int, restart: int) -> None:
     random = Random(seed)
@@ -84,7 +84,7 @@ def read_in(pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> Any:
     return engine.cut, engine.digests, engine.live_digests, engine.uncomputable_counts, tables
 
 
-@settings(max_examples=40 * EXAMPLES // THINNED)
+@settings(max_examples=40 * EXAMPLES // SAMPLED)
 @given(seed=st.integers(0, 10**9), orders=st.tuples(st.integers(), st.integers()))
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(seed: int, orders: tuple[int, int]) -> None:
     random = Random(seed)
@@ -511,5 +511,7 @@ def test_joins_do_not_tell_of_crashes() -> None:
         rate = {"venue": "xy"[at % 2], "rate": float(at), "gone": at % 5 == 3}
         trade = {**TRADE, "symbol": "ab"[at // 2 % 2], "venue": "xyz"[at % 3], "size": at % 3}
         events.append(("rates", rate) if at % 3 == 2 else ("trades", {**trade, "t": at}))
-    report = crash_test(durable(), events, seeds=range(2 * EXAMPLES), pairs=1, every=SCATTERED)
+    report = crash_test(
+        durable(), events, seeds=range(2 * EXAMPLES // THINNED), pairs=1, every=SCATTERED
+    )
     assert report.lives > report.runs

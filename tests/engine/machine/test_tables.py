@@ -21,7 +21,7 @@ from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline
 from tests.engine.machine.ticks import finished
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 
 @rp.record(version=1)
@@ -91,7 +91,7 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=15 * EXAMPLES // THINNED)
+@settings(max_examples=15 * EXAMPLES // SAMPLED)
 @given(data=st.data(), happened=records, restart=st.integers(0, 40))
 def test_a_table_equals_its_evaluation_from_scratch(
     way: Any, data: Any, happened: list[Any], restart: int
@@ -104,7 +104,7 @@ def test_a_table_equals_its_evaluation_from_scratch(
     check_pipeline(way(table), events, inputs=inputs, restarts=restarts)
 
 
-@settings(max_examples=15 * EXAMPLES // THINNED)
+@settings(max_examples=15 * EXAMPLES // SAMPLED)
 @given(happened=records, data=st.data())
 def test_tables_and_streams_of_one_pipeline_equal_theirs(happened: list[Any], data: Any) -> None:
     pipeline = rp.Pipeline("both")
@@ -140,7 +140,7 @@ def test_a_row_is_the_newest_record_of_its_key_and_a_deletion_takes_it_away() ->
     assert again.stabilize().outputs["out"].num_rows == 0
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(happened=records, size=st.integers(1, 7))
 def test_a_deleted_row_of_one_input_leaves_no_state(happened: list[Any], size: int) -> None:
     plan = folded(rp.Pipeline("fx").table("rates", Rate, key=["place", "currency"])).plan()
@@ -208,7 +208,7 @@ def test_a_key_in_another_partition_than_its_own_stops_the_run() -> None:
     assert "repartition" not in str(e.value)  # tables cannot be
 
 
-@settings(max_examples=10 * EXAMPLES // THINNED)
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
 @given(happened=records)
 def test_rows_and_sums_equal_those_of_duckdb(happened: list[Any]) -> None:
     known = [

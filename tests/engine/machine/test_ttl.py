@@ -20,7 +20,7 @@ from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import AGGREGATES, Tick, ticks
-from tests.examples import EXAMPLES, SCATTERED, THINNED
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 
 SIZES = (1, 7, 1000)
 FIELDS = rp.schema_of(Tick).fields
@@ -49,7 +49,7 @@ def ending(base: Pipeline, ttl: int) -> Pipeline:
 spans = st.sampled_from([1, 30, 150, 10**6])
 
 
-@settings(max_examples=12 * EXAMPLES // THINNED)
+@settings(max_examples=12 * EXAMPLES // SAMPLED)
 @given(ttl=spans, happened=ticks(extreme=True), restart=st.integers(0, 45))
 def test_keys_that_end_equal_their_evaluation_from_scratch(
     ttl: int, happened: Any, restart: int
@@ -57,7 +57,7 @@ def test_keys_that_end_equal_their_evaluation_from_scratch(
     check_pipeline(ending(start(), ttl), happened, SIZES, restarts=[min(restart, len(happened))])
 
 
-@settings(max_examples=8 * EXAMPLES // THINNED)
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(
     ttl=spans,
     happened=ticks(max_size=30),
@@ -73,7 +73,7 @@ def test_keys_that_end_by_several_inputs_with_markers(
     check_pipeline(ending(start(), ttl), mixed, SIZES, inputs=["a", "b"], restarts=[at])
 
 
-@settings(max_examples=8 * EXAMPLES // THINNED)
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(data=st.data(), ttl=spans, happened=ticks())
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(data: Any, ttl: int, happened: Any) -> None:
     lanes: dict[str, list[Any]] = {"a": [], "b": []}

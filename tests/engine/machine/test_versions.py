@@ -13,7 +13,7 @@ from ripple.engine.machine import Engine
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED
 
 
 @rp.record(version=1)
@@ -70,7 +70,7 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=15 * EXAMPLES // THINNED)
+@settings(max_examples=15 * EXAMPLES // SAMPLED)
 @given(data=st.data(), happened=records)
 def test_versions_equal_their_evaluation_from_scratch(
     way: Any, data: Any, happened: list[Any]

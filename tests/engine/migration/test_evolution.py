@@ -20,10 +20,10 @@ from ripple.model.pipeline.plan import Plan
 from ripple.model.schema.types import Field, Float, Int64, Schema, String
 from tests.engine.machine.trades import Row, rows
 from tests.engine.migration.versions import Version, edited, fed, shown
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 
-@settings(max_examples=54 * EXAMPLES)
+@settings(max_examples=54 * EXAMPLES // SAMPLED)
 @given(edit=edited(), events=rows, cut=st.integers(0, 60))
 def test_engine_after_an_edit_equals_a_fresh_one_or_there_is_none(
     edit: list[Version], events: list[Row], cut: int
@@ -48,7 +48,7 @@ def test_engine_after_an_edit_equals_a_fresh_one_or_there_is_none(
         assert prefix.digests[name] == old.digests[name]
 
 
-@settings(max_examples=21 * EXAMPLES)
+@settings(max_examples=21 * EXAMPLES // SAMPLED)
 @given(history=edited(edits_max=4), events=rows)
 def test_state_goes_through_many_versions_as_if_the_last_had_always_been(
     history: list[Version], events: list[Row]

@@ -41,7 +41,7 @@ from ripple.exchange.wire.codec import (
 from ripple.exchange.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.model.records.record import record as rp_record
 from ripple.model.schema import types
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 from tests.exchange.wire.bin_prot_reference import MalformedError, read_record, write_fields
 
 TEXT = st.text(max_size=140)
@@ -122,7 +122,7 @@ def _has_option_of_option(kind: types.FieldType) -> bool:
 
 
 @given(FIELDS, st.data())
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 def test_values_of_any_schema_match_the_twin_and_come_back(fields, data) -> None:
     value = data.draw(_records(fields))
     codec = codec_for(types.Schema("s", fields))
@@ -136,7 +136,7 @@ def test_values_of_any_schema_match_the_twin_and_come_back(fields, data) -> None
 
 
 @given(FIELDS, st.data())
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 def test_mutated_bytes_mean_the_same_to_both_or_nothing_to_either(fields, data) -> None:
     codec = codec_for(types.Schema("s", fields))
     raw = bytearray(codec.dumps(data.draw(_records(fields))))

@@ -22,7 +22,7 @@ from ripple.exchange.wire.envelope import (
 )
 from ripple.exchange.wire.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from ripple.exchange.wire.messages import Handshake, Heartbeat, Ping, to_frame
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 BOTH = (Compression.LZ4, Compression.ZSTD)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -75,7 +75,7 @@ def test_crc32c_is_castagnoli() -> None:
 
 
 @given(st.lists(FRAMES, max_size=5), st.data())
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 def test_a_stream_cut_anywhere_gives_the_same_frames(frames: list[Frame], data) -> None:
     stream = b"".join(encode(frame) for frame in frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
@@ -142,7 +142,7 @@ def test_every_truncation_is_refused(sample: bytes) -> None:
 
 
 @given(st.binary(max_size=400))
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 def test_any_bytes_raise_nothing_but_protocol_errors(data: bytes) -> None:
     for stream in (data, SAMPLES[0][:HEADER_BYTES] + data, SAMPLES[0] + data):
         try:

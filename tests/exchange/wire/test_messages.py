@@ -30,7 +30,7 @@ from ripple.exchange.wire.messages import (
 )
 from ripple.exchange.wire.records import SCHEMA
 from ripple.model.schema.types import Field, List, Record, Schema, String, Variant
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 from tests.exchange.wire.samples import SAMPLES, VWAP
 
 
@@ -72,7 +72,7 @@ def test_a_truncated_or_damaged_payload_is_the_peers_fault(message: Message) -> 
 
 
 @given(st.sampled_from(sorted(TYPES)), st.binary(max_size=200))
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 def test_any_payload_raises_nothing_but_protocol_errors(type_: int, payload: bytes) -> None:
     try:
         MESSAGES[type_].from_bytes(payload)

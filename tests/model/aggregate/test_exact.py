@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ripple.model.aggregate.exact import ExactSums, RatioRead, quotient_of
 from ripple.model.aggregate.integers import IntegerSums
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 from tests.model.aggregate.aggregate_twin import (
     any_floats,
     at,
@@ -51,7 +51,7 @@ def encoded(sums: ExactSums, slot: int = 0) -> list[bytes]:
     return [part.tobytes() for part in sums.encode(slots(slot))]
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(finite_floats, max_size=40))
 def test_sum_of_finite_values_equals_fsum(values):
     sums = summed(*values)
@@ -61,7 +61,7 @@ def test_sum_of_finite_values_equals_fsum(values):
         assert same(read(sums), math.fsum(values))
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(any_floats, max_size=30), st.randoms(use_true_random=False))
 def test_removing_a_part_leaves_the_sum_of_the_rest(values, random_):
     kept = [v for v in values if random_.random() < 0.5]
@@ -80,7 +80,7 @@ def test_removing_a_part_leaves_the_sum_of_the_rest(values, random_):
     assert encoded(sums) == encoded(summed(*kept))
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(st.tuples(st.integers(0, 3), any_floats), max_size=40))
 def test_slots_of_one_batch_do_not_mix(pairs):
     sums = ExactSums()
@@ -90,7 +90,7 @@ def test_slots_of_one_batch_do_not_mix(pairs):
         assert same(read(sums, slot), float_sum([v for s, v in pairs if s == slot]))
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(st.lists(any_floats, max_size=20), st.lists(any_floats, max_size=20))
 def test_merge_moves_everything_and_empties_the_source(left, right):
     sums = summed(*left, count=2)
@@ -101,7 +101,7 @@ def test_merge_moves_everything_and_empties_the_source(left, right):
     assert encoded(sums, 1) == encoded(summed())
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // SAMPLED)
 @given(st.lists(any_floats, max_size=20))
 def test_encoded_sums_decode_to_the_same(values):
     sums, other = summed(*values), summed(1.0, math.inf, count=3)
@@ -111,7 +111,7 @@ def test_encoded_sums_decode_to_the_same(values):
     assert read(other) == math.inf
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(finite_floats, max_size=20), int64s)
 def test_quotient_by_a_count_is_rounded_once(values, divisor):
     quotient = float(summed(*values).quotient(ZERO, slots(divisor))[0])
@@ -120,7 +120,7 @@ def test_quotient_by_a_count_is_rounded_once(values, divisor):
     assert quotient == wanted
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(finite_floats, max_size=12), st.lists(finite_floats, max_size=12))
 def test_ratio_of_two_sums_is_rounded_once(left, right):
     quotient, valid = summed(*left).ratio(ZERO, summed(*right))
@@ -203,7 +203,7 @@ def test_ratio_on_a_rounding_boundary_is_decided_exactly(step):
     assert quotient[0] == 2.0**53 + (2 if step > 0 else 0)
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(finite_floats, max_size=20), st.lists(int64s, max_size=20))
 def test_squares_are_added_exactly(reals, integers):
     sums = summed()
@@ -215,7 +215,7 @@ def test_squares_are_added_exactly(reals, integers):
     assert exact(sums) == exact_sum(v**2 for v in integers)
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(int64s, max_size=20))
 def test_integers_are_added_exactly_and_not_as_floats(values):
     sums = summed()
@@ -225,7 +225,7 @@ def test_integers_are_added_exactly_and_not_as_floats(values):
     assert exact(sums) == 0
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(st.tuples(any_floats, st.integers(-(2**53), 2**53)), max_size=20))
 def test_products_are_rounded_once_and_added_exactly(pairs):
     left, right = floats([a for a, _ in pairs]), np.array([b for _, b in pairs], np.int64)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import ripple.model.aggregate as ra
 from ripple.model.aggregate.moments import spread_of
 from ripple.model.schema.types import Float, Int64
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 from tests.model.aggregate.aggregate_twin import (
     at,
     finite_floats,
@@ -56,7 +56,7 @@ def test_spread_of_awkward_values_is_rounded_once(values):
         assert read(ra.stddev("x"), values) == root(spread(values, 1))
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(
     st.lists(st.floats(1, 1000), min_size=2, max_size=20),
     st.integers(-500, 500),
@@ -68,7 +68,7 @@ def test_spread_at_every_scale_is_rounded_once(values, scale, offset):
     assert read(ra.stddev("x"), moved) == root(spread(moved, 1))
 
 
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 @given(st.lists(finite_floats, min_size=1, max_size=12), st.booleans())
 def test_long_form_agrees_with_fractions(values, rooted):
     total = sum((Fraction(v) for v in values), Fraction(0))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 from tests.model.aggregate.aggregate_twin import (
     any_floats,
     at,
@@ -45,7 +45,7 @@ def integers(values):
     return np.array(values, np.int64)
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(int64s, max_size=30))
 def test_integer_sum_is_exact_or_a_typed_error(values):
     state = state_of(ra.sum("x"), Int64())
@@ -60,7 +60,7 @@ def test_integer_sum_is_exact_or_a_typed_error(values):
     assert value_of(state) == 0
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(int64s, min_size=1, max_size=30))
 def test_integer_mean_is_rounded_once(values):
     state = state_of(ra.mean("x"), Int())
@@ -68,7 +68,7 @@ def test_integer_mean_is_rounded_once(values):
     assert value_of(state) == rounded(Fraction(sum(values), len(values)))
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(finite_floats, min_size=1, max_size=30))
 def test_float_mean_is_rounded_once(values):
     state = state_of(ra.mean("x"), Option(Float()))
@@ -76,7 +76,7 @@ def test_float_mean_is_rounded_once(values):
     assert value_of(state) == rounded(exact_sum(values) / len(values))
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(st.tuples(finite_floats, st.integers(-1000, 2**40)), max_size=30))
 def test_vwap_with_integer_sizes_is_rounded_once(pairs):
     state = state_of(ra.vwap("price", "size"), Float(), Int64())
@@ -93,7 +93,7 @@ def test_vwap_with_integer_sizes_is_rounded_once(pairs):
     assert value_of(state) is None
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES // SAMPLED)
 @given(st.lists(st.tuples(st.floats(0.01, 1e5), st.floats(1e-8, 1e5)), min_size=1, max_size=30))
 def test_vwap_with_float_sizes_is_rounded_once(pairs):
     state = state_of(ra.vwap("price", "size"), Float(), Float())
@@ -159,7 +159,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("aggregate", "types"), CASES)
-@settings(max_examples=6 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES // SAMPLED)
 @given(data=st.data())
 def test_dumps_depend_on_the_multiset_only_and_load_again(aggregate, types, data):
     rows = data.draw(st.lists(st.tuples(any_floats, int64s), max_size=12))

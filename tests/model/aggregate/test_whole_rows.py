@@ -16,7 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.model.aggregate.single import Accumulator, as_python
 from ripple.model.schema.types import Bool, Field, Float, Int64, List, Option, Record, String
 from ripple.testing import check_pipeline, crash_test
-from tests.examples import EXAMPLES, SPARSE
+from tests.examples import EXAMPLES, SPARSE, THINNED
 from tests.model.aggregate.aggregate_twin import slots
 
 
@@ -85,7 +85,7 @@ def test_rows_survive_every_crash() -> None:
          "t": i * 7 % 5} for i in range(10)
     ]  # fmt: skip
     pipeline = BY_AUCTION.fold("rows", **ROWS).sink("out")
-    crash_test(pipeline, events, seeds=range(5 * EXAMPLES), pairs=1, every=SPARSE**2)
+    crash_test(pipeline, events, seeds=range(5 * EXAMPLES // THINNED), pairs=1, every=SPARSE**2)
 
 
 def test_sources_without_event_time_order_ties_by_offset() -> None:

@@ -18,7 +18,7 @@ from ripple.model.expression import Expr, coalesce, col, greatest, least, lit, w
 from ripple.model.expression.bound import Values
 from ripple.model.schema.types import List, Option, String
 from ripple.testing.reference.expressions import Failed, evaluate
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.model.expression.strategies import FIELDS, KINDS, booleans, numbers, rows, strings
 
 _ARROW = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
@@ -54,19 +54,19 @@ def _check(expr: Expr, table: list[dict[str, Any]]) -> None:
     assert found == [_bits(evaluate(expr, row, KINDS)) for row in table], repr(expr)
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // THINNED)
 @given(numbers(3) | booleans(3), rows)
 def test_numbers_and_bools_equal_plain_python(expr: Expr, table: list[dict[str, Any]]) -> None:
     _check(expr, table)
 
 
-@settings(max_examples=19 * EXAMPLES)
+@settings(max_examples=19 * EXAMPLES // THINNED)
 @given(strings(3) | booleans(2), rows)
 def test_texts_equal_plain_python(expr: Expr, table: list[dict[str, Any]]) -> None:
     _check(expr, table)
 
 
-@settings(max_examples=7 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES // THINNED)
 @given(numbers(2) | booleans(2), rows, st.sampled_from([255, 256, 257, 700]))
 def test_chunks_do_not_show(expr: Expr, table: list[dict[str, Any]], count: int) -> None:
     longer = [table[k % len(table)] for k in range(count)]
@@ -75,7 +75,7 @@ def test_chunks_do_not_show(expr: Expr, table: list[dict[str, Any]], count: int)
     assert many == [few[k % len(table)] for k in range(count)]
 
 
-@settings(max_examples=28 * EXAMPLES)
+@settings(max_examples=28 * EXAMPLES // THINNED)
 @given(numbers(2) | booleans(2), rows, st.data())
 def test_slots_are_gathered_and_one_alone_is_computed_alike(
     expr: Expr, table: list[dict[str, Any]], data: st.DataObject
@@ -185,7 +185,7 @@ def test_logic_of_true_false_null_and_failed(operation: Any) -> None:
     _check(~operation(nullable, second), table)
 
 
-@settings(max_examples=14 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES // THINNED)
 @given(st.data(), rows)
 def test_shared_parts_stay_until_their_last_reader(
     data: st.DataObject, table: list[dict[str, Any]]

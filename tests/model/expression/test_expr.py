@@ -12,7 +12,7 @@ import ripple.model.expression
 from ripple.core.errors import PlanError
 from ripple.model.expression import Expr, as_column, coalesce, col, greatest, least, lit, when
 from ripple.model.schema.types import Bool, Float, Int, Int64, List, Option, String
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.model.expression.strategies import FIELDS, booleans, numbers, strings
 
 _NAMES = {name: getattr(ripple.model.expression, name) for name in ripple.model.expression.__all__}
@@ -58,7 +58,7 @@ def test_canonical_and_readable_texts(expr: Expr, canonical: str, text: str) -> 
     assert repr(expr) == text
 
 
-@settings(max_examples=36 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES // THINNED)
 @given(numbers(3) | booleans(3) | strings(3))
 def test_the_readable_text_is_the_python_that_builds_the_expression(expr: Expr) -> None:
     rebuilt = eval(repr(expr), dict(_NAMES))

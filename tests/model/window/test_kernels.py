@@ -15,7 +15,7 @@ from ripple.model.schema.exported import Lent
 from ripple.model.window import assign, watermark
 from ripple.model.window.sessions import SessionBook
 from ripple.model.window.timers import Timers
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 times = st.lists(st.integers(-500, 500), max_size=60)
 small = st.integers(0, 60)
@@ -141,7 +141,7 @@ def test_count_split_is_each_slots_last_multiple(slots: list[int], count: int, c
     st.integers(1, 30),
     st.lists(st.integers(1, 12), max_size=6),
 )
-@settings(max_examples=48 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES // SAMPLED)
 def test_sessions_are_the_connected_events(
     events: list[tuple[int, int]], gap: int, sizes: list[int]
 ) -> None:

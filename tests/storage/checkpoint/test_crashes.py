@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED, THINNED
 from tests.storage.checkpoint import scenarios
 
 PLACES = [
@@ -23,11 +23,11 @@ def test_rival_owners_survive_a_crash_at_every_effect(scenario: Scenario, check:
 
 @pytest.mark.parametrize(("scenario", "check"), PLACES, ids=IDS)
 def test_rival_owners_survive_random_faults(scenario: Scenario, check: Scenario) -> None:
-    explore(scenario, seeds=range(30 * EXAMPLES), check=check)
+    explore(scenario, seeds=range(30 * EXAMPLES // SAMPLED), check=check)
 
 
 def test_damaged_object_is_skipped() -> None:
-    explore(scenarios.bad_medium, seeds=range(20 * EXAMPLES), faults=scenarios.QUIET)
+    explore(scenarios.bad_medium, seeds=range(20 * EXAMPLES // SAMPLED), faults=scenarios.QUIET)
 
 
 @pytest.mark.usefixtures("unshrunk")

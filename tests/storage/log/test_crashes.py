@@ -8,7 +8,7 @@ import pytest
 
 from ripple.storage.log import writer
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore, repeat
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED, THINNED
 from tests.storage.log import scenarios
 
 SCENARIOS = [
@@ -21,21 +21,23 @@ SCENARIOS = [
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_log_survives_a_crash_at_every_effect(scenario: Scenario) -> None:
     report = enumerate_crashes(
-        scenario, check=scenarios.survived, pairs=10 * EXAMPLES, every=THINNED
+        scenario, check=scenarios.survived, pairs=10 * EXAMPLES // SAMPLED, every=THINNED
     )
     assert report.lives > report.runs > 50
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_log_survives_random_faults(scenario: Scenario) -> None:
-    explore(scenario, seeds=range(60 * EXAMPLES), check=scenarios.survived)
+    explore(scenario, seeds=range(60 * EXAMPLES // SAMPLED), check=scenarios.survived)
 
 
 def test_log_whose_index_is_written_at_each_sync_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "APPENDS_PER_INDEX", 1)
     scenario = scenarios.synced_in_groups
-    enumerate_crashes(scenario, check=scenarios.survived, pairs=10 * EXAMPLES, every=THINNED)
-    explore(scenario, seeds=range(60 * EXAMPLES), check=scenarios.survived)
+    enumerate_crashes(
+        scenario, check=scenarios.survived, pairs=10 * EXAMPLES // SAMPLED, every=THINNED
+    )
+    explore(scenario, seeds=range(60 * EXAMPLES // SAMPLED), check=scenarios.survived)
 
 
 @pytest.mark.usefixtures("unshrunk")

@@ -30,7 +30,7 @@ from ripple.testing.sim.effects import Crash, Effects, Trace
 from ripple.testing.sim.faults import Planned
 from ripple.world import DiskLockedError, LiveClock, LiveDisk
 from ripple.world.ports import Guards, all_guards
-from tests.examples import THINNED
+from tests.examples import SAMPLED
 from tests.patience import PATIENCE_S
 from tests.storage.log.frozen import Frozen
 from tests.storage.log.trades import SCHEMA, ManualClock, read_all, records_of, rows_of, topic_of
@@ -210,14 +210,14 @@ def enumerate_pauses(
 def test_owner_that_stops_anywhere_and_wakes_anywhen_changes_nothing(
     settings: LogSettings, old_epoch: int | None
 ) -> None:
-    assert enumerate_pauses(settings, old_epoch, step=4 * THINNED, wakes=1) > 20
+    assert enumerate_pauses(settings, old_epoch, step=4 * SAMPLED, wakes=1) > 10
 
 
 @pytest.mark.parametrize("old_epoch", [None, 3])
 def test_power_failure_at_any_step_of_a_take_over_loses_nothing_acknowledged(
     old_epoch: int | None,
 ) -> None:
-    assert fail_the_power(old_epoch, step=1 + 2 * THINNED) > 40
+    assert fail_the_power(old_epoch, step=1 + 2 * SAMPLED) > 20
 
 
 def fail_the_power(old_epoch: int | None, guards: Guards = all_guards, *, step: int = 1) -> int:
@@ -240,7 +240,7 @@ def fail_the_power(old_epoch: int | None, guards: Guards = all_guards, *, step: 
 
 def test_replaced_owner_does_not_take_back_a_failed_append() -> None:
     """The old owner stops before it cuts its file back to what it had before the append."""
-    assert enumerate_pauses(GROUPS, 3, fails=(2, 6), step=4 * THINNED, wakes=0) > 10
+    assert enumerate_pauses(GROUPS, 3, fails=(2, 6), step=4 * SAMPLED, wakes=0) > 5
 
 
 ABLATIONS = {
@@ -291,7 +291,7 @@ def two_candidates(removed: tuple[str, ...]) -> None:
         assert lower.error is None or isinstance(lower.error, StaleEpochError)
         assert read_all(Topic.open(disk, "ticks")) == EXPECTED[:12]
         stop_at += 1
-    assert stop_at > 20
+    assert stop_at > 10
 
 
 def take_and_sync(disk: Any) -> None:

@@ -87,7 +87,7 @@ scenario = CrashScenario(asked(), events(8), inputs=INPUTS)
 
 
 def test_crash_at_any_effect_around_answers_changes_no_output() -> None:
-    report = crash_test(scenario, enumerated=(2,), seeds=(), pairs=0, every=5 * SCATTERED)
+    report = crash_test(scenario, enumerated=(2,), seeds=(), pairs=0, every=3 * SCATTERED)
     assert report.lives > report.runs > 2
 
 
@@ -121,7 +121,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_crash_at_any_effect_around_segments_changes_no_output() -> None:
-    report = crash_test(scenario, enumerated=(3,), seeds=(), pairs=0, every=17 * SCATTERED)
+    report = crash_test(scenario, enumerated=(3,), seeds=(), pairs=0, every=9 * SCATTERED)
     assert report.lives > report.runs > 2
 
 

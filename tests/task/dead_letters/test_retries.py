@@ -17,7 +17,7 @@ from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, To
 from ripple.task.drive import refused
 from ripple.testing import Chance, SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, DiskLockedError, LiveClock, LiveDisk
-from tests.examples import EXAMPLES, THINNED
+from tests.examples import EXAMPLES, SAMPLED, THINNED
 from tests.storage.log.trades import SCHEMA, read_all, records_of, rows_of
 from tests.task.letter_places import kept, owned, simulated
 
@@ -209,7 +209,7 @@ def test_letters_are_retried_once_whatever_crashes(monkeypatch, safeguards) -> N
     monkeypatch.setattr(retries, "LETTERS_MAX", 3)
     if not safeguards:
         report = enumerate_crashes(
-            scenario, check=nothing_twice, pairs=10 * EXAMPLES, every=THINNED
+            scenario, check=nothing_twice, pairs=10 * EXAMPLES // SAMPLED, every=THINNED
         )
         assert report.lives > report.runs > 50
         return

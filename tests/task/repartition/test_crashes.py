@@ -27,7 +27,7 @@ from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, explore, repeat
 from ripple.testing.crash.source import TOPIC, CrashSource
 from tests.engine.machine.ticks import keyed
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 from tests.task import scenarios
 
 # Its records are divided anew, and then once more, when windows are over but their group is not.
@@ -137,7 +137,7 @@ def test_a_sender_survives_a_crash_at_any_effect() -> None:
 
 
 def test_a_sender_survives_random_faults() -> None:
-    explore(sends, seeds=range(10 * EXAMPLES), check=look)
+    explore(sends, seeds=range(10 * EXAMPLES // SAMPLED), check=look)
 
 
 def test_a_lane_that_is_not_muted_while_it_has_everything_is_found_out() -> None:

@@ -19,7 +19,7 @@ from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window import Session, Sliding, Tumbling
 from tests.engine.machine.ticks import AGGREGATES, keyed, ticks
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 NAMES = ("ticks/0", "ticks/1", "ticks/2")
 AGGREGATED = {
@@ -118,7 +118,7 @@ def whole(plan: Plan, events: dict[str, list[Any]]) -> Engine:
 
 
 @pytest.mark.parametrize("name", PLANS)
-@settings(max_examples=15 * EXAMPLES)
+@settings(max_examples=15 * EXAMPLES // SAMPLED)
 @given(events=st.tuples(*[ticks(max_size=30)] * 3), seed=st.integers(0, 1 << 16))
 def test_receivers_together_have_what_one_engine_has(
     name: str, events: tuple[list[Any], ...], seed: int
