@@ -12,4 +12,7 @@ now = trades.join_asof(
 totals = now.partition("by-symbol", key="symbol").fold(
     "totals", n=rp.count(), matched=rp.count("bid"), worth=rp.sum("worth"), high=rp.max("bid")
 )
-pipeline = totals.sink("out").also(now.sink("now-out"))
+pairs = trades.join_interval(
+    "met", quotes, on="symbol", within=("-20ms", "20ms"), how="full", lateness="100ms", emit="eager"
+)
+pipeline = totals.sink("out").also(now.sink("now-out")).also(pairs.sink("pairs-out"))

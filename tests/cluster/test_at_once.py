@@ -17,7 +17,14 @@ ROWS = 4000
 def job_of(folder: Path, quotes_by: str) -> Job:
     """Make the logs of trades, divided by their symbol, and of quotes."""
     named = logs_of(folder, PIPELINE, {"trades": (4, "symbol"), "quotes": (6, quotes_by)})
-    return Job(PIPELINE, folder / "trades", folder / "made", ("out", "now-out"), 2, named=named)
+    return Job(
+        PIPELINE,
+        folder / "trades",
+        folder / "made",
+        ("out", "now-out", "pairs-out"),
+        2,
+        named=named,
+    )
 
 
 @pytest.mark.services
@@ -38,6 +45,7 @@ def test_rows_are_those_of_one_process_although_workers_were_killed(
     append(tmp_path, "trades", 2, ROWS)
     again = Up(job, "--until-end")
     assert again.ended() == 0, again.said
-    _, rows = made = job.tables_made()
+    _, rows, pairs = made = job.tables_made()
     assert made == job.tables_alone(tmp_path)
     assert len(rows.rows) > 2 * ROWS
+    assert len(pairs.rows) > ROWS

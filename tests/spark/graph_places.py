@@ -114,7 +114,8 @@ large_then = sold.partition("y-by", key=["symbol", "size"]).fold("then", of=rp.m
 many = (
     quotes.sink("events")
     .also(large_of.join("pairs", large_then, left_on="size", right_on="of").sink("rows-out"))
-    .also(large_then.join("others", large_of, left_on="of", right_on="size").sink("bars-out"))
+    .also(large_then.join("others", large_of, left_on="of", right_on="size", how="full")
+        .sink("bars-out"))
 )
 
 brief = trades.partition("i-by", key=["symbol", "size"])

@@ -230,8 +230,12 @@ def tables_joined() -> Any:
     )
     windows = every.join("windows", large, on=["symbol", "window_start_ns"], how="left")
     sums = named.partition("by-symbol", key="symbol").fold("sums", bids=rp.sum("bid"))
+    spans = quotes.derive("spanned", span=rp.col("t") // 50)
+    spans = spans.partition("by-span", key=("symbol", "span")).fold("spans", asks=rp.count())
+    met = venues.join("met", spans, on="symbol", how="left")
     return (
         beside.sink("shown")
+        .also(met.sink("met-out"))
         .also(named.sink("names"))
         .also(windows.sink("pairs"))
         .also(sums.sink("last-out"))

@@ -11,15 +11,18 @@ import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
+from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.operators.joins import pair_table_rows
+from ripple.engine.operators.joins.eager_side import EagerSide
+from ripple.engine.operators.joins.pair_table_rows import PairTableRows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.schema.columns import records_of
-from ripple.testing import check_pipeline, crash_test
+from ripple.testing import Divergence, check_pipeline, crash_test
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.several import doubled
 from tests.engine.machine.stream_ways import KEYS
 from tests.engine.machine.test_asof import SIZES, lagging, sources
-from tests.engine.machine.test_row_table import WAYS, folded
+from tests.engine.machine.test_row_table import WAYS, folded, shown
 from tests.engine.machine.ticks import Tick
 from tests.examples import EXAMPLES, SCATTERED, THINNED
 
@@ -245,3 +248,68 @@ def test_pairs_and_their_corrections_survive_crashes() -> None:
     how = {"within": (-8, 8), "lateness": 3, "how": "full"}
     pipeline = eager({"on": "symbol"}, how, folded, (0, 8))
     crash_test(pipeline, lagging(random.Random(3), 24), seeds=range(2), every=SCATTERED, pairs=1)
+
+
+NEAR, PAIR, SHOW = EagerSide.near, PairTableRows._pair, PairTableRows._show_alone
+
+
+def _shown_alone_for_ever(self: Any, touched: Any, records: Any) -> None:
+    some = zip(self._sides, touched, strict=True)
+    SHOW(self, [(rows[side.counts[rows] == 0], was) for side, (rows, was) in some], records)
+
+
+def _over_by_the_left(self: Any) -> None:
+    self._final_ns = max(self._final_ns, self._join.left.watermark_ns)
+    live = self._live()
+    self._over = live[~self._is_from(self._times[live])]
+
+
+def _all_shown(self: Any, table: Any, watermark_ns: int) -> None:
+    del table, watermark_ns
+    for number, held in enumerate(self._join.dump()):
+        for rows in held.combine_chunks().to_batches():
+            self._take([rows, None] if number == 0 else [None, rows])
+
+
+# Rules of which each is broken in turn: what, and how.
+BROKEN: dict[str, tuple[Any, str, Any]] = {
+    "no partner at the upper bound": (
+        EagerSide,
+        "near",
+        lambda self, slots, times, lo_ns, hi_ns: NEAR(self, slots, times, lo_ns, hi_ns - 1),
+    ),
+    "a row without a partner is not taken back": (
+        PairTableRows,
+        "_show_alone",
+        _shown_alone_for_ever,
+    ),
+    "earlier rows get no later partner": (
+        PairTableRows,
+        "_pair",
+        lambda self, number, *near: PAIR(self, number, *near) if number == 0 else None,
+    ),
+    "partners are dropped once they are final": (
+        PairTableRows,
+        "_is_needed",
+        lambda self, number, times: self._is_from(times),
+    ),
+    "rows are over by the watermark of one side": (PairTableRows, "_end", _over_by_the_left),
+    "final rows are shown again after a restore": (PairTableRows, "load", _all_shown),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_table_without_one_of_its_rules_is_found(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_table_rows, "_UNNEEDED_MAX", 0)
+    monkeypatch.setattr(*BROKEN[rule])
+    for seed in range(100):
+        chance = random.Random(seed)
+        how = ways_to_join(chance) | {"within": (-40, 5)}
+        pipeline = eager(KEYS[0], how, shown, chance.choice([(0, 0), (0, 8)]))
+        try:
+            check_pipeline(pipeline, lagging(chance, 40), [7], restarts=[20])
+        except (Divergence, SnapshotError, AssertionError, IndexError):
+            return
+    pytest.fail("no seed finds it")

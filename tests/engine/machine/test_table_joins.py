@@ -128,13 +128,14 @@ def paired(how: Any = "inner") -> Pipeline:
     return pairs.sink("out").also(count.sink("counted"))
 
 
-def owned() -> Pipeline:
+def owned(how: Any) -> Pipeline:
     """Return each pair of a symbol with its newest venue and a region of that owner."""
     p = rp.Pipeline("owned")
     trades = p.source("trades", Trade, time="t").partition("by", key="symbol")
     newest = trades.fold("newest", venue=rp.last("venue"), size=rp.sum("size"))
     regions = p.table("regions", Region, key="region")
-    return newest.join("owned", regions, left_on="venue", right_on="owner").sink("out")
+    joined = newest.join("owned", regions, left_on="venue", right_on="owner", how=how)
+    return joined.sink("out")
 
 
 def both(how: Any) -> Pipeline:
@@ -300,6 +301,11 @@ ABLATIONS = {
     ),
     "pairs of a row that is gone stay": (PairedRows, "_pair", _pairs_stay),
     "pairs have null equal to a value": (paired_rows, "compared", _null_is_equal),
+    "pairs of others do not take rows without a partner back": (
+        paired_rows.Side,
+        "values_of",
+        lambda self, moved: moved[:0],
+    ),
 }
 
 
@@ -312,7 +318,7 @@ def test_a_join_without_one_of_its_rules_is_found(
         random = Random(seed)
         chosen = both("full") if ablation.startswith("rows") else priced()
         if ablation.startswith("pairs"):
-            chosen = owned()
+            chosen = owned("full")
         names = names_of(chosen)
         names = [name.partition("/")[0] for name in names]
         events = [(name.partition("/")[0], row) for name, row in happened(random, 40)]
