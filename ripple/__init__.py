@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ripple.model.expression import Expr as Expr
     from ripple.model.expression import coalesce as coalesce
     from ripple.model.expression import col as col
+    from ripple.model.expression import concat_str as concat_str
     from ripple.model.expression import greatest as greatest
     from ripple.model.expression import least as least
     from ripple.model.expression import lit as lit
@@ -136,7 +137,16 @@ _NAMES_BY_HOME = {
         "RippleError",
         "SchemaError",
     ),
-    "ripple.model.expression": ("Expr", "coalesce", "col", "greatest", "least", "lit", "when"),
+    "ripple.model.expression": (
+        "Expr",
+        "coalesce",
+        "col",
+        "concat_str",
+        "greatest",
+        "least",
+        "lit",
+        "when",
+    ),
     "ripple.engine.graph.cutoff": ("Cutoff",),
     "ripple.notebook.graph": ("Graph",),
     "ripple.task.report": ("Report",),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
-    Kind: TypeAlias = Literal["step", "function", "expression", "aggregate"]
+    Kind: TypeAlias = Literal["step", "function", "expression", "text", "time", "aggregate"]
 
 _UNION = 'rp.union("NAME", one, other)'
 _FOLD = '.partition("NAME", key="FIELD").fold("NAME", n=rp.count())'
@@ -54,7 +54,9 @@ _HERE = {
     ),
     **dict.fromkeys(("head", "limit", "take", "topk", "nlargest", "orderby"), _TOP),
     **dict.fromkeys(("sort", "sortby", "sortvalues"), _TOP),
-    **dict.fromkeys(("str", "dt", "pipe"), _MAP),
+    "str": '.derive("NAME", field=rp.col("FIELD").str.to_lowercase())',
+    "dt": '.derive("NAME", field=rp.col("FIELD").dt.truncate("1h"))',
+    "pipe": _MAP,
 }
 # The same of functions and classes.
 _HERE_IN_RP = {
@@ -72,6 +74,44 @@ _HERE_IN_RP = {
     **dict.fromkeys(("sessionwindow", "sessions"), 'rp.Session("30s")'),
     **dict.fromkeys(("dataflow", "flow", "application", "stream", "dataframe"), _SOURCE),
     **dict.fromkeys(("readcsv", "scancsv", "readparquet", "scanparquet", "readjson"), _FILE),
+}
+# The same of methods of texts and times.
+_LITERAL = '.str.contains("TEXT", literal=True)'
+_PART = '.str.split("/").list.get(n)'
+_COUNT = '.str.count_matches("TEXT", literal=True)'
+_TIME_TEXT = '.dt.to_string("%Y-%m-%d")'
+
+_OF_TEXTS = {
+    **dict.fromkeys(("lower", "lcase", "casefold", "tolower"), ".str.to_lowercase()"),
+    **dict.fromkeys(("upper", "ucase", "toupper"), ".str.to_uppercase()"),
+    **dict.fromkeys(("len", "length", "charlength", "lenbytes"), ".str.len_chars()"),
+    **dict.fromkeys(("substr", "substring", "head", "left"), ".str.slice(0, 3)"),
+    **dict.fromkeys(("tail", "right"), ".str.slice(-3)"),
+    **dict.fromkeys(("splitpart", "splitindex", "splitexact", "splitn", "partition"), _PART),
+    **dict.fromkeys(("regexpextract", "search", "findall"), '.str.extract("PATTERN", 1)'),
+    **dict.fromkeys(("match", "matches", "rlike", "regexpmatches"), '.str.contains("PATTERN")'),
+    **dict.fromkeys(("like", "find", "includes"), _LITERAL),
+    **dict.fromkeys(("regexpreplace", "sub", "translate"), '.str.replace_all("PATTERN", "TEXT")'),
+    **dict.fromkeys(("startswith", "hasprefix"), '.str.starts_with("TEXT")'),
+    **dict.fromkeys(("endswith", "hassuffix"), '.str.ends_with("TEXT")'),
+    **dict.fromkeys(("strip", "trim", "btrim"), ".str.strip_chars()"),
+    **dict.fromkeys(("lstrip", "ltrim"), ".str.strip_chars_start()"),
+    **dict.fromkeys(("rstrip", "rtrim"), ".str.strip_chars_end()"),
+    **dict.fromkeys(("lpad", "rjust", "zfill"), '.str.pad_start(8, "0")'),
+    **dict.fromkeys(("rpad", "ljust"), ".str.pad_end(8)"),
+    **dict.fromkeys(("count", "countsubstring", "regexpcount"), _COUNT),
+    **dict.fromkeys(("cat", "concat", "join"), "a + b"),
+    **dict.fromkeys(("tointeger", "toint", "todecimal"), ".cast(int)"),
+    "tofloat": ".cast(float)",
+}
+_OF_TIMES = {
+    **dict.fromkeys(("strftime", "format", "dateformat"), _TIME_TEXT),
+    **dict.fromkeys(("date", "datetime", "time"), '.dt.truncate("1d"), or ' + _TIME_TEXT),
+    **dict.fromkeys(("floor", "trunc", "datetrunc", "round"), '.dt.truncate("1h")'),
+    **dict.fromkeys(("dayofweek", "isoweekday", "dow"), ".dt.weekday()"),
+    **dict.fromkeys(("timestamp", "unixtimestamp", "extract"), '.dt.epoch("s")'),
+    **dict.fromkeys(("hours", "minutes", "seconds"), ".dt.hour()"),
+    **dict.fromkeys(("years", "months", "days", "dayofmonth"), ".dt.year()"),
 }
 # The same of methods of expressions. What folds rows is a result of a fold.
 _X = 'rp.col("FIELD")'
@@ -93,13 +133,15 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%",
 }  # fmt: skip
 _HERE_IN_EXPR = {
+    **_OF_TIMES,
+    **_OF_TEXTS,
     **{name: f'.fold("NAME", result=rp.{written})' for name, written in _RESULTS.items()},
     **{name: f"{_X} {operator} {_X}" for name, operator in _INFIX.items()},
     "over": _OVER,
     **dict.fromkeys(("rollingsum", "rollingmean", "rolling"), _WINDOW),
     "alias": _DERIVE,
-    **dict.fromkeys(("mapelements", "mapbatches", "apply", "map", "pipe", "dt"), _MAP),
-    **dict.fromkeys(("isnotnull", "notnull", "notna"), f"{_X}.is_not_null()"),
+    **dict.fromkeys(("mapelements", "mapbatches", "apply", "map", "pipe"), _MAP),
+    **dict.fromkeys(("isnotnull", "notnull", "notna", "isnotnone"), f"{_X}.is_not_null()"),
     **dict.fromkeys(("isna", "isnone"), f"{_X}.is_null()"),
     "isnotnan": f"~{_X}.is_nan()",
     "isin": f"{_X}.is_in([1, 2])",
@@ -108,13 +150,12 @@ _HERE_IN_EXPR = {
     "fillnan": f"rp.when({_X}.is_nan()).then(0.0).otherwise({_X})",
     **dict.fromkeys(("isbetween", "between"), f"{_X}.is_between(1, 2)"),
     "astype": f"{_X}.cast(float)",
-    **dict.fromkeys(
-        ("str", "like"), f'{_X}.contains("TEXT"), .starts_with(...) or .ends_with(...)'
-    ),
-    "startswith": f'{_X}.starts_with("TEXT")',
-    "endswith": f'{_X}.ends_with("TEXT")',
     **dict.fromkeys(("pow", "square"), f"{_X} ** 2"),
     "not": f"~{_X}",
+    **dict.fromkeys(("ifnull", "nvl"), f"{_X}.fill_null(0)"),
+    **dict.fromkeys(("signum", "sgn"), f"{_X}.sign()"),
+    "ceiling": f"{_X}.ceil()",
+    **dict.fromkeys(("trunc", "fix"), f"{_X}.truncate()"),
     **dict.fromkeys(
         ("when", "otherwise"), f"rp.when({_X} > 1).then(1).otherwise(0), with another when in it"
     ),
@@ -130,6 +171,8 @@ _HERE_BY_KIND: dict[Kind, dict[str, str]] = {
     "step": _HERE,
     "function": _HERE_IN_RP,
     "expression": _HERE_IN_EXPR,
+    "text": _OF_TEXTS,
+    "time": _OF_TIMES,
     "aggregate": _HERE_IN_AGGREGATE,
 }
 

@@ -422,6 +422,11 @@ TABLE: dict[str, P] = {
     "when.otherwise(value)": P(
         rp.when(rp.col("n") > 0).then(1).otherwise, f"expr {PLAIN}", EXPRESSION
     ),
+    "concat_str(first)": P(lambda v: rp.concat_str(v, "-"), f"expr {PLAIN}", EXPRESSION),
+    "concat_str(second)": P(lambda v: rp.concat_str("-", v), f"expr {PLAIN}", EXPRESSION),
+    "concat_str(separator)": P(
+        lambda v: rp.concat_str("a", "b", separator=v), f"empty {TEXTS}", "separator"
+    ),
     "least(first)": P(lambda v: rp.least(v, 1), f"expr {PLAIN}", EXPRESSION),
     "least(second)": P(lambda v: rp.least(1, v), f"expr {PLAIN}", EXPRESSION),
     "greatest(first)": P(lambda v: rp.greatest(v, 1), f"expr {PLAIN}", EXPRESSION),

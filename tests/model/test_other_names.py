@@ -76,7 +76,7 @@ def test_unknown_function_suggests_near_ones() -> None:
         (lambda x: x.sum(), r"'Expr' .* 'sum': write \.fold\(\"NAME\", result=rp\.sum\("),
         (lambda x: x.nUnique(), r"'nUnique': write .*rp\.count_distinct\("),
         (lambda x: x.alias("y"), r"'alias': write \.derive\("),
-        (lambda x: x.str.contains("y"), r"'str': write .*\.contains\("),
+        (lambda x: x.str.lower(), r"'TextMethods' .* 'lower': write \.str\.to_lowercase\("),
         (lambda x: x.isin([1]), r"'isin': write .*\.is_in\("),
         (lambda x: x.total(), "'Expr' object has no attribute 'total'$"),
         (lambda x: rp.when(x > 1).otherwise(0), r"'When' .* write rp\.when\(.*\.then\("),
@@ -122,7 +122,9 @@ def test_values_are_copied_and_asked_for_names_as_before() -> None:
 )
 def test_each_hint_names_existing_steps_and_functions(written: str) -> None:
     for owner, name in re.findall(r"(rp)?\.([a-z_]\w*)\(", written):
-        homes = (rp,) if owner else (rp.Pipeline, rp.Expr, type(WHEN), type(WHEN.then(1)))
+        x = rp.col("x")
+        spaces = (x.str, x.str.split("/").list, x.dt)
+        homes = (rp,) if owner else (rp.Pipeline, x, WHEN, WHEN.then(1), *spaces)
         assert any(hasattr(home, name) for home in homes), name
 
 

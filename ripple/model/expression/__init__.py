@@ -1,6 +1,7 @@
 """Column expressions: built from names and operators, checked once, evaluated in bulk.
 
-expr        users' expressions; typed: checked; bound: evaluated, texts by Arrow (text)
+expr        users' expressions, with text_methods and time_methods; typed: checked
+bound       evaluated: numbers by the machine, texts and functions over columns (columns)
 functions   an entry for each function beside the operators
 compile     numbers and bools as straight-line code, which program runs, compiled
 """
@@ -15,6 +16,7 @@ from ripple.model.expression.expr import (
     as_operand,
     coalesce,
     col,
+    concat_str,
     greatest,
     least,
     lit,
@@ -29,6 +31,7 @@ __all__ = [
     "as_operand",
     "coalesce",
     "col",
+    "concat_str",
     "greatest",
     "least",
     "lit",

@@ -110,9 +110,9 @@ class Bound:
         if self.tree.operation == "col" and self.program is None:
             return _as_values(columns[self.tree.value])
         if self.program is None:
-            from ripple.model.expression.text import evaluate_text  # noqa: PLC0415  # needs pyarrow.compute
+            from ripple.model.expression.columns import evaluate  # noqa: PLC0415  # needs pyarrow.compute
 
-            return replace(evaluate_text(self.tree, columns, rows), expr=self.expr)
+            return replace(evaluate(self.tree, columns, rows), expr=self.expr)
         return run(self.program, self.inputs, columns, rows, self.expr)
 
 
@@ -154,17 +154,25 @@ def run(
         if tree.operation == "col":
             values = numbers(columns[tree.value], tree.kind)
         else:
-            from ripple.model.expression.text import evaluate_test  # noqa: PLC0415  # needs pyarrow.compute
+            from ripple.model.expression.columns import evaluate_input  # noqa: PLC0415  # needs pyarrow.compute
 
-            values = evaluate_test(tree, columns, rows)
+            values = evaluate_input(tree, columns, rows)
         arrays.append(values.values)
-        masks.append(values.valid)
+        masks.append(_states(values))
     anywhere = any(mask is not None for mask in masks)
     result, states = program.run(arrays, rows, masks if anywhere else None)
     if states is None:
         return Values(result)
     failures = np.where(states > NULL_STATE, states, 0).astype(np.uint8)
     return Values(result, states == 0, failures if failures.any() else None, blamed)
+
+
+def _states(values: Values) -> Mask | None:
+    """Return an input's states as the machine takes them."""
+    if values.failures is None or values.valid is None:
+        return values.valid
+    states = np.where(values.valid, np.uint8(1), values.failures)
+    return states.view(np.bool_)
 
 
 def numbers(column: Column, kind: Kind) -> Values:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ripple.core.arguments import need_text, need_whole, shown
+from ripple.core.arguments import need_bool, need_text, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
@@ -16,6 +16,8 @@ from ripple.core.sexp import dumps
 if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.expression.bound import Bound
+    from ripple.model.expression.text_methods import TextMethods
+    from ripple.model.expression.time_methods import TimeMethods
     from ripple.model.schema.types import FieldType
 
 Scalar: TypeAlias = float | int | str | bool | None
@@ -33,6 +35,7 @@ _INFIX = {
 }  # fmt: skip
 _COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
+_LITERAL = frozenset({"str.replace", "str.replace_all", "str.count_matches"})
 
 
 def _no_attribute(expression: object, name: str) -> Any:
@@ -230,14 +233,16 @@ class Expr:
         """Round towards zero to a whole float."""
         return Expr("truncate", (self,))
 
-    def cast(self, to: type[float] | type[int]) -> Expr:
-        """Convert to ``float`` (rounded once) or to ``int`` (towards zero).
+    def cast(self, to: type[float] | type[int] | type[str], *, strict: bool = True) -> Expr:
+        """Convert to ``float`` (rounded once), ``int`` (towards zero), or ``str`` from an int.
 
-        A float that is not finite or has no 64-bit integer fails its row.
+        A float that is not finite or has no 64-bit integer fails its row, as does a text that is
+        not a decimal number; without ``strict`` it gives null.
         """
-        if to is not float and to is not int:
-            raise PlanError(f"cast takes float or int, not {shown(to)}")
-        return Expr("cast", (self,), to.__name__)
+        if to is not float and to is not int and to is not str:
+            raise PlanError(f"cast takes float, int or str, not {shown(to)}")
+        need_bool("strict", strict)
+        return Expr("cast", (self,) if strict else (self, lit(strict)), to.__name__)
 
     def is_null(self) -> Expr:
         """Return whether the value is null; never null itself."""
@@ -287,6 +292,21 @@ class Expr:
         """Return whether ``part`` stands somewhere in the text."""
         return Expr("contains", (self,), _pattern("contains", part))
 
+    @property
+    def dt(self) -> TimeMethods:
+        """Return the methods of times."""
+        from ripple.model.expression.time_methods import TimeMethods  # noqa: PLC0415 - needs Expr
+
+        return TimeMethods(self)
+
+    # The last one: above, the name is the type's.
+    @property
+    def str(self) -> TextMethods:
+        """Return the methods of texts."""
+        from ripple.model.expression.text_methods import TextMethods  # noqa: PLC0415 - needs Expr
+
+        return TextMethods(self)
+
 
 Operand: TypeAlias = Expr | float | int | str | bool | None
 """An operand: an expression, or a plain value as a constant.
@@ -318,6 +338,15 @@ def lit(value: Scalar) -> Expr:
     # Subclasses (NumPy's float64 is a float) are reduced to the plain type.
     plain = next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
     return Expr("lit", (), plain(value))
+
+
+def concat_str(first: Operand, second: Operand, *more: Operand, separator: str = "") -> Expr:
+    """Return the texts one behind the other, with a separator between them."""
+    if not isinstance(separator, str) or separator:
+        need_text("separator", separator)
+    between = (separator,) if separator else ()
+    parts = [part for operand in (second, *more) for part in (*between, operand)]
+    return _chain("+", first, *parts)
 
 
 def least(first: Operand, second: Operand, *more: Operand) -> Expr:
@@ -461,10 +490,19 @@ def _plain_text(expr: Expr, own: int) -> str:
 
 def _method_text(expr: Expr) -> str:
     rest = [_operand_text(arg) for arg in expr.args[1:]]
+    if expr.operation == "cast":
+        rest = [expr.value, *(f"strict={value}" for value in rest)]
+        return f"{_text(expr.args[0], _TIGHTEST)}.cast({', '.join(rest)})"
+    if expr.operation == "str.split.list.get":
+        return f"{_text(expr.args[0], _TIGHTEST)}.str.split({rest[0]}).list.get({rest[1]})"
+    if expr.operation == "dt.truncate":
+        rest = [_scalar_text(f"{expr.args[1].value}{expr.args[2].value}")]
+    if expr.operation in _LITERAL:
+        rest[-1] = f"literal={rest[-1]}"
     if expr.operation == "is_in":
         rest = [f"[{', '.join(rest)}]"]
     if expr.value is not None:
-        rest.append(expr.value if expr.operation == "cast" else _scalar_text(expr.value))
+        rest.append(_scalar_text(expr.value))
     return f"{_text(expr.args[0], _TIGHTEST)}.{expr.operation}({', '.join(rest)})"
 
 

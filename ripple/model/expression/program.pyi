@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 NULL_STATE: int
+NO_NUMBER: int
+NO_TIME: int
 FAILURES: dict[int, str]
 OPCODES: dict[str, int]
 

@@ -36,12 +36,17 @@ cdef enum:
     OVERFLOW = 2
     DIVISION = 3
     CONVERSION = 4
+    # Of functions, which the machine is given.
+    NOT_NUMBER = 5
+    NOT_TIME = 6
 
-NULL_STATE = NULL_ROW
+NULL_STATE, NO_NUMBER, NO_TIME = NULL_ROW, NOT_NUMBER, NOT_TIME
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
     CONVERSION: "a float that has no 64-bit integer",
+    NOT_NUMBER: "a text that is not a number",
+    NOT_TIME: "a text that is not a time",
 }
 
 cdef enum:
@@ -154,7 +159,8 @@ cdef class Program:
         """Evaluate rows 0..n-1 of the arrays; returns (values, states).
 
         inputs: one C-contiguous float64, int64 or bool array for each input, at least n long.
-        valid: None, or for each input None or a bool array, False for null. states: None when all
+        valid: None, or for each input None or a bool array, False for null; its bytes may also be
+        keys of FAILURES, for rows that failed before. states: None when all
         rows are good, else uint8[n]: 0 good, 1 null, more a key of FAILURES.
         """
         return self._run(inputs, valid, None, n)
@@ -425,7 +431,7 @@ cdef inline void load(Register* register, Cell* own, const void* values, int kin
                       Py_ssize_t n) noexcept nogil:
     """Point the register at the rows where they lie, or gather and widen them into its cells."""
     cdef Py_ssize_t j
-    cdef uint8_t nulls = 0
+    cdef uint8_t nulls = 0, byte
     if kind == KIND_BOOL:
         for j in range(n):
             own[j].i = (<const uint8_t*>values)[start + j if slots == NULL else slots[start + j]] != 0
@@ -438,7 +444,8 @@ cdef inline void load(Register* register, Cell* own, const void* values, int kin
     register.clean = True
     if valid != NULL:
         for j in range(n):
-            register.states[j] = valid[start + j if slots == NULL else slots[start + j]] == 0
+            byte = valid[start + j if slots == NULL else slots[start + j]]
+            register.states[j] = byte ^ (byte < 2)  # 1 is good, 0 null
             nulls |= register.states[j]
         register.clean = nulls == 0
 

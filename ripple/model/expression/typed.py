@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
@@ -32,8 +32,6 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.BOOL: Bool(),
     Kind.TEXT: String(),
 }
-
-TEXT_CHOICES_MAX = 64
 
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 
@@ -82,6 +80,9 @@ def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
     return PlanError(f"there is no field {shown(name)}.{hint} The fields are: {listed}")
 
 
+if TYPE_CHECKING:
+    from ripple.model.expression.functions.function import Function
+
 _Rule: TypeAlias = "Callable[[_Checker, Expr, tuple[Typed, ...]], Typed]"
 
 
@@ -100,10 +101,7 @@ class _Checker:
         return rule(self, expr, args)
 
     def function(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
-        # An entry is made of what is above, and most expressions have no function.
-        from ripple.model.expression.functions import find  # noqa: PLC0415
-
-        entry = find(expr.operation)
+        entry = _entry(expr.operation)
         operands, options = args[: len(entry.takes)], args[len(entry.takes) :]
         for operand, kinds in zip(operands, entry.takes, strict=True):
             _require(expr, (operand,), kinds)
@@ -118,6 +116,10 @@ class _Checker:
         return Typed("null", Kind.NULL, True)
 
     def arithmetic(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        if expr.operation == "+" and any(arg.kind is Kind.TEXT for arg in args):
+            whole = any(arg.kind is Kind.INT for arg in args)
+            _require(expr, args, (Kind.TEXT,), "; use .cast(str)" if whole else "")
+            return _entry("str.concat").typed(args, ())
         _require(expr, args, _NUMBERS)
         left, right = _promoted(args)
         return Typed(expr.operation, left.kind, _any_null(args), (left, right))
@@ -142,11 +144,23 @@ class _Checker:
         return Typed(expr.operation, Kind.FLOAT, args[0].nullable, args)
 
     def cast(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
-        _require(expr, args, (*_NUMBERS, Kind.BOOL))
+        value, strict = args[0], len(args) == 1
+        if expr.value == "str":
+            _require(expr, (value,), (Kind.INT, Kind.TEXT))
+            return (
+                value if value.kind is Kind.TEXT else _entry("str.of_integer").typed((value,), ())
+            )
         target = Kind.FLOAT if expr.value == "float" else Kind.INT
-        if args[0].kind is target:
-            return args[0]
-        return Typed(expr.value, target, args[0].nullable, args)
+        if value.kind is Kind.TEXT:
+            name = "str.to_float" if target is Kind.FLOAT else "str.to_integer"
+            return _entry(name).typed((value,), (strict,))
+        _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
+        if value.kind is target:
+            return value
+        cast = Typed(expr.value, target, value.nullable, (value,))
+        if strict or value.kind is not Kind.FLOAT:
+            return cast
+        return _entry("to_integer").typed((value, cast), ())
 
     def compare(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         left, right = args
@@ -179,8 +193,6 @@ class _Checker:
         value, fallback = _unified(expr, args)
         if args[1].kind is Kind.NULL:
             raise PlanError(f"{expr!r} fills nulls with null: give a value")
-        if value.kind is Kind.TEXT:
-            return _filled_text(value, fallback)
         nullable = value.nullable and fallback.nullable
         return Typed("fill_null", value.kind, nullable, (value, fallback))
 
@@ -249,6 +261,13 @@ class Literal:
         return hash(self._identity)
 
 
+def _entry(name: str) -> Function:
+    # An entry is made of what is above, and most expressions have no function.
+    from ripple.model.expression.functions import find  # noqa: PLC0415
+
+    return find(name)
+
+
 def plain_value(tree: Typed) -> Any:
     """Return the value of a constant, None for null."""
     return None if tree.operation == "null" else tree.value.value
@@ -296,39 +315,8 @@ def _any_of(tests: list[Typed]) -> Typed:
 
 
 def _text_test(operation: str, args: tuple[Typed, ...], value: str | None = None) -> Typed:
-    """Return a test of texts in which no operand is a ``when``.
-
-    Testing each branch instead of the chosen text leaves conditions, which can fail, to the
-    machine, so that Arrow only ever sees texts and nulls.
-    """
-    for place, arg in enumerate(args):
-        if arg.operation == "when":
-            condition, *branches = arg.args
-            tests = tuple(
-                _text_test(operation, (*args[:place], branch, *args[place + 1 :]), value)
-                for branch in branches
-            )
-            return Typed("when", Kind.BOOL, _any_null(tests), (condition, *tests))
     nullable = operation != "is_null" and _any_null(args)
     return Typed(operation, Kind.BOOL, nullable, args, value)
-
-
-def _filled_text(value: Typed, fallback: Typed) -> Typed:
-    """Return the texts with nulls filled, as a choice if there is a ``when`` in one of them."""
-    nullable = value.nullable and fallback.nullable
-    whens = _whens(value) + _whens(fallback)
-    if whens > TEXT_CHOICES_MAX:
-        raise PlanError(
-            f"texts are chosen by more than {TEXT_CHOICES_MAX} conditions inside each other: "
-            "compute a part of it in an earlier .derive(...)"
-        )
-    if not whens:
-        return Typed("fill_null", Kind.TEXT, nullable, (value, fallback))
-    return Typed("when", Kind.TEXT, nullable, (_text_test("is_null", (value,)), fallback, value))
-
-
-def _whens(tree: Typed) -> int:
-    return (tree.operation == "when") + sum(_whens(arg) for arg in tree.args)
 
 
 def _any_null(args: tuple[Typed, ...]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
+from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_TIME
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
 
@@ -26,7 +27,8 @@ class Failed:
 OVERFLOW = Failed("integer overflow")
 DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
-_WORST = (OVERFLOW, DIVISION, CONVERSION)  # a later one hides an earlier one
+_WORST = (OVERFLOW, DIVISION, CONVERSION, *map(Failed, (FAILURES[NO_NUMBER], FAILURES[NO_TIME])))
+# A later one hides an earlier one.
 
 _OF_KIND = {Kind.FLOAT: float, Kind.INT: int, Kind.BOOL: bool, Kind.TEXT: str}
 _PYTHON_TYPES: dict[Any, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
@@ -101,6 +103,8 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
     operation = expr.operation
     match operation:
         case "+" | "-" | "*" | "//" | "%" | "least" | "greatest":
+            if types == [str, str]:
+                return str, lambda a, b: a + b
             if types == [int, int]:
                 return int, _INTEGER[operation]
             return float, lambda a, b: _FLOAT[operation](float(a), float(b))
@@ -116,8 +120,7 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
                 return int, lambda a: a
             return float, lambda a: _rounded(operation, a)
         case "cast":
-            target = {"float": float, "int": int}[expr.value]
-            return target, float if target is float else _to_int
+            return _cast(expr.value, types[0], strict=len(types) == 1)
         case "is_nan":
             return bool, lambda a: math.isnan(float(a))
         case "is_finite":
@@ -137,6 +140,18 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
     entry = find(operation)
     kind = types[0] if entry.gives is None else _OF_KIND[entry.gives]
     return kind, lambda *args: _called(entry, *args)
+
+
+def _cast(to: str, kind: type, *, strict: bool) -> tuple[type, Callable[..., Any]]:
+    if to == "str":
+        return str, str
+    target = {"float": float, "int": int}[to]
+    if kind is str:
+        entry = find("str.to_float" if target is float else "str.to_integer")
+        return target, lambda a, *_: _called(entry, a, strict)
+    if target is float:
+        return float, lambda a, *_: float(a)
+    return int, lambda a, *_: None if not strict and _to_int(a) is CONVERSION else _to_int(a)
 
 
 def _called(entry: Function, *args: Any) -> Any:

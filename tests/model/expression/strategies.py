@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ripple.model.expression import Expr, coalesce, col, greatest, least, lit, when
+from ripple.model.expression import Expr, coalesce, col, concat_str, greatest, least, lit, when
 from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String
 
 FIELDS: dict[str, FieldType] = {
@@ -46,7 +46,13 @@ integers = (
     | st.integers(-3, 3)
     | st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**62])
 )
-texts = st.sampled_from(["", "a", "b", "ab", "AAPL", "\u00e9", "z\U0001f600"])
+texts = st.sampled_from(
+    [
+        "", "a", "b", "ab", "AAPL", "\u00e9", "z\U0001f600", "a/b//c", "/\u00c9/", "12", "-7",
+        "+0.5", " x\n", "9223372036854775808", "1e400", "id=4&id=5", "\u00df\u0130\u0394\ud55c",
+        "\t ",
+    ]
+)  # fmt: skip
 
 rows = st.lists(
     st.fixed_dictionaries(
@@ -94,7 +100,52 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
         | st.builds(lambda c, x, y: when(c).then(x).otherwise(y), boolean, number, number)
         | st.builds(lambda c, x: when(c).then(x).otherwise(None), boolean, number)
         | st.builds(lambda x: x.cast(int), boolean)
+        | st.builds(lambda f, x: f(x), st.sampled_from(_NUMBERS_OF_TEXTS), _texts(depth))
+        | st.builds(lambda f, x: f(x), st.sampled_from(_NUMBERS_OF_TIMES), whole_numbers(depth))
     )
+
+
+def whole_numbers(depth: int) -> st.SearchStrategy[Expr]:
+    return st.sampled_from([col("i"), col("j")]) | st.deferred(
+        lambda: numbers(depth - 1).map(lambda x: x.round().cast(int))
+    )
+
+
+def _texts(depth: int) -> st.SearchStrategy[Expr]:
+    return st.deferred(lambda: strings(depth - 1))
+
+
+_NUMBERS_OF_TIMES: list[Any] = [
+    lambda x: x.dt.year(), lambda x: x.dt.quarter(), lambda x: x.dt.month(), lambda x: x.dt.day(),
+    lambda x: x.dt.weekday(), lambda x: x.dt.hour(), lambda x: x.dt.minute(),
+    lambda x: x.dt.second(), lambda x: x.dt.nanosecond(), lambda x: x.dt.epoch("s"),
+    lambda x: x.dt.epoch("d"), lambda x: x.dt.truncate("15m"), lambda x: x.dt.truncate("1d"),
+    lambda x: x.dt.truncate("1w"), lambda x: x.dt.truncate("1mo"), lambda x: x.dt.truncate("5q"),
+]  # fmt: skip
+FORMS = ["%F %T.%3f", "%j", "%u", "%H:%M é", "%Y%m%d%%%9f%6f", "%R", "%S"]
+_NUMBERS_OF_TEXTS: list[Any] = [
+    lambda x: x.str.len_chars(), lambda x: x.cast(int), lambda x: x.cast(float, strict=False),
+    lambda x: x.cast(int, strict=False), lambda x: x.cast(float),
+    lambda x: x.str.count_matches("/", literal=True),
+    lambda x: x.str.count_matches("id=", literal=True),
+    lambda x: x.str.count_matches("[a-z]+"),
+]  # fmt: skip
+_TEXTS_OF_TEXTS: list[Any] = [
+    lambda x: x.str.to_lowercase(), lambda x: x.str.to_uppercase(),
+    lambda x: x.str.slice(1), lambda x: x.str.slice(-2), lambda x: x.str.slice(1, 2),
+    lambda x: x.str.slice(-3, 2), lambda x: x.str.slice(0, 0),
+    lambda x: x.str.split("/").list.get(1), lambda x: x.str.split("id=").list.get(0),
+    lambda x: x.str.extract("id=([^&]*)"), lambda x: x.str.extract("(a)?(/|b)", 2),
+    lambda x: x.str.extract("[0-9]+", 0), lambda x: x.str.extract("(a)?/", 1),
+    lambda x: x.str.replace("a|b", "<$0>"), lambda x: x.str.replace_all("([a-z])/", "${1}\\$$"),
+    lambda x: x.str.replace_all("/", "--", literal=True),
+    lambda x: x.str.replace("a", "\u00e9", literal=True),
+    lambda x: x.str.strip_chars(), lambda x: x.str.strip_chars_start("/a\u00c9"),
+    lambda x: x.str.strip_chars_end("/ \n"), lambda x: x.str.pad_start(4, "\u00e9"),
+    lambda x: x.str.pad_end(3), lambda x: x + "/" + x, lambda x: "b" + x, lambda x: x.nullif("ab"),
+    lambda x: concat_str(x, col("t"), x, separator=", "), lambda x: x.cast(str),
+    lambda x: coalesce(x, col("t"), "none"),
+]  # fmt: skip
 
 
 def booleans(depth: int) -> st.SearchStrategy[Expr]:
@@ -115,7 +166,8 @@ def booleans(depth: int) -> st.SearchStrategy[Expr]:
     ]  # fmt: skip
     text_tests: list[Any] = [
         lambda x: x.is_null(), lambda x: x.is_in(["a", "AAPL"]), lambda x: x.starts_with("a"),
-        lambda x: x.ends_with("b"), lambda x: x.contains("A"),
+        lambda x: x.ends_with("b"), lambda x: x.contains("A"), lambda x: x.str.contains("a/|É$"),
+        lambda x: x.str.contains("a|b", literal=True), lambda x: x.str.starts_with("/"),
     ]  # fmt: skip
     number_tests: list[Any] = [
         lambda x: x.is_null(), lambda x: x.is_nan(), lambda x: x.is_finite(),
@@ -141,8 +193,15 @@ def strings(depth: int) -> st.SearchStrategy[Expr]:
         st.deferred(lambda: strings(depth - 1)),
         st.deferred(lambda: booleans(depth - 1)),
     )
+    number = st.deferred(lambda: numbers(depth - 1))
     return (
         leaf
+        | st.builds(lambda f, x: f(x), st.sampled_from(_TEXTS_OF_TEXTS), text)
+        | st.builds(lambda x: x.round().cast(int).cast(str), number)
+        | st.builds(
+            lambda x, form: x.dt.to_string(form), whole_numbers(depth), st.sampled_from(FORMS)
+        )
+        | st.builds(lambda x, y: x + y, text, text)
         | st.builds(lambda x, y: x.fill_null(y), text, text)
         | st.builds(lambda c, x, y: when(c).then(x).otherwise(y), boolean, text, text)
         | st.builds(lambda c, x: when(c).then(None).otherwise(x), boolean, text)

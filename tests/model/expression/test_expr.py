@@ -10,7 +10,21 @@ from hypothesis import given, settings
 
 import ripple.model.expression
 from ripple.core.errors import PlanError
-from ripple.model.expression import Expr, as_column, coalesce, col, greatest, least, lit, when
+from ripple.model.expression import (
+    Expr,
+    as_column,
+    coalesce,
+    col,
+    concat_str,
+    greatest,
+    least,
+    lit,
+    when,
+)
+from ripple.model.expression.functions.text import TEXTS
+from ripple.model.expression.functions.time import TIMES
+from ripple.model.expression.text_methods import TextMethods
+from ripple.model.expression.time_methods import TimeMethods
 from ripple.model.schema.types import Bool, Float, Int, Int64, List, Option, String
 from tests.examples import EXAMPLES, THINNED
 from tests.model.expression.strategies import FIELDS, booleans, numbers, strings
@@ -83,7 +97,22 @@ MISUSES: list[tuple[Any, str]] = [
     (lambda: lit(2**63), "64 bits"),
     (lambda: lit(b"x"), "cannot stand in an expression"),
     (lambda: col("a") + when(col("p")).then(1), "with .otherwise"),
-    (lambda: col("a").cast(str), "float or int"),
+    (lambda: col("a").cast(bool), "float, int or str"),
+    (lambda: col("a").cast(int, strict=None), "True or False"),
+    (lambda: col("s").str.slice("1"), "offset must be a whole number"),
+    (lambda: col("s").str.slice(0, -1), "length must be a whole number from 0"),
+    (lambda: col("s").str.split(""), "the separator of .str.split must be a text"),
+    (lambda: col("s").str.split("/").list.get(-1), "index must be a whole number from 0"),
+    (lambda: col("s").str.extract(col("t")), "the pattern of .str.extract must be a text"),
+    (lambda: col("s").str.contains("x", literal=1), "literal must be True or False"),
+    (lambda: col("s").str.replace("x", 1), "must be a text, not 1"),
+    (lambda: col("s").str.pad_start(3, "ab"), "one character"),
+    (lambda: col("i").dt.truncate("1 hour"), "as in '15m'"),
+    (lambda: col("i").dt.truncate("0d"), "as in '15m'"),
+    (lambda: col("i").dt.epoch("m"), "ns, us, ms, s or d"),
+    (lambda: col("i").dt.to_string("%A"), "format takes %Y %m"),
+    (lambda: col("i").dt.to_string("%"), "format takes %Y %m"),
+    (lambda: concat_str("a", "b", separator=1), "separator must be a text"),
     (lambda: col("a").is_in([]), "at least one"),
     (lambda: col("a").is_in("abc"), "a list of plain values"),
     (lambda: col("s").starts_with(col("t")), "a plain text"),
@@ -108,7 +137,19 @@ def test_an_expression_is_no_dictionary_key() -> None:
 
 TYPE_ERRORS: list[tuple[Expr, str]] = [
     (col("prise"), "there is no field 'prise'"),
-    (col("a") + "x", "needs a float or an int; it was given a text"),
+    (col("a") + "x", "needs a text; it was given a float"),
+    (col("s") + 1, "needs a text; use .cast(str); it was given an int"),
+    (col("a").cast(str), "needs an int or a text; it was given a float"),
+    (col("i").str.len_chars(), "needs a text; it was given an int"),
+    (col("a").dt.hour(), "needs an int; it was given a float"),
+    (col("s").str.contains("(a"), "is no pattern of RE2: missing )"),
+    (col("s").str.extract("a+"), "has no group 1, but 0"),
+    (col("s").str.extract(r"\pL", 0), "changes with versions of Unicode"),
+    (col("s").str.contains("(?i)É"), "give both letters"),
+    (col("s").str.replace_all("a*", ""), "matches the empty text"),
+    (col("s").str.count_matches("a?"), "matches the empty text"),
+    (col("s").str.replace("(a)", "$2"), "the replacement has group 2"),
+    (col("s").str.replace("a", "$name"), "write $1 for a group"),
     (col("a") > "x", "compares a float with a text"),
     (col("p") > col("q"), "compares a bool with a bool"),
     (col("a") == None, "use .is_null()"),  # noqa: E711  # the mistake
@@ -123,7 +164,6 @@ TYPE_ERRORS: list[tuple[Expr, str]] = [
     (col("s").is_in(["a", 1]), "looks for an int where a text is"),
     (col("i").is_in([None]), "use .is_null()"),
     (col("a").starts_with("x"), "needs a text"),
-    (col("s").cast(float), "it was given a text"),
     (col("a") ** 2, "needs an int; it was given a float"),
     (col("t").sign(), "needs a float or an int; it was given a text"),
     (coalesce(col("t"), 1), "mixes a text and an int"),
@@ -183,9 +223,32 @@ def test_equal_parts_are_computed_once() -> None:
     assert program.input_kinds == ("float", "float")
 
 
-def test_many_choices_of_texts_are_refused_before_they_explode() -> None:
-    def grown(text: Expr, _: int) -> Expr:
-        return when(col("p")).then(text).otherwise("x").fill_null(text)
+NAMES = [
+    (col("s").str, "lower", "no attribute 'lower': write .str.to_lowercase()"),
+    (col("s").str, "len", ".str.len_chars()"),
+    (col("s"), "upper", "no attribute 'upper': write .str.to_uppercase()"),
+    (col("i").dt, "strftime", '.dt.to_string("%Y-%m-%d")'),
+    (col("i").dt, "date", '.dt.truncate("1d")'),
+    (col("i"), "isin", ".is_in([1, 2])"),
+    (col("i"), "fillna", ".fill_null(0)"),
+]
 
-    with pytest.raises(PlanError, match="chosen by more than"):
-        functools.reduce(grown, range(8), col("t")).bind(FIELDS)
+
+@pytest.mark.parametrize(("of", "name", "told"), NAMES)
+def test_names_of_other_libraries_are_told_ours(of: Any, name: str, told: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(of, name)
+    assert told in str(caught.value)
+
+
+def test_the_table_of_functions_has_what_the_methods_spell() -> None:
+    """``of_integer`` and the like are of casts and operators."""
+    inner = {"str.concat", "str.to_integer", "str.to_float", "str.of_integer"}
+    spelled = {
+        f"{space}.{name}"
+        for space, methods in (("str", TextMethods), ("dt", TimeMethods))
+        for name in vars(methods)
+        if not name.startswith("_") and name != "expr"
+    }
+    others = {"str.starts_with", "str.ends_with", "str.split"}
+    assert spelled - others == {*TEXTS, *TIMES} - inner - {"str.split.list.get"}

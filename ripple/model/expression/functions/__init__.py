@@ -2,6 +2,9 @@
 
 function    an entry: operands, result, compiled form, plain Python twin
 formula     functions as formulas of the machine's operations; numbers: those of numbers
+text        functions of texts, over columns; pattern: regular expressions; letters: their cases
+time        functions of times, most of them formulas
+strings     loops over columns of texts, compiled
 """
 
 from __future__ import annotations
@@ -14,6 +17,14 @@ if TYPE_CHECKING:
 
 def find(name: str) -> Function:
     """Return the entry of a function; raises KeyError."""
+    if name.startswith("str."):
+        from ripple.model.expression.functions.text import TEXTS  # noqa: PLC0415
+
+        return TEXTS[name]
+    if name.startswith("dt."):
+        from ripple.model.expression.functions.time import TIMES  # noqa: PLC0415
+
+        return TIMES[name]
     from ripple.model.expression.functions.numbers import NUMBERS  # noqa: PLC0415
 
     return NUMBERS[name]

@@ -61,7 +61,22 @@ def _power(x: Typed, exponent: int) -> Typed:
     return arithmetic("+", arithmetic("*", x, 0), 1) if result is None else result
 
 
+def _to_integer(x: Typed, converted: Typed) -> Typed:
+    """Put null where a float has no 64-bit integer."""
+    edge = 2.0**63
+    tests = comparison(">=", x, real(-edge)), comparison("<", x, real(edge))
+    fits = Typed("&", Kind.BOOL, x.nullable, tests)
+    return choice(fits, converted, Typed("null", Kind.INT, nullable=True))
+
+
+def _plain_to_integer(x: float, _converted: int) -> int | None:
+    return int(x) if -(2.0**63) <= x < 2.0**63 else None
+
+
 NUMBERS = table(
+    Function(
+        "to_integer", ((Kind.FLOAT,), (Kind.INT,)), Kind.INT, _plain_to_integer, formula=_to_integer
+    ),
     Function("sign", (_NUMBER,), None, _plain_sign, formula=_sign),
     Function("truncate", (_NUMBER,), None, _plain_truncate, formula=_truncate),
     Function("**", ((Kind.INT,),), Kind.INT, pow, formula=_power),

@@ -1,0 +1,113 @@
+"""Methods of times, ``col("at").dt``; the names are Polars'."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.arguments import need_text, shown
+from ripple.core.errors import PlanError
+from ripple.model.expression.expr import Expr, Scalar, lit
+
+COUNT_MAX = 1_000_000  # of units in a truncation
+EPOCHS = ("ns", "us", "ms", "s", "d")
+DIRECTIVES = "%Y %m %d %H %M %S %j %u %F %T %R %3f %6f %9f %%"
+FORM_MAX = 200  # characters
+
+_EVERY = re.compile(r"([0-9]{1,7})(ns|us|ms|s|m|h|d|w|mo|q|y)")
+_MONTHS = {"mo": 1, "q": 3, "y": 12}
+_FORM = re.compile(r"(?:[^%]|%(?:[YmdHMSjuFTR%]|[369]f))*")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMethods:
+    """Functions of a time, int nanoseconds since 1970, in UTC; null of null."""
+
+    expr: Expr
+
+    def year(self) -> Expr:
+        """Return the year."""
+        return self._of("year")
+
+    def quarter(self) -> Expr:
+        """Return the quarter of the year, 1 to 4."""
+        return self._of("quarter")
+
+    def month(self) -> Expr:
+        """Return the month, 1 to 12."""
+        return self._of("month")
+
+    def day(self) -> Expr:
+        """Return the day of the month, from 1."""
+        return self._of("day")
+
+    def weekday(self) -> Expr:
+        """Return the day of the week, 1 for Monday to 7 for Sunday."""
+        return self._of("weekday")
+
+    def hour(self) -> Expr:
+        """Return the hour, 0 to 23."""
+        return self._of("hour")
+
+    def minute(self) -> Expr:
+        """Return the minute, 0 to 59."""
+        return self._of("minute")
+
+    def second(self) -> Expr:
+        """Return the second, 0 to 59."""
+        return self._of("second")
+
+    def nanosecond(self) -> Expr:
+        """Return the nanoseconds of the second, 0 to 999,999,999."""
+        return self._of("nanosecond")
+
+    def truncate(self, every: str) -> Expr:
+        """Return the begin of the span that the time is in, as nanoseconds.
+
+        every: a whole number and a unit, ``"15m"``, of ns, us, ms, s, m, h, d, w (from Monday),
+        mo, q and y. Spans are counted from 1970, weeks from its first Monday's week, months from
+        year 0.
+        """
+        need_text("every", every)
+        found = _EVERY.fullmatch(every)
+        count = int(found[1]) if found else 0
+        if not found or not 1 <= count <= COUNT_MAX:
+            raise PlanError(
+                f"every must be a number and ns, us, ms, s, m, h, d, w, mo, q or y, as in '15m', "
+                f"not {shown(every)}"
+            )
+        months = _MONTHS.get(found[2])
+        if months:
+            return self._of("truncate", count * months, "mo")
+        return self._of("truncate", count, found[2])
+
+    def epoch(self, time_unit: str = "us") -> Expr:
+        """Return the time since 1970 in ``"ns"``, ``"us"``, ``"ms"``, ``"s"`` or ``"d"``."""
+        if time_unit not in EPOCHS:
+            raise PlanError(f"time_unit must be ns, us, ms, s or d, not {shown(time_unit)}")
+        return self._of("epoch", time_unit)
+
+    def to_string(self, format: str = "%FT%T.%9fZ") -> Expr:  # noqa: A002 - Polars' name
+        """Return the time as a text.
+
+        format: texts and %Y %m %d %H %M %S, %j (day of the year), %u (of the week), %F (%Y-%m-%d),
+        %T (%H:%M:%S), %R (%H:%M), %3f %6f %9f (of the second, so many digits) and %%.
+        """
+        need_text("format", format)
+        if not _FORM.fullmatch(format) or len(format) > FORM_MAX:
+            raise PlanError(
+                f"format takes {DIRECTIVES} and up to {FORM_MAX} characters, not {shown(format)}"
+            )
+        return self._of("to_string", format)
+
+    def _of(self, name: str, *options: Scalar) -> Expr:
+        return Expr(f"dt.{name}", (self.expr, *map(lit, options)))
+
+    if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the method for the name of another library."""
+            from ripple.model.other_names import no_attribute  # noqa: PLC0415 - only on errors
+
+            raise no_attribute(self, name, "time")

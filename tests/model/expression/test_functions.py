@@ -1,0 +1,143 @@
+"""Functions over whole columns against Python's own, and their canonical texts."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ripple.model.expression import Expr, col
+from ripple.model.expression.functions.letters import UNICODE, capital, small
+from ripple.model.schema.types import Int64, Option, String
+from ripple.testing.reference.expressions import Failed, evaluate
+
+FIELDS = {"t": Option(String()), "at": Option(Int64())}
+TEXTS = [
+    "",
+    None,
+    "a/b",
+    "é/É/ß",
+    "x" * 100,
+    "/",
+    "12",
+    "-0",
+    " 7",
+    "\U0001f600/\u0130",
+    "AbC",
+] * 91
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1_000])
+@pytest.mark.parametrize(
+    "expr",
+    [
+        col("t").str.to_lowercase(),
+        col("t").str.to_uppercase().str.split("/").list.get(1),
+        col("t").str.count_matches("/", literal=True),
+        col("t").cast(int, strict=False).cast(str).str.pad_start(5, "é"),
+        (col("t") + "/" + col("t")).str.extract("(.)/(.)", 2),
+    ],
+)
+def test_parts_of_columns_give_what_rows_give(expr: Expr, rows: int) -> None:
+    bound, column = expr.bind(FIELDS), pa.array(TEXTS, pa.string())
+    kinds = {"t": str, "at": int}
+    expected = [evaluate(expr, {"t": text, "at": None}, kinds) for text in TEXTS]
+    assert not any(isinstance(value, Failed) for value in expected)
+    found: list[Any] = []
+    for begin in range(0, len(TEXTS), rows):
+        part = column.slice(begin, rows)
+        values = bound.evaluate({"t": part, "at": pa.nulls(len(part), pa.int64())}, len(part))
+        plain = (
+            values.values.tolist()
+            if isinstance(values.values, np.ndarray)
+            else (values.values.to_pylist())
+        )
+        valid = [True] * len(part) if values.valid is None else values.valid.tolist()
+        found += [value if ok else None for value, ok in zip(plain, valid, strict=True)]
+    assert found == expected
+
+
+@pytest.mark.parametrize(("table", "method"), [(small, str.lower), (capital, str.upper)])
+def test_letters_are_those_of_unicode(table: Any, method: Any) -> None:
+    """Of another version, those that were there already; only few letters ever get a capital."""
+    other = table()
+    for point in range(0x110000):
+        if 0xD800 <= point < 0xE000:
+            continue
+        theirs = method(chr(point))
+        ours = chr(other[point]) if point < len(other) else chr(point)
+        same = ours == (theirs if len(theirs) == 1 else chr(point))
+        assert same or (ours == chr(point) and unicodedata.unidata_version != f"{UNICODE}.0")
+
+
+def test_times_are_those_of_the_calendar() -> None:
+    days = np.arange(-106_751, 106_752)  # all that 64 bits of nanoseconds have
+    at = {"at": days * 86_400_000_000_000 + 3_723_000_000_001, "t": [None] * len(days)}
+    begin = datetime(1970, 1, 1, 1, 2, 3, tzinfo=UTC)
+    dates = [begin + timedelta(days=int(day)) for day in days]
+    time = col("at").dt
+    for expr, part in (
+        (time.year(), lambda one: one.year),
+        (time.month(), lambda one: one.month),
+        (time.day(), lambda one: one.day),
+        (time.weekday(), lambda one: one.isoweekday()),
+        (time.to_string("%F %T %j"), lambda one: f"{one:%Y-%m-%d %H:%M:%S %j}"),
+    ):
+        assert expr.bind(FIELDS).evaluate(at).values.tolist() == [part(one) for one in dates]
+
+
+def test_numbers_in_texts_are_the_nearest_ones() -> None:
+    texts = ["1", "+1.5", "-.5e1", "5.", "1e400", "0.1", "9007199254740993", "2.5E-324", "0" * 99]
+    values = col("t").cast(float).bind(FIELDS).evaluate({"t": texts, "at": [0] * len(texts)})
+    assert values.values.tolist() == [float(text) for text in texts]
+    for wrong in (
+        "",
+        ".",
+        "e5",
+        "1e",
+        "0x1F",
+        "inf",
+        "nan",
+        "1_000",
+        " 1",
+        "1 ",
+        "\u0661",
+        "1,5",
+        "--1",
+    ):
+        found = col("t").cast(float).bind(FIELDS).evaluate({"t": [wrong], "at": [0]})
+        assert found.failed == {0: 'a text that is not a number in col("t").cast(float)'}
+
+
+@pytest.mark.parametrize(
+    ("expr", "canonical", "text"),
+    [
+        (
+            col("url").str.split("/").list.get(3),
+            "(str.split.list.get(col url)(lit /)(lit(int 3)))",
+            'col("url").str.split("/").list.get(3)',
+        ),
+        (
+            col("s").str.to_lowercase().str.replace("a", "$0"),
+            "(str.replace(str.to_lowercase(col s))(lit a)(lit $0)(lit(bool false)))",
+            'col("s").str.to_lowercase().str.replace("a", "$0", literal=False)',
+        ),
+        (
+            col("s").cast(int, strict=False),
+            "(cast int(col s)(lit(bool false)))",
+            'col("s").cast(int, strict=False)',
+        ),
+        (
+            col("at").dt.truncate("1y"),
+            "(dt.truncate(col at)(lit(int 12))(lit mo))",
+            'col("at").dt.truncate("12mo")',
+        ),
+    ],
+)
+def test_canonical_and_readable_texts(expr: Expr, canonical: str, text: str) -> None:
+    assert expr.canonical == canonical
+    assert repr(expr) == text
