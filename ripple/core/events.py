@@ -7,6 +7,7 @@ tuples: as many dataclasses would cost a short command a noticeable time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 _Cut: TypeAlias = Mapping[str, int]
@@ -294,13 +295,14 @@ class Called(NamedTuple):
     """Calls for rows were made, or answers recorded.
 
     calls, retries, failures: new ones, by ask; a failure is a row without an answer. log_bytes: of
-    the partition's log of answers.
+    the partition's log of answers. in_progress: calls by ask at this time.
     """
 
     calls: Mapping[str, int]
     retries: Mapping[str, int]
     failures: Mapping[str, int]
     log_bytes: int
+    in_progress: Mapping[str, int] = MappingProxyType({})
 
 
 class Stored(NamedTuple):

@@ -40,8 +40,12 @@ def watermark_of(watermark_ns: int) -> list[tuple[str, str]]:
     return [("Watermark", instant_text(watermark_ns))]
 
 
-def uncomputable(engine: Partition) -> list[tuple[str, str]]:
-    """Return by node the number of rows that could not be computed, and the reason of one."""
+def uncomputable(engine: Partition, letters: str = "") -> list[tuple[str, str]]:
+    """Return by node the number of rows that could not be computed, and the reason of one.
+
+    letters: the command that lists the failed calls of asks; "" where they are not kept.
+    """
+    asks = {ask.name for ask in engine.plan.asks}
     lines = []
     for name, found in engine.uncomputable.items():
         text = f"{found.count} in {name!r}"
@@ -50,6 +54,8 @@ def uncomputable(engine: Partition) -> list[tuple[str, str]]:
         for first in found.rows[:1]:
             text += f"; the first: key {first.key!r}, step {first.step!r}: {plain(first.reason)}"
         lines.append(("Not computed", text))
+        if letters and name in asks:
+            lines.append(("  failed calls", letters))
     return lines
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from contextlib import AsyncExitStack
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from ripple.control.process import standard_error
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.core.event_text import line_of
+from ripple.model.pipeline.input_names import answers_of
 from ripple.task.blocking import in_own_loop
 from ripple.task.task import Task
 
@@ -105,7 +107,7 @@ def run(
     finally:
         standard_error.flush()
         progress.clear()
-    _say_results(task, report, time.perf_counter() - started_s)
+    _say_results(task, report, time.perf_counter() - started_s, options.checkpoint_dir)
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
@@ -138,8 +140,9 @@ class _Stopping:
         self._stop()
 
 
-def _say_results(task: Task, report: Report, elapsed_s: float) -> None:
-    engine = task.engine
+def _say_results(task: Task, report: Report, elapsed_s: float, place: str) -> None:
+    engine, letters = task.engine, answers_of(0)
+    listing = f"{PROGRAM} dead-letter list --checkpoint-dir {quote(str(place))} --input {letters}"
     counters = engine.counters
     lines = [
         ("Events processed", f"{report.events}, {counters.consumed} in all"),
@@ -149,7 +152,7 @@ def _say_results(task: Task, report: Report, elapsed_s: float) -> None:
         *watermark_of(engine.watermark_ns),
         ("Output records", f"{report.rows_out}"),
         *exceptions(engine),
-        *uncomputable(engine),
+        *uncomputable(engine, listing),
         ("Commits", f"{report.commits}"),
         ("Checkpoint", report.checkpoint or "none"),
         ("Next offset", cuts.text(engine.cut)),

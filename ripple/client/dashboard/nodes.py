@@ -22,7 +22,10 @@ _COUNTERS = {
     "recomputed": "recomputed_rate",
     "cutoffs": "wasted_rate",
 }
-_GAUGES = ("keys", "bytes", "idle_inputs", "uncomputable", "waiting")
+_GAUGES = (
+    *("keys", "bytes", "idle_inputs", "uncomputable"),
+    *("waiting", "answered", "calls_now", "retries", "failures"),
+)
 _GREATEST = "idle_seconds"
 
 

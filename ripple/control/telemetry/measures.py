@@ -7,6 +7,7 @@ their events were counted when they were new.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
@@ -76,6 +77,8 @@ class _OfPartition:
         self.stored_ns: int | None = None
         self.stored_bytes: int | None = None
         self.answers_bytes: int | None = None
+        self.calls: dict[str, Counter[str]] = {}  # by ask: retries and failures of the task
+        self.calls_now: Mapping[str, int] = {}
         self.remaining: int | None = None
         self.replay: tuple[int, int] | None = None
         self.recovery_s: float | None = None
@@ -158,11 +161,12 @@ class Measures:
                 self._waits(one, event)
 
     def _called(self, one: _OfPartition, event: events.Called) -> None:
-        one.answers_bytes = event.log_bytes
+        one.answers_bytes, one.calls_now = event.log_bytes, event.in_progress
         counts = {"calls": event.calls, "retries": event.retries, "failures": event.failures}
         for name, by_ask in counts.items():
             for ask, count in by_ask.items():
                 self._add(f"ripple_ask_{name}_total", count, ask)
+                one.calls.setdefault(ask, Counter())[name] += count
 
     def _waits(self, one: _OfPartition, event: Event) -> None:
         """Note since when an external system is waited for."""
@@ -262,7 +266,8 @@ class Measures:
         """Return the live graphs of the hosted partitions that have one, by number.
 
         Sources with inputs that go on by markers have their number, ``idle_inputs``, and for how
-        long there are some, ``idle_seconds``.
+        long there are some, ``idle_seconds``. Asks have their ``calls_now``, which are in progress,
+        and the ``retries`` and ``failures`` of the present task.
         """
         found = {}
         for number, one in sorted(self._partitions.items()):
@@ -270,6 +275,7 @@ class Measures:
             if number in hosted and engine is not None:
                 found[number] = engine.inspected()
                 self._note_idle(found[number]["nodes"], one)
+                _note_calls(found[number]["nodes"], one)
         return found
 
     def _note_idle(self, nodes: Sequence[dict[str, Any]], one: _OfPartition) -> None:
@@ -383,6 +389,14 @@ class Measures:
 
     def _observe(self, name: str, value: float) -> None:
         self._samples.observe(name, value, self._worker)
+
+
+def _note_calls(nodes: Sequence[dict[str, Any]], one: _OfPartition) -> None:
+    for node in nodes:
+        if node["kind"] == "ask":
+            made = one.calls.get(node["name"], Counter())
+            node["calls_now"] = one.calls_now.get(node["name"], 0)
+            node["retries"], node["failures"] = made["retries"], made["failures"]
 
 
 def _counts(engine: events.EngineView) -> dict[str, Mapping[str, int]]:

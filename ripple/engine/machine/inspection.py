@@ -34,7 +34,8 @@ def inspected(partition: Partition) -> dict[str, Any]:
     are counted since the partition was restored here, events since its first. edges: pairs of
     numbers of nodes.
 
-    An ask has waiting: the rows held until they, and those before them, have their answers.
+    An ask has waiting: the rows held until they, and those before them, have their answers; and
+    answered: the rows that have passed with an answer.
 
     A join has sides, the left one first: reads (a node), rows (of a stream, kept for matches; of a
     table, all), watermark_ns and is_behind (it lets fewer rows follow than the other side does);
@@ -119,7 +120,9 @@ def _waiting(node: WaitingNode, one: Waiting, uncomputable: Mapping[str, int]) -
         bytes=one.nbytes,
         watermark_ns=None if one.watermark_ns == watermark.NONE else one.watermark_ns,
     )
-    return found | {"waiting": cast("AskedRows", one).count} if isinstance(node, Ask) else found
+    if isinstance(node, Ask):
+        found |= {"waiting": cast("AskedRows", one).count, "answered": one.given}
+    return found
 
 
 def _add_joins(nodes: Sequence[dict[str, Any]], states: Mapping[str, JoinState]) -> None:

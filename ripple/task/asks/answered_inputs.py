@@ -178,7 +178,8 @@ class AnsweredInputs(LoggedInputs):
         counts = self._calling.counts(is_due=is_due)
         if self._log is not None and (counts or is_due):
             calls, retries, failures = (counts.get(kind, {}) for kind in KINDS)
-            self._emit(Called(calls, retries, failures, self._log.length_bytes))
+            in_progress = self._calling.in_progress
+            self._emit(Called(calls, retries, failures, self._log.length_bytes, in_progress))
 
     @property
     def _is_open(self) -> bool:

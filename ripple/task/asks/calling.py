@@ -81,6 +81,11 @@ class Calling:
         return bool(self._new) or any(map(len, self._calls.values()))
 
     @property
+    def in_progress(self) -> Mapping[str, int]:
+        """How many calls are in progress, by ask."""
+        return Counter(name for name, _ in self._doing.values())
+
+    @property
     def is_owed(self) -> bool:
         """Whether the run must wait for a call before it computes more."""
         now_ns = self._clock.monotonic_ns()

@@ -146,7 +146,10 @@ def test_calls_and_the_rows_that_wait_for_them_are_counted_by_ask(measures: Meas
     engine.stabilize()
     measures.on_event(3, events.Stabilized(engine, 0))
     measures.on_event(3, events.Called({"rate": 3}, {"rate": 1}, {}, 500))
-    measures.on_event(3, events.Called({"rate": 2}, {}, {"rate": 1}, 700))
+    measures.on_event(3, events.Called({"rate": 2}, {}, {"rate": 1}, 700, {"rate": 2}))
+    node = measures.inspected([3])[3]["nodes"][1]
+    told = ("waiting", "answered", "calls_now", "retries", "failures")
+    assert [node[name] for name in told] == [2, 0, 2, 1, 1]
     found = measures.samples([3])
     assert of(found, "ask_waiting_rows", "rate") == 2
     assert of(found, "ask_calls_total", "rate") == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from ripple.model.schema.columns import records_of
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.task.asks import answer_letters, answer_log
 from ripple.world import LiveClock, LiveDisk
+from tests.cli.processes import ripple
 from tests.storage.log.trades import read_all
 
 if TYPE_CHECKING:
@@ -43,6 +45,24 @@ async def grade(order: Any) -> dict[str, Any]:
     return {"grade": "none" if order.size == 3 else order.size}
 
 
+ASKING = """
+import ripple as rp
+
+@rp.record(version=1)
+class Order:
+    symbol: str
+    size: int
+
+async def grade(order):
+    raise ConnectionError("no route")
+
+@rp.record(version=1)
+class Grade:
+    grade: int
+
+orders = rp.Pipeline("graded").source("orders", Order)
+pipeline = orders.ask("grade", grade, into=Grade, retries=0).sink("out")
+"""
 ROWS = [{"symbol": "AA", "size": size} for size in range(1, 6)]
 
 
@@ -95,6 +115,17 @@ def test_failures_are_listed_with_their_rows_and_retried_once(
     assert "2  were retried before" in command("retry", *again)[1]
     assert len(read_all(Topic.open(LiveDisk(place), "again"))) == 2
     assert command("list")[1].count("(retried)") == 2
+
+
+def test_a_run_names_the_command_that_lists_its_failed_calls(place: Path) -> None:
+    file = place / "asking.py"
+    file.write_text(ASKING)
+    given = ["--source", f"log:{place}/orders", "--sink", place / "rated.csv"]
+    ended = ripple("run", file, *given, "--checkpoint-dir", place / "a folder")
+    listing = f"dead-letter list --checkpoint-dir '{place}/a folder' --input ripple.answers/0"
+    assert f"  failed calls:    ripple {listing}\n" in ended.err
+    listed = ripple(*shlex.split(listing))
+    assert listed.out.count("ripple.answers/0  offset ") == len(ROWS), listed.err
 
 
 def test_rows_go_to_a_topic_that_no_other_branch_reads(place: Path, command: Command) -> None:

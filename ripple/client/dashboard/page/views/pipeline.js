@@ -205,7 +205,7 @@ function curve(points) {
 function Node({ node, figures, edges, flows }) {
   const figure = figures[node.id];
   const facts = [["kind", node.kind.replace("-", " ")], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
-    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["rows that cannot be computed", figure.uncomputable ? count(figure.uncomputable) : DASH], ["rows waiting for an answer", count(figure.waiting)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
+    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["rows that cannot be computed", figure.uncomputable ? count(figure.uncomputable) : DASH], ["rows waiting for an answer", count(figure.waiting)], ["rows answered", count(figure.answered)], ["rows without an answer after all calls", count(figure.failures)], ["calls in progress", count(figure.calls_now)], ["calls repeated", count(figure.retries)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
     ["idle inputs, which go on by markers", figure.idle_inputs ? `${count(figure.idle_inputs)}, for ${seconds(figure.idle_seconds)}` : DASH]];
   if (figure.join) {
     const [left, right] = figure.join.sides;
