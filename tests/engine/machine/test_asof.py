@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,14 +17,17 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.operators.division import Division
+from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins import asof_rows
+from ripple.engine.operators.joins.asof_rows import AsofRows
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline, crash_test
+from ripple.model.window import watermark
+from ripple.testing import Divergence, Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import KEYS, ended, running, shown, sides, strict, windowed
@@ -212,6 +216,44 @@ def test_joined_rows_of_a_side_that_lags(seed: int, monkeypatch: pytest.MonkeyPa
     pipeline = joined(chance.choice(KEYS[:3]), how, [shown], delays_ns)
     rows = lagging(chance, 50)
     check_pipeline(pipeline, rows, SIZES, restarts=[chance.randint(0, 50)])
+
+
+LAST_BEFORE = AsofRows._last_before
+
+
+def _first_of_ties(self: Any, right: Any, slots: Any, times: Any) -> Any:
+    """Take rows of one time in the opposite order."""
+    rows = self.right.held.rows
+    at, place = (rows.words(name, right) for name in (TIME, PLACE))
+    return LAST_BEFORE(self, right[np.lexsort((-place, at))], slots, times)
+
+
+BROKEN = {
+    "of rows of one time the first counts": ("_last_before", _first_of_ties),
+    "rows follow by the watermark of their own side": (
+        "_bounds_ns",
+        lambda _, left_ns, __: (left_ns, watermark.END),
+    ),
+    "rows are freed within the tolerance": (
+        "oldest_ns",
+        property(lambda self: self.known_ns if self._is_backward else self.watermark_ns),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_broken_rule_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AsofRows, *BROKEN[rule])
+    monkeypatch.setattr(asof_rows, "_UNNEEDED_MAX", 0)
+    for seed in range(1000):
+        chance = random.Random(seed)
+        how = {"strategy": "backward", "tolerance": chance.choice([8, 25]), "lateness": 3}
+        pipeline = joined({"on": "symbol"}, how, [shown], (0, 8))
+        try:
+            check_pipeline(pipeline, lagging(chance, 30), (7,))
+        except (Divergence, AssertionError, IndexError):
+            return
+    pytest.fail("no seed finds it")
 
 
 @rp.record

@@ -13,6 +13,7 @@ from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.evolution import compare
 from ripple.engine.operators.joins import row_table_rows
+from ripple.engine.operators.joins.row_table_rows import RowTableRows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
@@ -20,7 +21,7 @@ from ripple.model.pipeline.new_division import NewDivision
 from ripple.model.pipeline.repartitioned import repartitioned_sources
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
-from ripple.testing import check_pipeline, crash_test
+from ripple.testing import Divergence, check_pipeline, crash_test
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import KEYS
 from tests.engine.machine.test_asof import (
@@ -99,6 +100,18 @@ def test_rows_equal_their_evaluation_from_scratch(
     make, way = chance.choice([eager, behind]), chance.choice(WAYS)
     pipeline = make(chance.choice(KEYS[:2]), ways_to_join(chance), way, delays_ns)
     check_pipeline(pipeline, lagging(chance, 50), SIZES, restarts=[chance.randint(0, 50)])
+
+
+def test_rows_without_late_corrections_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RowTableRows, "_touched_by", lambda _, at: at[:0])
+    for seed in range(1000):
+        chance = random.Random(seed)
+        pipeline = eager({"on": "symbol"}, {"lateness": 3, "tolerance": 25}, shown, (0, 8))
+        try:
+            check_pipeline(pipeline, lagging(chance, 30), (7,))
+        except Divergence:
+            return
+    pytest.fail("no seed finds it")
 
 
 @pytest.mark.parametrize("seed", range(20 * EXAMPLES // SAMPLED))
