@@ -130,4 +130,4 @@ def test_a_port_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None:
         )
     assert refused.code == 1
     assert f"--dashboard: cannot listen on 127.0.0.1:{port}: Address" in refused.err
-    assert "--dashboard PORT" in refused.only_line
+    assert "--dashboard PORT" in refused.err
