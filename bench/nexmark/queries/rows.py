@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-
 import ripple as rp
 from bench.nexmark.queries.query import Query, reading
 from bench.nexmark.queries.records import Addressed, Bid
 
-Columns = Mapping[str, Any]
-
-CHANNEL_ID = "(?:&|^)channel_id=(?P<id>[^&]*)"
+CHANNEL_ID = "(&|^)channel_id=([^&]*)"
 CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 
 
@@ -25,98 +17,6 @@ class Priced:
     auction: int
     price: int
     date_time: rp.Timestamp
-
-
-@rp.record
-class Filed:
-    """A bid with its folder."""
-
-    auction: int
-    bidder: int
-    price: int
-    date_time: rp.Timestamp
-    extra: str
-    dt: str
-    hm: str
-
-
-@rp.record
-class Counted:
-    """A bid in euro, with the time of day and the count of the character c."""
-
-    auction: int
-    bidder: int
-    euro: float
-    bid_time_type: str
-    date_time: rp.Timestamp
-    extra: str
-    c_counts: int
-
-
-@rp.record
-class Channelled:
-    """A bid with the number of its channel, if there is one."""
-
-    auction: int
-    bidder: int
-    price: int
-    channel: str
-    date_time: rp.Timestamp
-    channel_id: str | None
-
-
-@rp.record
-class Divided:
-    """A bid with the folders of its address."""
-
-    auction: int
-    bidder: int
-    price: int
-    channel: str
-    date_time: rp.Timestamp
-    dir1: str
-    dir2: str
-    dir3: str
-
-
-def filed(bids: Columns) -> Columns:
-    """Add the day and the minute, as texts."""
-    times = pa.array(bids["date_time"]).cast(pa.timestamp("ns"))
-    return {**bids, "dt": pc.strftime(times, "%Y-%m-%d"), "hm": pc.strftime(times, "%H:%M")}
-
-
-def counted(bids: Columns) -> Columns:
-    """Add the time of day and the number of c's."""
-    hour = pc.hour(pa.array(bids["date_time"]).cast(pa.timestamp("ns")))
-    is_day = pc.and_(pc.greater_equal(hour, 8), pc.less_equal(hour, 18))
-    is_night = pc.or_(pc.less_equal(hour, 6), pc.greater_equal(hour, 20))
-    return {
-        **{name: bids[name] for name in ("auction", "bidder", "euro", "date_time", "extra")},
-        "bid_time_type": pc.if_else(
-            is_day, "dayTime", pc.if_else(is_night, "nightTime", "otherTime")
-        ),
-        "c_counts": pc.count_substring(pa.array(bids["extra"], pa.string()), "c").cast(pa.int64()),
-    }
-
-
-def channelled(bids: Columns) -> Columns:
-    """Add the channel's number, or else the address's."""
-    urls, lower = pa.array(bids["url"], pa.string()), pc.utf8_lower(pa.array(bids["channel"]))
-    known = pc.index_in(lower, pa.array(list(CHANNELS)))
-    found = pc.struct_field(pc.extract_regex(urls, CHANNEL_ID), "id")
-    return {
-        **{name: bids[name] for name in ("auction", "bidder", "price", "channel", "date_time")},
-        "channel_id": pc.coalesce(pc.take(pa.array(list(CHANNELS.values())), known), found),
-    }
-
-
-def divided(bids: Columns) -> Columns:
-    """Add three folders of the address."""
-    parts = pc.split_pattern(pa.array(bids["url"], pa.string()), "/")
-    return {
-        **{name: bids[name] for name in ("auction", "bidder", "price", "channel", "date_time")},
-        **{f"dir{number}": pc.list_element(parts, 2 + number) for number in (1, 2, 3)},
-    }
 
 
 def q0() -> rp.Pipeline:
@@ -132,30 +32,50 @@ def q2() -> rp.Pipeline:
 
 
 def q10() -> rp.Pipeline:
-    return reading("q10", Bid).map("filed", filed, into=Filed, batch=True).sink("rows")
+    at = rp.col("date_time").dt
+    return (
+        reading("q10", Bid)
+        .derive("filed", dt=at.to_string("%F"), hm=at.to_string("%R"))
+        .sink("rows")
+    )
 
 
 def q14() -> rp.Pipeline:
+    hour = rp.col("date_time").dt.hour()
+    night = rp.when((hour <= 6) | (hour >= 20)).then("nightTime").otherwise("otherTime")
     return (
         reading("q14", Bid)
         .derive("in-euro", euro=rp.col("price") * 908 / 1000)
         .filter("range", (rp.col("euro") > 1_000_000) & (rp.col("euro") < 50_000_000))
-        .map("counted", counted, into=Counted, batch=True)
+        .derive(
+            "counted",
+            bid_time_type=rp.when(hour.is_between(8, 18)).then("dayTime").otherwise(night),
+            c_counts=rp.col("extra").str.count_matches("c", literal=True),
+        )
         .sink("rows")
     )
 
 
 def q21() -> rp.Pipeline:
+    number = rp.col("url").str.extract(CHANNEL_ID, 2)
+    for channel, known in CHANNELS.items():
+        number = rp.when(rp.col("lower") == channel).then(known).otherwise(number)
     return (
         reading("q21", Addressed)
-        .map("channelled", channelled, into=Channelled, batch=True)
-        .filter("known", ~rp.col("channel_id").is_null())
+        .derive("small-letters", lower=rp.col("channel").str.to_lowercase())
+        .derive("channelled", channel_id=number)
+        .filter("known", rp.col("channel_id").is_not_null())
         .sink("rows")
     )
 
 
 def q22() -> rp.Pipeline:
-    return reading("q22", Addressed).map("divided", divided, into=Divided, batch=True).sink("rows")
+    parts = rp.col("url").str.split("/").list
+    return (
+        reading("q22", Addressed)
+        .derive("divided", dir1=parts.get(3), dir2=parts.get(4), dir3=parts.get(5))
+        .sink("rows")
+    )
 
 
 IN_EURO = "CAST(CAST(0.908 * price AS DECIMAL(23, 3)) AS DOUBLE)"

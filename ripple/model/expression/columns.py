@@ -60,7 +60,10 @@ def evaluate_input(tree: Typed, columns: Mapping[str, Column], rows: int) -> Val
         return Values(_is_null(columns[tree.args[0].value], rows))
     if tree.operation == "is_in":
         return _is_in(tree, columns, rows)
-    args = [evaluate(arg, columns, rows) for arg in tree.args]
+    if tree.operation in _COMPARE and tree.args[1].operation == "lit":
+        args = [evaluate(tree.args[0], columns, rows), _constant(tree.args[1])]
+    else:
+        args = [evaluate(arg, columns, rows) for arg in tree.args]
     failures = _worst([arg.failures for arg in args])
     if tree.operation == "is_null":
         null = np.zeros(rows, np.bool_) if args[0].valid is None else ~args[0].valid
@@ -109,7 +112,11 @@ def _with(values: Values, failures: Failures | None) -> Values:
 
 
 def _chosen(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
-    condition, chosen, other = (evaluate(arg, columns, rows) for arg in tree.args)
+    condition = evaluate(tree.args[0], columns, rows)
+    chosen, other = (
+        _constant(arg) if arg.operation == "lit" else evaluate(arg, columns, rows)
+        for arg in tree.args[1:]
+    )
     truth = condition.truth()
     array = pc.if_else(pa.array(truth), chosen.values, other.values)
     return _with(_of_texts(array), _of_branch(condition, truth, chosen, other, rows))
@@ -142,6 +149,11 @@ def _is_in(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
     found = pc.is_in(value.values, value_set=choices).to_numpy(zero_copy_only=False)
     truth = found if value.valid is None else found & value.valid
     return _with(Values(truth, value.valid), value.failures)
+
+
+def _constant(tree: Typed) -> Values:
+    """Return a literal as one value, where a kernel takes it for all rows."""
+    return Values(pa.scalar(tree.value.value, pa.string()))
 
 
 def _leaf(tree: Typed, columns: Mapping[str, Column], rows: int) -> Any:
