@@ -18,31 +18,6 @@ from ripple.model.schema.exported cimport ArrowArray, Exported, Lent, Made
 
 from ripple.model.schema.exported import KINDS as LETTERS
 
-cdef extern from "stored.hpp" namespace "ripple" nogil:
-    cppclass StoredColumn:
-        int kind
-        vector[int64_t] words
-        vector[char] bytes
-        vector[uint8_t] valid
-        int64_t begin(int64_t)
-        void add(const ArrowArray&) except +
-        void add_words(const int64_t*, int64_t) except +
-        void keep(const int64_t*, int64_t)
-        int64_t nbytes()
-
-    cppclass Less "ripple::Order::Less":
-        const int64_t* time
-        const int64_t* place
-
-    cppclass Order:
-        int64_t count
-        void add_below(int64_t, Less) except +
-        void take_below(int64_t, Less, vector[int64_t]&) except +
-        void all(Less, vector[int64_t]&) except +
-        void add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
-        void renumber(const int64_t*, int64_t)
-        int64_t nbytes()
-
 cdef dict KINDS = {
     pa.int64(): BATCH_NUMBER, pa.float64(): BATCH_NUMBER, pa.bool_(): BATCH_FLAG,
     pa.string(): BATCH_TEXT,
@@ -56,16 +31,6 @@ cdef class Stored:
 
     # Invariant: `columns` have `count` rows each; one of another type is in `others` instead. Some
     # have more if `is_torn`: there was no memory for all of them.
-
-    cdef vector[StoredColumn] columns
-    cdef dict places, others
-    cdef list types
-    cdef vector[char] letters       # of the types, as those of lent columns; 0 for others
-    cdef vector[char] are_ints      # whether a column takes int64[n]
-    cdef object make
-    cdef readonly object schema
-    cdef readonly int64_t count
-    cdef bint is_torn
 
     def __init__(self, schema not None, make):
         """Have no rows; schema: of those to come. make: an empty column of another type."""
@@ -210,10 +175,6 @@ cdef class Stored:
 cdef class Waiting:
     """Which of stored rows wait, taken out by their times, and of one time by their places."""
 
-    cdef Stored rows
-    cdef size_t time, place
-    cdef Order order
-
     def __init__(self, Stored rows not None, str time, str place):
         """Rows of ``rows``, from now on; time, place: the columns."""
         self.rows, self.time, self.place = rows, rows.place(time), rows.place(place)
@@ -314,7 +275,7 @@ cdef class Picked:
         return &self.numbers[0] if self.numbers.shape[0] else NULL
 
 
-def gathered(schema not None, int64_t count, list parts not None):
+cpdef Made gathered(schema, int64_t count, list parts):
     """Return a batch (Made) of so many rows: columns of stored rows side by side.
 
     parts: (rows, names of columns, numbers int64[n]) each; of -1 there are nulls.

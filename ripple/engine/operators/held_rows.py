@@ -30,7 +30,7 @@ _NONE = np.empty(0, np.int64)
 class HeldRows:
     """Rows with their event times and places, taken out by (time, place).
 
-    ``rows`` has them in order of arrival. Taken rows stay there until they may outnumber the held
+    ``rows`` has them in order of arrival, and ``waiting`` their order. Taken rows stay there until they may outnumber the held
     ones: a row is copied at its arrival, and when it is taken.
     """
 
@@ -46,7 +46,7 @@ class HeldRows:
         self.schema = pa.schema([*self._fields, *(pa.field(name, pa.int64()) for name in own)])
         schema = self.schema.append(pa.field(SLOT, pa.int64())) if slots else self.schema
         self.rows = Stored(schema, Parts)
-        self._waiting = Waiting(self.rows, TIME, PLACE)
+        self.waiting = Waiting(self.rows, TIME, PLACE)
 
     def empty(self) -> HeldRows:
         """Return an empty holder of such rows."""
@@ -61,7 +61,7 @@ class HeldRows:
             lent = rows.columns.lent(name)
             columns.append(arrow_column(rows.columns[name], kind) if lent is None else lent)
         self.rows.add([*columns, *self._own(rows, identities), *self._only(slots)], rows.count)
-        self._waiting.add()
+        self.waiting.add()
 
     def batch_of(self, rows: Rows, identities: Ints | None = None) -> pa.RecordBatch:
         """Return rows as they are held."""
@@ -82,7 +82,7 @@ class HeldRows:
     def add(self, batch: pa.RecordBatch, slots: Ints = _NONE) -> None:
         """Hold rows with times and places."""
         self.rows.add([*batch.columns, *self._only(slots)], batch.num_rows)
-        self._waiting.add()
+        self.waiting.add()
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
         """Take out the rows below a mark, in their order; None if there are none."""
@@ -103,7 +103,7 @@ class HeldRows:
 
         They stay in ``rows`` until ``forget`` or ``keep``.
         """
-        return self._waiting.take_below(mark_ns)
+        return self.waiting.take_below(mark_ns)
 
     def made(self, numbers: Ints) -> Made:
         """Return some of the rows as they are made here."""
@@ -123,21 +123,21 @@ class HeldRows:
 
         Returns the former numbers of the remaining rows; the index of each is its new number.
         """
-        return self._waiting.keep(numbers)
+        return self.waiting.keep(numbers)
 
     def parts(self) -> list[pa.RecordBatch]:
         """Return the held rows, in their order."""
-        return self.batches(self._waiting.numbers())
+        return self.batches(self.waiting.numbers())
 
     @property
     def count(self) -> int:
         """The number of rows."""
-        return self._waiting.count
+        return self.waiting.count
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.rows.nbytes + self._waiting.nbytes
+        return self.rows.nbytes + self.waiting.nbytes
 
 
 def batches_of(rows: Stored, schema: pa.Schema, numbers: Ints) -> list[pa.RecordBatch]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark, Origins
     from ripple.model.pipeline.nodes import StreamJoin
+    from ripple.model.schema.exported import Made
 
     Ints = npt.NDArray[np.int64]
 
@@ -116,10 +117,14 @@ class StreamJoinRows(ABC):
             len(left),
             [(held, self._mine, left), (rows, self._theirs, at)],
         )
+        return self._made(batch, left, times, places)
+
+    def _made(self, batch: Made, left: Ints, times: Ints, places: Ints) -> Rows:
+        """Return the rows of a batch, and note identities; left: their numbers on that side."""
         made = Rows(Columns(batch, self._layout), len(left), places)
         made.times_ns = times
         if self.node.finals:
-            self.identities_taken = held.words(IDENTITY, left)
+            self.identities_taken = self.left.held.rows.words(IDENTITY, left)
         return made
 
     @property

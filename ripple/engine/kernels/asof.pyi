@@ -1,0 +1,32 @@
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.engine.kernels.stored import Waiting
+from ripple.model.schema.exported import Made
+
+Ints = npt.NDArray[np.int64]
+
+class Matches:
+    def __init__(
+        self,
+        left: Waiting,
+        right: Waiting,
+        schema: pa.Schema,
+        mine: list[str],
+        theirs: list[str],
+        slot: str,
+        *,
+        strategy: str,
+        is_strict: bool,
+        is_inner: bool,
+        tolerance_ns: int | None,
+        deleted: str | None,
+    ) -> None: ...
+    def take(
+        self, left_ns: int, right_ns: int, capacity: int
+    ) -> tuple[Made | None, Ints, Ints, Ints, int] | None: ...
+    def needed(self, oldest_ns: int) -> Ints: ...
+    def renew(self, numbers: Ints, capacity: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...

@@ -1,0 +1,250 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""The matches of an as-of join: of each row that leaves the left side, that of the right side."""
+
+from libc.stdint cimport int64_t, uint64_t
+from libcpp.vector cimport vector
+
+from ripple.core.int64s cimport int64s
+from ripple.engine.kernels.stored cimport Stored, StoredColumn, Waiting, gathered
+
+cdef extern from "runs.hpp" namespace "ripple" nogil:
+    cppclass RunRow:
+        int64_t time, number
+
+    cppclass Run:
+        vector[RunRow] rows
+        const RunRow* first_from "from"(int64_t)
+        const RunRow* end()
+
+cdef dict STRATEGIES = {"backward": 0, "forward": 1, "nearest": 2}
+
+
+cdef class Matches:
+    """The rows of the right side that were taken out and may match, by the slots of their keys."""
+
+    # Invariant: a backward join has in `last` the last one of each slot, -1 for none, and another one
+    # in `runs` those of each slot, by (time, place).
+
+    cdef Waiting left, right
+    cdef object schema
+    cdef list mine, theirs
+    cdef size_t my_slot, their_slot
+    cdef Py_ssize_t deleted         # -1 without such a column
+    cdef int strategy
+    cdef bint is_strict, is_inner
+    cdef uint64_t tolerance
+    cdef vector[int64_t] last
+    cdef vector[Run] runs
+
+    def __init__(
+        self, Waiting left not None, Waiting right not None, schema not None,
+        list mine not None, list theirs not None, str slot not None, *,
+        str strategy not None, bint is_strict, bint is_inner, tolerance_ns, deleted,
+    ):
+        """Match rows that wait, whose keys have slots in the columns ``slot``.
+
+        schema: of the rows made, of the columns ``mine`` of the left side and ``theirs`` of the
+        right one. is_inner: whether rows without a match are left out. tolerance_ns: how far a
+        match may be; None for any distance. deleted: of the right side, a column of flags: where it
+        is true, a match counts as none; or None.
+        """
+        self.left, self.right, self.schema = left, right, schema
+        self.mine, self.theirs = mine, theirs
+        self.my_slot, self.their_slot = left.rows.place(slot), right.rows.place(slot)
+        self.deleted = -1 if deleted is None else right.rows.places[deleted]
+        self.strategy, self.is_strict, self.is_inner = STRATEGIES[strategy], is_strict, is_inner
+        self.tolerance = <uint64_t>-1 if tolerance_ns is None else tolerance_ns
+
+    def take(self, int64_t left_ns, int64_t right_ns, int64_t capacity):
+        """Take the rows of both sides out that are below these times, and match those of the left.
+
+        capacity: above all slots. Returns None where there are no rows; else (a batch of rows,
+        their numbers on the left, times and places, how many of the left had no match), with None
+        for a batch of no rows.
+        """
+        cdef vector[int64_t] rows, more, at, times, places
+        cdef int64_t unmatched
+        self.left.order.take_below(left_ns, self.left.less(), rows)
+        self.right.order.take_below(right_ns, self.right.less(), more)
+        if rows.empty() and more.empty():
+            return None
+        self.check(self.left, self.my_slot, rows, capacity)
+        self.check(self.right, self.their_slot, more, capacity)
+        at.resize(rows.size(), -1)
+        with nogil:
+            if self.strategy == 0:
+                if <size_t>capacity > self.last.size():
+                    self.last.resize(capacity, -1)
+                self.find_last(rows, more, at)
+            else:
+                if <size_t>capacity > self.runs.size():
+                    self.runs.resize(capacity)
+                self.hold(more)
+                self.find_near(rows, at)
+            unmatched = self.drop_unmatched(rows, at)
+            pick(self.left.rows.columns[self.left.time], rows, times)
+            pick(self.left.rows.columns[self.left.place], rows, places)
+        numbers, batch = int64s(rows), None
+        if rows.size():
+            parts = [(self.left.rows, self.mine, numbers), (self.right.rows, self.theirs, int64s(at))]
+            batch = gathered(self.schema, rows.size(), parts)
+        return batch, numbers, int64s(times), int64s(places), unmatched
+
+    cdef int check(
+        self, Waiting side, size_t slot, const vector[int64_t]& rows, int64_t capacity
+    ) except -1:
+        cdef const int64_t* slots = side.rows.columns[slot].words.data()
+        cdef size_t i
+        for i in range(rows.size()):
+            if slots[rows[i]] >= capacity:
+                raise IndexError(f"slot {slots[rows[i]]} is outside 0..{capacity - 1}")
+        return 0
+
+    cdef void find_last(
+        self, const vector[int64_t]& rows, const vector[int64_t]& more, vector[int64_t]& at
+    ) noexcept nogil:
+        """Find the last rows before, among those known and ``more``, which become known."""
+        cdef const int64_t* times = self.left.rows.columns[self.left.time].words.data()
+        cdef const int64_t* slots = self.left.rows.columns[self.my_slot].words.data()
+        cdef const int64_t* their_times = self.right.rows.columns[self.right.time].words.data()
+        cdef const int64_t* their_slots = self.right.rows.columns[self.their_slot].words.data()
+        cdef size_t i, seen = 0
+        cdef int64_t time, number
+        for i in range(rows.size()):
+            time = times[rows[i]]
+            while seen < more.size() and (
+                their_times[more[seen]] < time
+                or (their_times[more[seen]] == time and not self.is_strict)
+            ):
+                self.last[their_slots[more[seen]]] = more[seen]
+                seen += 1
+            if slots[rows[i]] >= 0:
+                number = self.last[slots[rows[i]]]
+                if number >= 0 and self.counts(their_times[number], time, number):
+                    at[i] = number
+        for seen in range(seen, more.size()):
+            self.last[their_slots[more[seen]]] = more[seen]
+
+    cdef void find_near(self, const vector[int64_t]& rows, vector[int64_t]& at) noexcept nogil:
+        """Find the next rows that are known, or the nearest ones."""
+        cdef const int64_t* times = self.left.rows.columns[self.left.time].words.data()
+        cdef const int64_t* slots = self.left.rows.columns[self.my_slot].words.data()
+        cdef const RunRow* before
+        cdef const RunRow* after
+        cdef const RunRow* found
+        cdef size_t i
+        cdef int64_t time
+        cdef Run* run
+        for i in range(rows.size()):
+            if slots[rows[i]] < 0 or self.runs[slots[rows[i]]].rows.empty():
+                continue
+            run, time = &self.runs[slots[rows[i]]], times[rows[i]]
+            found = NULL
+            after = run.first_from(time + self.is_strict)
+            if after != run.end() and self.is_near(after.time, time):
+                found = after
+            if self.strategy == 2:
+                before = run.first_from(time + (not self.is_strict))
+                if before != run.rows.data() and self.is_near((before - 1).time, time) and (
+                    found == NULL
+                    or not distance(found.time, time) < distance((before - 1).time, time)
+                ):
+                    found = before - 1
+            if found != NULL and not self.is_deleted(found.number):
+                at[i] = found.number
+
+    cdef bint counts(self, int64_t theirs, int64_t time, int64_t number) noexcept nogil:
+        return self.is_near(theirs, time) and not self.is_deleted(number)
+
+    cdef bint is_near(self, int64_t theirs, int64_t time) noexcept nogil:
+        return distance(theirs, time) <= self.tolerance
+
+    cdef bint is_deleted(self, int64_t number) noexcept nogil:
+        cdef StoredColumn* column
+        if self.deleted < 0:
+            return False
+        column = &self.right.rows.columns[self.deleted]
+        return column.words[number] and (column.valid.empty() or column.valid[number])
+
+    cdef void hold(self, const vector[int64_t]& more) noexcept nogil:
+        """Let rows be known, after all others of their slots."""
+        cdef const int64_t* times = self.right.rows.columns[self.right.time].words.data()
+        cdef const int64_t* slots = self.right.rows.columns[self.their_slot].words.data()
+        cdef size_t i
+        cdef RunRow row
+        for i in range(more.size()):
+            if self.strategy == 0:
+                self.last[slots[more[i]]] = more[i]
+            else:
+                row.time, row.number = times[more[i]], more[i]
+                self.runs[slots[more[i]]].rows.push_back(row)
+
+    cdef int64_t drop_unmatched(self, vector[int64_t]& rows, vector[int64_t]& at) noexcept nogil:
+        """Count rows without a match; drop them where they are left out."""
+        cdef size_t i, kept = 0
+        cdef int64_t unmatched = 0
+        for i in range(rows.size()):
+            unmatched += at[i] < 0
+            if at[i] >= 0 or not self.is_inner:
+                rows[kept], at[kept] = rows[i], at[i]
+                kept += 1
+        rows.resize(kept)
+        at.resize(kept)
+        return unmatched
+
+    def needed(self, int64_t oldest_ns):
+        """Return the numbers of the known rows from a time on, in their order by slot: int64[n]."""
+        cdef vector[int64_t] found
+        cdef const int64_t* times = self.right.rows.columns[self.right.time].words.data()
+        cdef const RunRow* row
+        cdef size_t i
+        with nogil:
+            for i in range(self.last.size()):
+                if self.last[i] >= 0 and times[self.last[i]] >= oldest_ns:
+                    found.push_back(self.last[i])
+            for i in range(self.runs.size()):
+                if self.runs[i].rows.empty():
+                    continue
+                row = self.runs[i].first_from(oldest_ns)
+                while row != self.runs[i].end():
+                    found.push_back(row.number)
+                    row += 1
+        return int64s(found)
+
+    def renew(self, const int64_t[::1] numbers not None, int64_t capacity):
+        """Know these rows alone, in their order by slot; capacity: above all slots."""
+        cdef vector[int64_t] known
+        cdef Py_ssize_t i
+        self.right.rows.check(numbers, 0)
+        for i in range(numbers.shape[0]):
+            known.push_back(numbers[i])
+        self.check(self.right, self.their_slot, known, capacity)
+        self.last, self.runs = vector[int64_t](), vector[Run]()
+        if self.strategy == 0:
+            self.last.resize(capacity, -1)
+        else:
+            self.runs.resize(capacity)
+        self.hold(known)
+
+    @property
+    def nbytes(self):
+        """Bytes held."""
+        cdef size_t i, held = self.last.capacity() * 8 + self.runs.capacity() * sizeof(Run)
+        for i in range(self.runs.size()):
+            held += self.runs[i].rows.capacity() * sizeof(RunRow)
+        return held
+
+
+cdef inline uint64_t distance(int64_t a, int64_t b) noexcept nogil:
+    """As an unsigned number, which no span between two times exceeds."""
+    return <uint64_t>a - <uint64_t>b if a > b else <uint64_t>b - <uint64_t>a
+
+
+cdef void pick(
+    const StoredColumn& column, const vector[int64_t]& rows, vector[int64_t]& found
+) noexcept nogil:
+    cdef size_t i
+    found.resize(rows.size())
+    for i in range(rows.size()):
+        found[i] = column.words[rows[i]]

@@ -1,0 +1,55 @@
+from libc.stdint cimport int64_t, uint8_t
+from libcpp.vector cimport vector
+
+from ripple.model.schema.exported cimport ArrowArray, Made
+
+cdef extern from "stored.hpp" namespace "ripple" nogil:
+    cppclass StoredColumn:
+        int kind
+        vector[int64_t] words
+        vector[char] bytes
+        vector[uint8_t] valid
+        int64_t begin(int64_t)
+        void add(const ArrowArray&) except +
+        void add_words(const int64_t*, int64_t) except +
+        void keep(const int64_t*, int64_t)
+        int64_t nbytes()
+
+    cppclass Less "ripple::Order::Less":
+        const int64_t* time
+        const int64_t* place
+
+    cppclass Order:
+        int64_t count
+        void add_below(int64_t, Less) except +
+        void take_below(int64_t, Less, vector[int64_t]&) except +
+        void all(Less, vector[int64_t]&) except +
+        void add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
+        void renumber(const int64_t*, int64_t)
+        int64_t nbytes()
+
+
+cdef class Stored:
+    cdef vector[StoredColumn] columns
+    cdef dict places, others
+    cdef list types
+    cdef vector[char] letters       # of the types, as those of lent columns; 0 for others
+    cdef vector[char] are_ints      # whether a column takes int64[n]
+    cdef object make
+    cdef readonly object schema
+    cdef readonly int64_t count
+    cdef bint is_torn
+
+    cdef Py_ssize_t place(self, str name) except -1
+    cdef int check(self, const int64_t[::1] numbers, int64_t least) except -1
+
+
+cdef class Waiting:
+    cdef Stored rows
+    cdef size_t time, place
+    cdef Order order
+
+    cdef Less less(self)
+
+
+cpdef Made gathered(schema, int64_t count, list parts)
