@@ -82,10 +82,15 @@ cdef class Columns:
         kind = self.kind_as_it_came(name)
         return None if kind is None else self.borrow(name, kind)
 
+    def lent_each(self, list names not None):
+        """Return columns as they came in a record batch, None for each other one."""
+        return [self.lent(name) for name in names]
+
     def made(self, schema not None):
         """Return the batch of these columns, if it was made here, as it is, with this schema."""
         if self.layers is AS_IT_CAME and isinstance(self.batch, Made):
-            return self.batch if self.batch.schema.equals(schema) else None
+            made = (<Made>self.batch).schema
+            return self.batch if made is schema or made.equals(schema) else None
         return None
 
     cdef str kind_as_it_came(self, str name):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 
@@ -29,10 +28,25 @@ class Counters:
         """Return the counts by name."""
         return {name: getattr(self, name) for name in _NAMES}
 
-    def add(self, now: Counters, before: Mapping[str, int]) -> None:
+    def copy(self) -> Counters:
+        """Return counters of these counts."""
+        return Counters(
+            self.consumed,
+            self.applied,
+            self.mildly_late,
+            self.very_late,
+            self.future,
+            self.dead_lettered,
+        )
+
+    def add(self, now: Counters, before: Counters) -> None:
         """Add the growth of other counters since ``before``."""
-        for name, was in before.items():
-            setattr(self, name, getattr(self, name) + getattr(now, name) - was)
+        self.consumed += now.consumed - before.consumed
+        self.applied += now.applied - before.applied
+        self.mildly_late += now.mildly_late - before.mildly_late
+        self.very_late += now.very_late - before.very_late
+        self.future += now.future - before.future
+        self.dead_lettered += now.dead_lettered - before.dead_lettered
 
 
 _NAMES = tuple(field.name for field in fields(Counters))

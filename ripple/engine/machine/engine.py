@@ -268,6 +268,17 @@ class Engine(Partition):
         given = self._inputs.get(source) if type(source) is str else None
         if given is None:
             given = self._input(source)
+        return self._apply_to(given, batch, next_offset, offsets, rejected)
+
+    def _apply_to(
+        self,
+        given: Input,
+        batch: pa.RecordBatch | Part,
+        next_offset: int,
+        offsets: Ints | None,
+        rejected: int | None,
+    ) -> list[RejectedRow]:
+        """Consume a slice of an input's log, with the columns that the source declares."""
         count = batch.num_rows
         if offsets is not None:
             given.check_offsets(offsets, next_offset, count)

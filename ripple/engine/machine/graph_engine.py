@@ -82,6 +82,9 @@ class GraphEngine(Engine):
     streams of final rows that do.
     """
 
+    _shares = False
+    """Whether rows of a batch may be left to other partitions."""
+
     @property
     def counters_by_source(self) -> Mapping[str, Counters]:
         """Per source the counts of its records; their sum is ``counters``."""
@@ -105,15 +108,18 @@ class GraphEngine(Engine):
         watermarks_ns: Ints | None = None,
     ) -> list[RejectedRow]:
         """Consume a slice of one input's log; see Engine. source: the input."""
+        if self._broken:
+            self._refuse()
         self._watermarks_ns: Ints | None = watermarks_ns
-        port, before = self._port_of[self._input(source).name], self.counters.as_dict()
+        given, before = self._input(source), self.counters.copy()
+        port = self._port_of[given.name]
         if not isinstance(batch, TAKEN) or not batch.schema.equals(port.accepted):
             batch = with_declared(batch, port.source)
-            port.accepted = batch.schema  # nullability may differ from batch to batch
-        self._accepted = port.accepted
-        failed = super().apply(source, batch, next_offset, offsets, rejected)
+        # Nullability may differ from batch to batch; of slices of one, this is the same object.
+        port.accepted = batch.schema
+        failed = self._apply_to(given, batch, next_offset, offsets, rejected)
         port.counters.add(self.counters, before)
-        grown = self.counters.dead_lettered - before["dead_lettered"] - len(failed)
+        grown = self.counters.dead_lettered - before.dead_lettered - len(failed)
         if grown and self._rejected is not None:  # by the source, before they came here
             self._rejected[self._digests[port.source.name]] += grown
         return failed
@@ -413,6 +419,10 @@ class GraphEngine(Engine):
         port.admit(rows, given)
         before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
+        if port.alone is not None and self._is_plain(given, port, rows, too_late):
+            port.alone.hold(rows)
+            self.counters.applied += count
+            return []
         befores_ns = self._befores(given, port, rows, count, before_ns)
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
@@ -447,6 +457,16 @@ class GraphEngine(Engine):
             stream.add(given.name, taken, *port.identities(taken.offsets))
         self._count(count, dead, fate.very_late)
         return dead
+
+    def _is_plain(
+        self, given: Input, port: Port, rows: Rows, too_late: Mapping[int, Mask | None]
+    ) -> bool:
+        """Whether all records of a batch count, with a row each for the only reader."""
+        if self._shares or given.name in self._divisions or any(one is not None for one in too_late.values()):
+            return False
+        assert port.alone is not None, "there is an only reader"
+        port.alone.admit(rows)
+        return not rows.rejected
 
     def _befores(self, given: Input, port: Port, rows: Rows, count: int, before_ns: int) -> Ints:
         """Return per record of a batch the watermark before it; of none where nothing is asked."""
@@ -517,10 +537,10 @@ class GraphEngine(Engine):
         self.counters.mildly_late += late
         self.counters.future += future
         for lateness_ns in port.latenesses_ns if late else ():
-            found = watermark.judge(
+            _, found, _, very_late, *_ = watermark.judge(
                 times, before_ns, given.out_of_order_ns, lateness_ns, future_ns, given.future_ns_max
-            )[1]
-            if found is not None and (found == watermark.VERY_LATE).any():
+            )
+            if very_late:
                 mask = np.zeros(count, np.bool_)
                 mask[rows.origins[found == watermark.VERY_LATE]] = True
                 too_late[lateness_ns] = mask

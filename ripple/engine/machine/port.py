@@ -87,8 +87,9 @@ class Port(Way):
 
     def places(self, name: str, offsets: Ints) -> Ints:
         """Return the places of the first row of records of an input."""
-        number = offsets * len(self._inputs) + self._inputs[name]
-        return number * FLAT_ROWS_MAX + self._base
+        places = offsets * (len(self._inputs) * FLAT_ROWS_MAX)
+        places += self._inputs[name] * FLAT_ROWS_MAX + self._base
+        return places
 
     def numbers(self, places: Ints) -> Ints:
         """Return of which input, by its number, the rows at these places are."""

@@ -32,6 +32,7 @@ class Receiver(GraphEngine):
 
     divided: ClassVar[Mapping[str, Targets]]
     number: ClassVar[int]
+    _shares = True
 
     def _leave_to_others(self, port: Port, offsets: Ints, found: Taken) -> None:
         targets = self.divided.get(port.source.name)

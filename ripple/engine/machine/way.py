@@ -69,6 +69,8 @@ class Way:
         self.asks: list[AskedRows] = []
         self.latenesses_ns: list[int] = []
         self.streams: dict[str, StreamRows] = {}
+        self.alone: Side | None = None
+        """The only reader of the rows, if it is a side of a node that holds them."""
         self.only_shows = False
         """Whether outputs alone read the rows, and no row comes from an ask."""
         self.readers: dict[str, str] = {}
@@ -102,7 +104,10 @@ class Way:
         self.streams = {name: rows for name, rows in streams.items() if name in reached}
         self.readers |= {name: name for name in self.streams}
         is_answered = any(one.node.name == self.root for one in asks)
-        self.only_shows = not (is_answered or self.steps or self.sides or self.folds or self.asks)
+        readers = bool(self.steps or self.folds or self.asks)
+        self.only_shows = not (is_answered or readers or self.sides)
+        if len(self.sides) == 1 and not (readers or self.streams):
+            (self.alone,) = self.sides
 
     def branches(self, rows: Rows, fate: Fate) -> dict[str, Rows]:
         """Return the rows of a batch and those after each step, and note refusals."""

@@ -40,7 +40,7 @@ class HeldRows:
         Identities are needed if they do not follow from places, as of final rows.
         """
         self._of, self._fields = fields, arrow_fields(fields)
-        self._types = [(field.name, field.type) for field in self._fields]
+        self._names = [field.name for field in self._fields]
         self._has_identities, self._has_slots = identities, slots
         own = [TIME, PLACE, *([IDENTITY] if identities else [])]
         self.schema = pa.schema([*self._fields, *(pa.field(name, pa.int64()) for name in own)])
@@ -56,22 +56,26 @@ class HeldRows:
         """Hold rows of one batch; slots: of their keys, if these are held."""
         if not rows.count:
             return
-        columns: list[Any] = []
-        for name, kind in self._types:
-            lent = rows.columns.lent(name)
-            columns.append(arrow_column(rows.columns[name], kind) if lent is None else lent)
-        self.rows.add([*columns, *self._own(rows, identities), *self._only(slots)], rows.count)
+        columns = rows.columns.lent_each(self._names)
+        if None in columns:
+            columns = [
+                arrow_column(rows.columns[field.name], field.type) if lent is None else lent
+                for field, lent in zip(self._fields, columns, strict=True)
+            ]
+        columns += self._own(rows, identities)
+        if self._has_slots:
+            columns.append(slots)
+        self.rows.add(columns, rows.count)
         self.waiting.add()
 
     def batch_of(self, rows: Rows, identities: Ints | None = None) -> pa.RecordBatch:
         """Return rows as they are held."""
         columns = [arrow_column(rows.columns[field.name], field.type) for field in self._fields]
-        own = map(pa.array, self._own(rows, identities))
+        own = (pa.array(np.asarray(one)) for one in self._own(rows, identities))
         return pa.RecordBatch.from_arrays([*columns, *own], schema=self.schema)
 
-    def _own(self, rows: Rows, identities: Ints | None) -> list[Ints]:
-        assert rows.offsets is not None
-        own = [np.ascontiguousarray(rows.times_ns, np.int64), np.ascontiguousarray(rows.offsets)]
+    def _own(self, rows: Rows, identities: Ints | None) -> list[Any]:
+        own = [rows.times_ns, rows.offsets]
         if self._has_identities:
             own.append(np.zeros(rows.count, np.int64) if identities is None else identities)
         return own
