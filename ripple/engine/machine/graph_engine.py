@@ -200,15 +200,16 @@ class GraphEngine(Engine):
             first = start.get(name, 0)
             self._inputs[name] = Input.of(port.source, name, first, port.offset_max)
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
-        self._orders = True
         self._divisions: dict[str, Division] = {}
         self._watermarks_ns = None
+        self._all = _NONE
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
     ) -> tuple[Sequence[Leaf], Sequence[Fold], Mapping[str, StreamRows]]:
         folds = [self._first_fold(graph, fold) for fold in plan.event_folds]
         self._is_stepwise = any(fold.stepwise for fold in folds)
+        self._orders = self._shares or self._is_stepwise  # else places follow from the batch
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         self._feeds: dict[str, list[Mark]] = {}
@@ -330,7 +331,7 @@ class GraphEngine(Engine):
         rank = only_span(places, SPAN, PRECEDING)
         if 0 <= rank < len(self._by_rank) and len(self._by_rank[rank].inputs) == 1:
             port = self._by_rank[rank]
-            yield port.inputs[0], np.arange(len(places)), *port.identities(places)
+            yield port.inputs[0], self._numbers(len(places)), *port.identities(places)
             return
         sources = (places + PRECEDING) // SPAN  # rows before a source's records included
         for rank, port in enumerate(self._by_rank):
@@ -345,6 +346,13 @@ class GraphEngine(Engine):
                 at = mine[numbers == number]
                 if len(at):
                     yield name, at, *port.identities(places[at])
+
+    def _numbers(self, count: int) -> Ints:
+        """Return the numbers below ``count``, which most batches share."""
+        if count > len(self._all):
+            self._all = np.arange(2 * count)
+            self._all.flags.writeable = False
+        return self._all[:count]
 
     def _table_of(self, fold: Fold) -> TableSpec | None:
         port = self._ports.get(fold.input)
@@ -413,9 +421,12 @@ class GraphEngine(Engine):
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         """Judge rows of one input, transform them in all branches, then fold and show them."""
-        assert offsets is not None, "every row has a place"
         count, port = batch.num_rows, self._port_of[given.name]
-        rows = Rows(Columns(batch, port.layout), count, port.places(given.name, offsets))
+        if offsets is None:
+            places = port.places_from(given.name, given.next_offset - count, count)
+        else:
+            places = port.places(given.name, offsets)
+        rows = Rows(Columns(batch, port.layout), count, places)
         port.admit(rows, given)
         before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
@@ -476,7 +487,7 @@ class GraphEngine(Engine):
 
         return watermarks_before(rows, count, before_ns, given.out_of_order_ns)
 
-    def _leave_to_others(self, port: Port, offsets: Ints, found: Taken) -> None:
+    def _leave_to_others(self, port: Port, offsets: Ints | None, found: Taken) -> None:
         """Drop the rows of a batch that other partitions count; here there are none."""
 
     def _count(self, count: int, dead: Sequence[RejectedRow], very_late: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Layout
@@ -20,7 +21,6 @@ from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
     from ripple.engine.machine.inputs import Input
@@ -90,6 +90,12 @@ class Port(Way):
         places = offsets * (len(self._inputs) * FLAT_ROWS_MAX)
         places += self._inputs[name] * FLAT_ROWS_MAX + self._base
         return places
+
+    def places_from(self, name: str, offset: int, count: int) -> Ints:
+        """Return the places of the first row of so many records of an input that follow."""
+        step = len(self._inputs) * FLAT_ROWS_MAX
+        first = offset * step + self._inputs[name] * FLAT_ROWS_MAX + self._base
+        return np.arange(first, first + count * step, step)
 
     def numbers(self, places: Ints) -> Ints:
         """Return of which input, by its number, the rows at these places are."""

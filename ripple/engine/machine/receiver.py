@@ -34,7 +34,8 @@ class Receiver(GraphEngine):
     number: ClassVar[int]
     _shares = True
 
-    def _leave_to_others(self, port: Port, offsets: Ints, found: Taken) -> None:
+    def _leave_to_others(self, port: Port, offsets: Ints | None, found: Taken) -> None:
+        assert offsets is not None, "records that several count have their offsets"
         targets = self.divided.get(port.source.name)
         if targets is None or goes_to_one(port):
             return

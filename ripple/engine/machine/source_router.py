@@ -52,6 +52,7 @@ class SourceRouter(Divider, GraphEngine):
     """
 
     targets: ClassVar[Targets]
+    _shares = True
 
     @property
     def counters_by_source(self) -> Mapping[str, Counters]:

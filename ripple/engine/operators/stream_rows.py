@@ -120,6 +120,7 @@ class StreamRows:
         """The columns of ``take_identified``, once it is used."""
         self._fields = fields
         self._letters = letters_of(self.schema)
+        self._seeds: dict[str, int] = {}
         self._waiting: dict[str, list[Made | Part]] = {}
         self._identified: dict[str, list[_Part]] = {}
         self._nothing = Part.of_all(pa.RecordBatch.from_pylist([], self.schema))
@@ -142,8 +143,9 @@ class StreamRows:
 
     def _hashed(self, name: str, rows: Made | Part, offsets: Ints, indexes: Ints) -> int:
         """Return the sum of the hashes of rows, modulo 2^64."""
-        seed = xxh64_of(name.encode())
-        offsets, indexes = (np.ascontiguousarray(one, np.int64) for one in (offsets, indexes))
+        seed = self._seeds.get(name)
+        if seed is None:
+            seed = self._seeds[name] = xxh64_of(name.encode())
         if self._letters is not None:
             return digest_of(rows, self._letters, seed, offsets, indexes)
         hashes = np.full(rows.num_rows, seed, np.uint64)

@@ -55,7 +55,7 @@ class AsofRows(StreamJoinRows):
             deleted=None if node.deleted is None else node.deleted.name,
         )
         self._needed_before = 0
-        self._marks_ns: tuple[int, int] | None = None
+        self._marks_ns = (watermark.NONE, watermark.NONE)
         self._is_backward = node.strategy == "backward"
 
     @property
@@ -87,10 +87,11 @@ class AsofRows(StreamJoinRows):
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
-        ends_ns = self.left.settled_ns, self.right.settled_ns
-        if ends_ns == self._marks_ns:
+        left_ns, right_ns = self.left.watermark_ns, self.right.watermark_ns
+        if left_ns == self._marks_ns[0] and right_ns == self._marks_ns[1]:
             return None  # no row waits below the same marks
-        self._marks_ns = ends_ns
+        self._marks_ns = left_ns, right_ns
+        ends_ns = self.left.settled_ns, self.right.settled_ns
         right_ns = min(ends_ns) if self._is_backward else ends_ns[1]
         found = self._matches.take(min(self._bounds_ns(*ends_ns)), right_ns, self.keys.capacity)
         if found is None:

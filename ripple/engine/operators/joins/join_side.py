@@ -79,8 +79,9 @@ class JoinSide:
 
     def hold(self, rows: Rows, identities: Ints | None = None) -> None:
         """Hold rows of one batch; identities: where their places do not tell them."""
+        nullable = rows.columns.nullable(self.names)
         if self._needs_key:
-            for name in rows.columns.nullable(self.names):
+            for name in nullable:
                 valid = rows.columns.valid(name)
                 if valid is not None and not valid.all():
                     identities = None if identities is None else identities[valid]
@@ -88,7 +89,7 @@ class JoinSide:
                     rows.keep(valid)
         if not rows.count:
             return
-        self.held.hold(rows, identities, self._slots_of(rows))
+        self.held.hold(rows, identities, self._slots_of(rows, nullable))
         if self.news is not None:
             self.news.append(self.held.batch_of(rows, identities))
 
@@ -97,11 +98,11 @@ class JoinSide:
         slots = _NONE if self._keys is None else key_slots(self._keys, batch, self.names)
         self.held.add(batch, slots)
 
-    def _slots_of(self, rows: Rows) -> Ints:
+    def _slots_of(self, rows: Rows, nullable: Sequence[str]) -> Ints:
         """Return the slots of the keys of rows; empty without ``keys``."""
         if self._keys is None or self._keyed is None:
             return _NONE
-        valid = (rows.columns.valid(name) for name in rows.columns.nullable(self.names))
+        valid = (rows.columns.valid(name) for name in nullable)
         if all(one is None or one.all() for one in valid):
             return self._keyed.slots(rows)
         columns = [arrow_column(rows.columns[one.name], one.type) for one in arrow_fields(self.key)]
