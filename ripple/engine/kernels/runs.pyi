@@ -3,17 +3,6 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-def last_before(
-    last: Ints,
-    their_slots: Ints,
-    their_times: Ints,
-    numbers: Ints,
-    slots: Ints,
-    times: Ints,
-    *,
-    is_strict: bool,
-) -> Ints: ...
-
 class Runs:
     @property
     def count(self) -> int: ...

@@ -422,11 +422,7 @@ class GraphEngine(Engine):
     ) -> list[RejectedRow]:
         """Judge rows of one input, transform them in all branches, then fold and show them."""
         count, port = batch.num_rows, self._port_of[given.name]
-        if offsets is None:
-            places = port.places_from(given.name, given.next_offset - count, count)
-        else:
-            places = port.places(given.name, offsets)
-        rows = Rows(Columns(batch, port.layout), count, places)
+        rows = Rows(Columns(batch, port.layout), count, port.places_before(given, count, offsets))
         port.admit(rows, given)
         before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
@@ -447,16 +443,7 @@ class GraphEngine(Engine):
         for fold, taken in found.folded:
             crossing = -1
             if fold.interval_ns is not None and times is not None:
-                crossing = watermark.last_crossing(
-                    times,
-                    before_ns,
-                    given.out_of_order_ns,
-                    given.future_ns_max,
-                    self._watermark_beside(given, fold),
-                    fold.interval_ns,
-                )
-                if crossing >= 0 and origin is not None:
-                    crossing = int(origin[crossing])
+                crossing = self._crossing(given, fold, times, before_ns, origin)
             if taken.count:
                 self._apply(fold, given, taken, crossing)
             elif crossing >= 0:
@@ -473,11 +460,33 @@ class GraphEngine(Engine):
         self, given: Input, port: Port, rows: Rows, too_late: Mapping[int, Mask | None]
     ) -> bool:
         """Whether all records of a batch count, with a row each for the only reader."""
-        if self._shares or given.name in self._divisions or any(one is not None for one in too_late.values()):
+        if self._shares or given.name in self._divisions:
+            return False
+        if any(late is not None for late in too_late.values()):
             return False
         assert port.alone is not None, "there is an only reader"
         port.alone.admit(rows)
         return not rows.rejected
+
+    def _crossing(
+        self,
+        given: Input,
+        fold: EventFold,
+        times: Ints | Lent,
+        before_ns: int,
+        origin: Ints | None,
+    ) -> int:
+        """Return the last record of a batch that crosses an interval of a fold, -1 for none."""
+        assert fold.interval_ns is not None, "it has an interval"
+        crossing = watermark.last_crossing(
+            times,
+            before_ns,
+            given.out_of_order_ns,
+            given.future_ns_max,
+            self._watermark_beside(given, fold),
+            fold.interval_ns,
+        )
+        return crossing if crossing < 0 or origin is None else int(origin[crossing])
 
     def _befores(self, given: Input, port: Port, rows: Rows, count: int, before_ns: int) -> Ints:
         """Return per record of a batch the watermark before it; of none where nothing is asked."""

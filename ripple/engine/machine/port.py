@@ -91,10 +91,16 @@ class Port(Way):
         places += self._inputs[name] * FLAT_ROWS_MAX + self._base
         return places
 
-    def places_from(self, name: str, offset: int, count: int) -> Ints:
-        """Return the places of the first row of so many records of an input that follow."""
+    def places_before(self, given: Input, count: int, offsets: Ints | None) -> Ints:
+        """Return the places of the first rows of so many records, which an input was moved past.
+
+        offsets: theirs, where they do not follow each other.
+        """
+        if offsets is not None:
+            return self.places(given.name, offsets)
         step = len(self._inputs) * FLAT_ROWS_MAX
-        first = offset * step + self._inputs[name] * FLAT_ROWS_MAX + self._base
+        first = self._inputs[given.name] * FLAT_ROWS_MAX + self._base
+        first += (given.next_offset - count) * step
         return np.arange(first, first + count * step, step)
 
     def numbers(self, places: Ints) -> Ints:

@@ -30,8 +30,8 @@ _NONE = np.empty(0, np.int64)
 class HeldRows:
     """Rows with their event times and places, taken out by (time, place).
 
-    ``rows`` has them in order of arrival, and ``waiting`` their order. Taken rows stay there until they may outnumber the held
-    ones: a row is copied at its arrival, and when it is taken.
+    ``rows`` has them in order of arrival, and ``waiting`` their order. Taken rows stay there until
+    they may outnumber the held ones: a row is copied at its arrival, and when it is taken.
     """
 
     def __init__(self, fields: Fields, *, identities: bool = False, slots: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.engine.kernels.runs import Runs, last_before
+from ripple.engine.kernels.runs import Runs
 from tests.examples import EXAMPLES, SAMPLED
 
 SLOTS, MOST, NEVER = 3, 4, -(1 << 63)
@@ -59,48 +58,6 @@ def test_rows_near_a_time_are_those_of_a_list(steps: list[Any]) -> None:
             held = [one for one in held if one[0] >= bound]
             assert set(range(SLOTS)) - set(empty.tolist()) == {slot for _, slot, _ in held}
         assert runs.count == len(held)
-
-
-@settings(max_examples=20 * EXAMPLES // SAMPLED)
-@given(ours=rows, theirs=rows, cuts=st.lists(st.integers(-9, 10), max_size=3), strict=st.booleans())
-def test_the_last_rows_before_others_are_those_of_a_list(
-    ours: list[Any], theirs: list[Any], cuts: list[int], *, strict: bool
-) -> None:
-    ours, theirs = (sorted(side, key=lambda row: row[1]) for side in (ours, theirs))
-    last, found, first = np.full(SLOTS, -1), [], 0
-    bounds = [-10, *sorted(cuts), 10]
-    for lo, hi in pairwise(bounds):
-        sides = [[row for row in side if lo <= row[1] < hi] for side in (theirs, ours)]
-        others, asked = (
-            (ints(slot for slot, _ in side), ints(time for _, time in side)) for side in sides
-        )
-        numbers = first + np.arange(len(others[0]))
-        found += last_before(last, *others, numbers, *asked, is_strict=strict).tolist()
-        first += len(others[0])
-
-    expected = [
-        max(
-            (n for n, (of, at) in enumerate(theirs) if of == slot and at + strict <= time),
-            default=-1,
-        )
-        for slot, time in ours
-    ]
-    assert found == expected
-    assert last.tolist() == [
-        max((n for n, (of, _) in enumerate(theirs) if of == slot), default=-1)
-        for slot in range(SLOTS)
-    ]
-
-
-def test_slots_beyond_the_known_ones_are_refused() -> None:
-    last, none, one = np.full(2, -1), ints([]), ints([0])
-    assert last_before(last, none, none, none, ints([-1]), one, is_strict=False).tolist() == [-1]
-    with pytest.raises(IndexError):
-        last_before(last, none, none, none, ints([2]), one, is_strict=False)
-    with pytest.raises(IndexError):
-        last_before(last, ints([2]), one, one, none, none, is_strict=False)
-    with pytest.raises(ValueError, match="one value for each slot"):
-        last_before(last, ints([0, 1]), one, one, none, none, is_strict=False)
 
 
 def test_slots_without_rows_have_none_whatever_their_number() -> None:
