@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ripple.engine.kernels.asof import Matches
 from ripple.engine.kernels.stored import Stored, Waiting
 from ripple.engine.operators.passed_rows import Parts
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, SAMPLED
 
 SLOTS, END = 3, (1 << 63) - 1
 OWN = {"time": pa.int64(), "place": pa.int64(), "slot": pa.int64()}
@@ -71,7 +71,7 @@ def expected(row: tuple[int, ...], others: list[tuple[int, ...]], how: dict[str,
     return after[0][1] if is_nearer else before[-1][1]
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=80 * EXAMPLES // SAMPLED)
 @given(
     turns=turns,
     strategy=st.sampled_from(["backward", "forward", "nearest"]),
