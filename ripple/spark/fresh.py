@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import is_markers
 from ripple.spark.finding import EventTable, engine_class, table_of
 from ripple.spark.marks import counted
 from ripple.spark.merge import entries_in_time
 from ripple.spark.progress import report_progress
+from ripple.spark.shares import check_inputs
 from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
@@ -45,13 +45,8 @@ class Fresh:
         Raises InputError if an input of the cut is not among the shares.
         """
         self.plan = plan
-        by_name = {share.name: share for share in shares}
-        missing = [name for name in cut if name not in by_name and not is_markers(name)]
-        if missing:
-            raise InputError(
-                f"the live run has read {', '.join(missing)}, and the source has "
-                f"{', '.join(by_name)}: give the source of the live run"
-            )
+        read = (name for name in cut if not is_markers(name))
+        check_inputs(shares, read, "the live run has read")
         # A stored cut has inputs in the order of their names; a run has the order of the source.
         self._shares = [share for share in shares if share.name in cut]
         names = tuple(share.name for share in self._shares)

@@ -21,7 +21,7 @@ from ripple.spark.answers import RecordedAnswers, answered
 from ripple.spark.markers import marked
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.run_cut import at_cut
-from ripple.spark.shares import Source, source_at
+from ripple.spark.shares import Source, check_inputs, source_at
 from ripple.storage.log_uri import PREFIX
 from ripple.task.arguments import sources_of
 
@@ -92,12 +92,7 @@ class Sources:
 
     def check_inputs(self, names: Iterable[str], what: str) -> None:
         """Raise InputError where a run has read inputs that these are not. what: of them."""
-        own = [share.name for share in self.shares]
-        if missing := sorted(set(names).difference(own)):
-            raise InputError(
-                f"{what} {', '.join(map(repr, missing))}, and the source has {', '.join(own)}: "
-                "name the source as the run did"
-            )
+        check_inputs(self.shares, names, what)
 
     def divided_anew(self, plan: Plan) -> str | None:
         """Return why records must be repartitioned, None if they need not be or cannot be."""

@@ -10,9 +10,11 @@ from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import of_sources
 from ripple.spark.answers import up_to
 from ripple.spark.checkpoint_check import checkpoints_at
+from ripple.spark.markers import check_same_run
 from ripple.spark.marks import counted
 from ripple.spark.options import BATCH_ROWS
 from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.fenced.errors import DamagedError
 from ripple.storage.store.opening import store_to_read
 from ripple.task.one_shot import at_once
 
@@ -50,6 +52,7 @@ def at_cut(sources: Sources, place: str, plan: Plan) -> Sources:
             raise InputError(
                 f"{place} has no cut of input {share.name!r}: name the source as the run did"
             )
+    check_same_run(found.values(), place, plan)
     answers = sources.answers
     if answers is not None:
         answers = up_to(answers, [one.cut for one in newest], place)
@@ -77,5 +80,11 @@ def _until(share: Share, read: Checkpoint, plan: Plan) -> Share:
 async def _newest(place: str, pipeline: str, numbers: Iterable[int]) -> list[Checkpoint]:
     """Return the newest checkpoint of each partition that reads sources."""
     async with store_to_read(place, "--cut") as store:
-        listed = [await Checkpoints(store, pipeline, number).list() for number in numbers]
+        try:
+            listed = [await Checkpoints(store, pipeline, number).list() for number in numbers]
+        except DamagedError as error:
+            raise DamagedError(
+                f"{error}: ripple checkpoint verify says what can be read; restore the rest, "
+                "or end the replay with --to instead of --cut"
+            ) from error
     return [present[0] for present in listed if present and not present[0].stage]

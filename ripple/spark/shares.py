@@ -24,7 +24,7 @@ from ripple.storage.log_uri import PREFIX
 from ripple.task.one_shot import at_once, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ripple.connectors.inputs import Inputs
     from ripple.model.batch import Batch, Marker
@@ -117,6 +117,16 @@ class Source:
     shares: tuple[Share, ...]
     keyed_by: tuple[str, ...] | None
     are_files: bool = False
+
+
+def check_inputs(shares: Iterable[Share], names: Iterable[str], what: str) -> None:
+    """Raise InputError where a run has read inputs that no share is of. what: of them."""
+    own = [share.name for share in shares]
+    if missing := sorted(set(names).difference(own)):
+        raise InputError(
+            f"{what} {', '.join(map(repr, missing))}, and the source has {', '.join(own)}: "
+            "name the source as the run did"
+        )
 
 
 def source_at(

@@ -154,5 +154,7 @@ def test_a_source_that_the_run_did_not_have_is_told(tmp_path: Path) -> None:
     one = Checked(tmp_path, "united", (1, 1))
     one.place.run(one.place.whole, "state")
     job = AgainstLog(one.parcel, one.sources.each[0].shares, "events", one.log("events"), 0)
-    with pytest.raises(InputError, match="the live run has read others, and the source has trades"):
+    with pytest.raises(
+        InputError, match="the live run has read 'others', and the source has trades"
+    ):
         found(job)

@@ -18,7 +18,9 @@ from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import Sources, sources_at
 from ripple.spark.report import digests_of
+from ripple.spark.run_cut import at_cut
 from ripple.spark.streaming.resident import here
+from ripple.storage.fenced.errors import DamagedError
 from tests.patience import comes
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of
@@ -116,6 +118,21 @@ def test_a_replay_reads_the_ticks_of_a_run_up_to_its_cut(tmp_path: Path, name: s
     if markers is not None:
         with pytest.raises(InputError, match=r"were not given: give --markers DIR"):
             sources_at(source, plan, cut=state)
+        of_another_run = sources.with_shares(
+            lambda one: replace(
+                one, marks=tuple(mark._replace(offset=mark.offset + 1) for mark in one.marks)
+            )
+        )
+        with pytest.raises(
+            InputError, match=r"other markers than those of the run of .*: give --ma"
+        ):
+            at_cut(of_another_run, state, plan)
+    for entry in (tmp_path / "state").rglob("manifest/*"):
+        entry.write_bytes(b"damaged")
+    with pytest.raises(
+        DamagedError, match=r": ripple checkpoint verify says .*, or end the replay"
+    ):
+        at_cut(sources, state, plan)
 
 
 def test_a_time_ends_ticks_and_without_an_end_they_are_refused(tmp_path: Path) -> None:
