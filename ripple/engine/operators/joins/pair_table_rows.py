@@ -116,8 +116,8 @@ class PairTableRows(EagerRows):
         more = covered(*others, len(side.order))
         counts[side.order.numbers] += more
         counts[first:] = mine[1] - mine[0]
-        touched = np.flatnonzero(counts != before)
-        touched = np.union1d(touched, np.arange(first, len(side)))
+        older = np.flatnonzero(counts[:first] != before[:first])
+        touched = np.concatenate([older, np.arange(first, len(side))])
         return touched, before[touched]
 
     def _recount(self, touched: list[tuple[Ints, Ints]], firsts: list[int]) -> tuple[Ints, Ints]:
