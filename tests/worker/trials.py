@@ -15,6 +15,7 @@ from ripple.testing.cluster.trial import ClusterTrial
 from tests.engine.machine.stage_plans import trades
 from tests.on_demand import on_demand
 from tests.worker.new_branch import NewBranchTrial
+from tests.worker.short_segments import ShortSegmentsTrial
 
 COUNT = 48
 CALLS = count()
@@ -524,10 +525,10 @@ __getattr__ = on_demand(
         .sink("last"),
         events("idle totals"),
     ),
-    # Answers of services, alone and beside markers of idle inputs.
-    asked=lambda: ClusterTrial(answered(), events("asked")),
+    # Answers of services, alone and beside markers of idle inputs, with segments of their logs.
+    asked=lambda: ShortSegmentsTrial(answered(), events("asked")),
     asked_stages=lambda: ClusterTrial(answered(further=True), events("asked stages")),
-    asked_idle=lambda: ClusterTrial(answered("200ms"), events("asked idle")),
+    asked_idle=lambda: ShortSegmentsTrial(answered("200ms"), events("asked idle")),
     chain=lambda: shown(
         "chain",
         first()
