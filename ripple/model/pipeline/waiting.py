@@ -57,8 +57,9 @@ def distinct_of(
         )
     if not isinstance(emit, str) or emit != "final":
         raise PlanError(
-            f"emit is {shown(emit)}: rows that may be taken back reach no sink and no fold "
-            "yet; leave emit= out, which gives each row once"
+            f"emit is {shown(emit)}: a stream takes no rows back: leave emit= out, which gives "
+            "each row once; or show the rp.first_row of each rp.Session, whose gap is a nanosecond "
+            "longer than within=, with rp.OnEveryElement(): the same rows, at once and corrected"
         )
     if draft.is_settled and lateness is not None:
         raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.core.errors import InputError, PlanError
+from ripple.core.row_ops import OP_REMOVE
 from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
@@ -156,6 +157,48 @@ def rows_of(*rows: tuple[str, int, int]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_first_rows_of_sessions_are_the_distinct_rows_at_once(seed: int) -> None:
+    chance, within = random.Random(f"first rows/{seed}"), seed % 4
+    source = Pipeline("test").source("ticks", Tick, out_of_order=5)
+    sessions = source.partition("by", key="symbol").window(
+        "runs", rp.Session(within + 1), lateness=9, trigger=rp.OnEveryElement()
+    )
+    first = sessions.fold("first", of=rp.first_row(["size", "timestamp_ns"]))
+    distinct = source.distinct("d", "symbol", within=within, lateness=9)
+    engine = Engine(distinct.sink("once").also(first.sink("table")).plan())
+    latest, once, table = 0, [], {}
+    happened: dict[str, list[tuple[int, int]]] = {"A": [], "B": []}
+    for size in range(60):
+        # Never behind by more than both lateness and disorder allow.
+        symbol, at = chance.choice("AB"), max(0, latest + chance.randint(-14, 4))
+        latest = max(latest, at)
+        happened[symbol].append((at, size))
+        engine.apply("ticks", records_of(rows_of((symbol, size, at)), FIELDS), size + 1)
+        if size % 7 and size < 59:
+            continue
+        if size == 59:
+            engine.close()
+        outputs = engine.stabilize().outputs
+        once += [(row["symbol"], row["size"]) for row in outputs["once"].to_pylist()]
+        for row in outputs["table"].to_pylist():
+            place = (row["symbol"], row["window_start_ns"])
+            table.pop(place, None)
+            if row["op"] != OP_REMOVE:
+                table[place] = (row["symbol"], row["of_size"])
+        expected = []
+        for key, rows in happened.items():
+            rows.sort()
+            befores = [-(10**9), *(at for at, _ in rows)]
+            expected += [
+                (key, n)
+                for (at, n), before in zip(rows, befores, strict=False)
+                if at - before > within
+            ]
+        assert sorted(table.values()) == sorted(expected)
+    assert sorted(once) == sorted(table.values())
+
+
 def test_the_row_before_decides_though_it_is_not_kept() -> None:
     plan = Pipeline("test").source("ticks", Tick).distinct("d", "symbol", within=10, lateness=5)
     engine = Engine(plan.sink("out").plan())
@@ -216,7 +259,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
         "distinct 'd': within is missing, and every key ever seen would be kept: name a span, or "
         "take rp.first_row in a fold"
     )
-    assert "rows that may be taken back reach no sink and no fold yet" in refused(
+    assert "a stream takes no rows back: leave emit= out, which gives" in refused(
         lambda: start().distinct("d", "symbol", within=1, emit="eager")  # type: ignore[arg-type]
     )
     assert "key is missing: name the field" in refused(lambda: start().distinct("d", (), within=1))
