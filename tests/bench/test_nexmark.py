@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
+from bench.nexmark.engines import OTHERS, polars_engine
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.results import Changes, differences, table
 from tests.bench.command import ROOT, bench
@@ -17,6 +18,11 @@ def test_each_query_runs() -> None:
     assert sorted(QUERIES) == sorted(f"q{number}" for number in range(24))
     for name, query in QUERIES.items():
         assert query.pipeline().plan().name == name
+
+
+def test_an_engine_has_each_query_that_it_can_say() -> None:
+    named = {engine.name: engine.cannot for engine in OTHERS}
+    assert set(polars_engine.QUERIES) == set(QUERIES) - named["Polars"]
 
 
 def test_the_page_has_each_query_and_what_differs() -> None:

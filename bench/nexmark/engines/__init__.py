@@ -62,7 +62,7 @@ class Engine:
         return float(ended.stdout.split()[-1]), pq.read_table(out)
 
 
-JOINS = frozenset({"q3", "q4", "q6", "q8", "q9", "q20", "q23"})
+JOINS = frozenset({"q3", "q4", "q6", "q8", "q9", "q13", "q20", "q23"})
 RIPPLE = Engine("Ripple", "ripple_engine")
 OTHERS = (
     Engine("DuckDB", "duckdb_engine"),

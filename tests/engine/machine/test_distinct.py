@@ -189,10 +189,10 @@ def test_first_rows_of_sessions_are_the_distinct_rows_at_once(seed: int) -> None
         expected = []
         for key, rows in happened.items():
             rows.sort()
-            befores = [-(10**9), *(at for at, _ in rows)]
+            preceding = [-(10**9), *(at for at, _ in rows)]
             expected += [
                 (key, n)
-                for (at, n), before in zip(rows, befores, strict=False)
+                for (at, n), before in zip(rows, preceding, strict=False)
                 if at - before > within
             ]
         assert sorted(table.values()) == sorted(expected)
