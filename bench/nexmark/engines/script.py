@@ -24,5 +24,7 @@ def main(compute: Callable[[str, Path], T], write: Callable[[T, str], object]) -
     compute(query, events(FEW))  # imports what it uses
     started = time.process_time()
     found = compute(query, Path(folder))
-    print(time.process_time() - started)
+    seconds = time.process_time() - started
     write(found, out)
+    # Last, since DuckDB draws its progress where writing takes seconds.
+    print(f"\n{seconds}")
