@@ -61,6 +61,14 @@ def test_parts_of_columns_give_what_rows_give(expr: Expr, rows: int) -> None:
     assert found == expected
 
 
+def test_columns_without_a_byte_are_searched() -> None:
+    row = {"t": ["", None], "at": [0, 0]}
+    counted = col("t").str.count_matches("ab", literal=True).bind(FIELDS).evaluate(row)
+    assert counted.values[0] == 0
+    first = col("t").str.split("ab").list.get(0).bind(FIELDS).evaluate(row)
+    assert first.values.to_pylist() == ["", None]
+
+
 @pytest.mark.parametrize(("table", "method"), [(small, str.lower), (capital, str.upper)])
 def test_letters_are_those_of_unicode(table: Any, method: Any) -> None:
     """Of another version, those that were there already; only few letters ever get a capital."""
@@ -88,6 +96,10 @@ def test_times_are_those_of_the_calendar() -> None:
         (time.to_string("%F %T %j"), lambda one: f"{one:%Y-%m-%d %H:%M:%S %j}"),
     ):
         assert expr.bind(FIELDS).evaluate(at).values.tolist() == [part(one) for one in dates]
+    least = {"at": [-(1 << 63)], "t": [None]}
+    assert time.to_string().bind(FIELDS).evaluate(least).values.tolist() == [
+        "1677-09-21T00:12:43.145224192Z"
+    ]
 
 
 def test_numbers_in_texts_are_the_nearest_ones() -> None:

@@ -25,7 +25,10 @@ cdef enum:
 
 cdef const char* found(const char* text, Py_ssize_t size, const char* part, Py_ssize_t length) noexcept nogil:
     """Return where a part, not empty, first is in a text, or NULL."""
-    cdef const char* last = text + size - length
+    cdef const char* last
+    if size < length:  # a column of empty texts may have no bytes, and no place before them
+        return NULL
+    last = text + size - length
     while text <= last:
         text = <const char*>memchr(text, part[0], last - text + 1)
         if text == NULL or memcmp(text, part, length) == 0:
@@ -321,7 +324,7 @@ def formatted(const int64_t[::1] times, bytes form):
         for j in range(n):
             t = times[j]
             days = floored(t, day_ns)
-            of_day = t - days * day_ns
+            of_day = t % day_ns + day_ns * (t % day_ns < 0)
             if days != last_days:
                 civil(days, &year, &month, &day)
                 last_days = days

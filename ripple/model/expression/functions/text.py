@@ -154,10 +154,10 @@ def _check_count(pattern: str, literal: bool) -> None:
 
 def _numbers(parse: Callable[..., Any], to: Any) -> Callable[[Any, bool], Any]:
     def numbers(array: Any, strict: bool) -> Any:
-        values, failed = parse(*parts(array))
+        valid, offsets, data = parts(array)
+        values, failed = parse(valid, offsets, data)
         if strict:
             return values, failed * np.uint8(NO_NUMBER)
-        valid, *_ = parts(array)
         bad = failed.view(np.bool_)
         return pa.array(values, to, mask=bad if valid is None else bad | ~valid.view(np.bool_))
 
