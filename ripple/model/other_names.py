@@ -110,8 +110,10 @@ _OF_TIMES = {
     **dict.fromkeys(("floor", "trunc", "datetrunc", "round"), '.dt.truncate("1h")'),
     **dict.fromkeys(("dayofweek", "isoweekday", "dow"), ".dt.weekday()"),
     **dict.fromkeys(("timestamp", "unixtimestamp", "extract"), '.dt.epoch("s")'),
-    **dict.fromkeys(("hours", "minutes", "seconds"), ".dt.hour()"),
-    **dict.fromkeys(("years", "months", "days", "dayofmonth"), ".dt.year()"),
+    **{
+        f"{part}s": f".dt.{part}()" for part in ("year", "month", "day", "hour", "minute", "second")
+    },
+    "dayofmonth": ".dt.day()",
 }
 # The same of methods of expressions. What folds rows is a result of a fold.
 _X = 'rp.col("FIELD")'
@@ -156,9 +158,7 @@ _HERE_IN_EXPR = {
     **dict.fromkeys(("signum", "sgn"), f"{_X}.sign()"),
     "ceiling": f"{_X}.ceil()",
     **dict.fromkeys(("trunc", "fix"), f"{_X}.truncate()"),
-    **dict.fromkeys(
-        ("when", "otherwise"), f"rp.when({_X} > 1).then(1).otherwise(0), with another when in it"
-    ),
+    **dict.fromkeys(("when", "otherwise"), f"rp.when({_X} > 1).then(1).otherwise(0)"),
 }
 # Of aggregates: their results are fields of later steps.
 _HERE_IN_AGGREGATE = {

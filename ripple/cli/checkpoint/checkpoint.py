@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.cli.checkpoint.tables import compare, is_of_join, write_table
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import add_format, many, write
-from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.path_options import STORE, a_place, a_store, store_below
 from ripple.cli.lib.statistics import watermark_of
 from ripple.connectors.retries import read_journal, retries_path
 from ripple.control.assignment import AssignmentChain
@@ -377,9 +377,9 @@ async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Check
     if not found:
         which = (options.pipeline, options.partition, options.worker)
         such = "" if which == (None, None, None) else "such "
-        below = os.path.join(options.dir, "store")
-        hint = f"; a cluster's are in {below}" if os.path.isdir(below) else ""
-        raise CheckpointError(f"there are no {such}checkpoints in {options.dir}{hint}")
+        raise CheckpointError(
+            f"there are no {such}checkpoints in {options.dir}{store_below(options.dir)}"
+        )
     return found
 
 

@@ -93,6 +93,7 @@ class Parser(argparse.ArgumentParser):
 
 
 _SubParsers = argparse._SubParsersAction
+_LIKE = 0.65  # `read` is no misspelling of `repair`
 
 
 class _DescribedParsers(_SubParsers):  # type: ignore[type-arg]
@@ -125,7 +126,7 @@ def _owners(parser: argparse.ArgumentParser, flag: str) -> list[str]:
 def _meant(given: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - only on errors
 
-    close = get_close_matches(given, list(known), n=1)
+    close = get_close_matches(given, list(known), n=1, cutoff=_LIKE)
     return f": did you mean {close[0]}?" if close else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from ripple.world.addresses import joined, parts
 
@@ -38,3 +39,9 @@ def an_address(text: str) -> str:
             f"{text!r} is no address: HOST:PORT, or :PORT for this machine only"
         ) from error
     return joined(host, port)
+
+
+def store_below(place: str) -> str:
+    """Return a hint to the store in the folder of a cluster, or ""."""
+    below = os.path.join(place, "store")
+    return f"; a cluster's are in {below}" if os.path.isdir(below) else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, many, write_line
-from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.path_options import STORE, a_place, a_store, store_below
 from ripple.cli.lib.rejects import shown
 from ripple.connectors.dead_letter import text_of
 from ripple.connectors.installed import load
@@ -417,7 +417,8 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
     ]
     if not asked:
         held = ", ".join(map(str, _filled(boxes))) or "none at all"
-        raise InputError(f"no such dead letters in {options.checkpoint_dir}; there are {held}")
+        place = options.checkpoint_dir
+        raise InputError(f"no such dead letters in {place}; there are {held}{store_below(place)}")
     filled = _filled(asked)
     inputs = {name for names in filled.values() for name in names}
     if inputs and options.input is not None and options.input not in inputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.cli.lib.exits import say
+from ripple.cli.lib.path_options import store_below
 from ripple.connectors.connector import Part
 from ripple.control.assignment import AssignmentChain, stage_names
 from ripple.storage.checkpoint import Checkpoints, partitions
@@ -52,6 +53,6 @@ async def state_in(plan: Plan, place: str, partition: int) -> State:
         others = ", ".join(f"{name}/{number}" for name, number in present)
         say(
             f"ripple plan: no checkpoint of {plan.name}/{partition} in {place}; there is state of "
-            f"{others or 'nothing else'}"
+            f"{others or 'nothing else'}{store_below(place)}"
         )
     return State(found, part)

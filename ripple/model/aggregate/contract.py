@@ -134,7 +134,7 @@ class Aggregate(ABC):
 
     name: ClassVar[str]
     # What the error says where one is taken for a value.
-    outside_folds: ClassVar[str] = (
+    instead: ClassVar[str] = (
         "an aggregate is a result of .fold, and later steps compute with it, as in "
         '.fold("NAME", a=rp.sum("FIELD"), n=rp.count()).derive("NAME", b=rp.col("a") / rp.col("n"))'
     )
@@ -192,7 +192,7 @@ class Aggregate(ABC):
             raise no_attribute(self, name, "aggregate")
 
         def _refuse(self, *_: object) -> Any:
-            raise PlanError(f"{shown(self)} cannot stand in an expression: {self.outside_folds}")
+            raise PlanError(f"{shown(self)} cannot stand in an expression: {self.instead}")
 
         __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _refuse
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _refuse

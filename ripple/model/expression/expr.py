@@ -104,7 +104,8 @@ class Expr:
     def __bool__(self) -> bool:
         raise PlanError(
             f"the expression {self!r} is true or false per row, not as a whole: combine with "
-            "& | ~ instead of and, or, not; write a < b < c as (a < b) & (b < c)"
+            "& | ~ instead of and, or, not, of comparisons in parentheses; write a < b < c as "
+            "(a < b) & (b < c)"
         )
 
     if not TYPE_CHECKING:  # else a type checker would accept any name
@@ -329,7 +330,7 @@ def lit(value: Scalar) -> Expr:
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
-            f"{getattr(type(value), 'outside_folds', 'use a float, int, str, bool or None')}"
+            f"{getattr(type(value), 'instead', 'use a float, int, str, bool or None')}"
         )
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         raise PlanError(f"the integer {shown(value)} does not fit into 64 bits")
@@ -369,32 +370,49 @@ class When:
     """``when(condition)``, waiting for ``.then(value)``."""
 
     condition: Expr
+    before: Then | None = None
 
     if not TYPE_CHECKING:
         __getattr__ = _no_attribute
 
     def then(self, value: Operand) -> Then:
         """Give the value where the condition is true."""
-        return Then(self.condition, as_operand(value))
+        return Then(self.condition, as_operand(value), self.before)
 
 
 @frozen(eq=False)
 class Then:
-    """``when(condition).then(value)``, waiting for ``.otherwise(value)``."""
+    """``when(condition).then(value)``, waiting for ``.otherwise(value)``, or another ``.when``.
+
+    before: the choice that counts before this one.
+    """
 
     condition: Expr
     value: Expr
+    before: Then | None = None
 
     if not TYPE_CHECKING:
         __getattr__ = _no_attribute
 
+    def when(self, condition: Expr | bool) -> When:
+        """Begin another choice, which counts where no condition before it is true."""
+        return When(when(condition).condition, self)
+
     def otherwise(self, value: Operand) -> Expr:
-        """Give the value where the condition is false or null; None gives null."""
-        return Expr("when", (self.condition, self.value, as_operand(value)))
+        """Give the value where no condition is true, but false or null; None gives null."""
+        chosen, choice = as_operand(value), self
+        while True:  # from the last choice to the first, as nested ones are written
+            chosen = Expr("when", (choice.condition, choice.value, chosen))
+            if choice.before is None:
+                return chosen
+            choice = choice.before
 
 
 def when(condition: Expr | bool) -> When:
-    """Begin ``when(condition).then(a).otherwise(b)``: ``a`` where it is true, else ``b``."""
+    """Begin ``when(condition).then(a).otherwise(b)``: ``a`` where it is true, else ``b``.
+
+    More choices may follow: ``when(one).then(a).when(two).then(b).otherwise(c)``.
+    """
     if not isinstance(condition, Expr):
         raise PlanError(
             f"when takes an expression such as rp.col('size') > 0, not {shown(condition)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
 from ripple.core.errors import PlanError
@@ -146,10 +146,24 @@ class Parts:
     expr: Expr
     by: str
 
+    instead: ClassVar[str] = 'take one of the parts, as in .str.split("/").list.get(0)'
+
     @property
     def list(self) -> PartMethods:
         """Return what there is of a list of parts."""
         return PartMethods(self)
+
+    def __repr__(self) -> str:
+        return f"{self.expr!r}.str.split({self.by!r})"
+
+    if not TYPE_CHECKING:  # as above
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the way to take a part."""
+            raise AttributeError(f"{self!r} has no attribute {name!r}: {self.instead}")
+
+        def __getitem__(self, index: object) -> Any:
+            raise PlanError(f"{self!r} is no list: {self.instead}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +176,9 @@ class PartMethods:
         """Return the part of that number, counted from 0; null where there are not as many."""
         need_whole("index", index, 0, most=CHARS_MAX)
         return Expr("str.split.list.get", (self.parts.expr, lit(self.parts.by), lit(index)))
+
+    if not TYPE_CHECKING:  # as above
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the way to take a part."""
+            raise AttributeError(f"{self.parts!r}.list has only get(n), not {name!r}")

@@ -197,7 +197,11 @@ def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd)
     assert plan(file) == 0
     told = capfd.readouterr()
     assert told.out == "ripple run would begin with the first record of the log.\n"
-    assert "no checkpoint of other/0 in state; there is state of test/0" in told.err
+    assert "no checkpoint of other/0 in state; there is state of test/0\n" in told.err
+    Path("state/store").mkdir()
+    assert plan(file) == 0
+    assert "test/0; a cluster's are in state/store\n" in capfd.readouterr().err
+    Path("state/store").rmdir()
     assert main(["plan", file, "--checkpoint-dir", "nowhere"]) == 1
     assert not Path("nowhere").exists()
     assert main(["plan", file, "--rebuild", "f"]) == 1

@@ -51,6 +51,13 @@ _NAMES = {name: getattr(ripple.model.expression, name) for name in ripple.model.
             'when(col("p")).then(0.5).otherwise(None)',
         ),
         (
+            when(col("p")).then(1).when(col("q")).then(2).when(col("r")).then(3).otherwise(4),
+            "(when(col p)(lit(int 1))"
+            "(when(col q)(lit(int 2))(when(col r)(lit(int 3))(lit(int 4)))))",
+            'when(col("p")).then(1).otherwise(when(col("q")).then(2)'
+            '.otherwise(when(col("r")).then(3).otherwise(4)))',
+        ),
+        (
             -(col("a") - (col("b") - 1)).cast(int),
             "(neg(cast int(-(col a)(-(col b)(lit(int 1))))))",
             '-(col("a") - (col("b") - 1)).cast(int)',
@@ -91,6 +98,10 @@ def test_an_expression_does_not_change() -> None:
 
 MISUSES: list[tuple[Any, str]] = [
     (lambda: bool(col("a") > 1), "& | ~ instead of and, or, not"),
+    (lambda: col("a") > 1 & col("b") < 2, "comparisons in parentheses"),
+    (lambda: col("a") == col("s").str.split(":"), "take one of the parts, as in .str.split"),
+    (lambda: col("s").str.split(":")[0], "take one of the parts, as in .str.split"),
+    (lambda: when(col("p")).then(1).when(True), "when takes an expression"),
     (lambda: 1 < col("a") < 3, "a < b < c"),
     (lambda: col("a") in [col("b")], "per row, not as a whole"),
     (lambda: col(""), "the name of a column must be a text"),
