@@ -75,7 +75,7 @@ def test_examples_are_commands_that_parse(name: str) -> None:
     ("arguments", "meant"),
     [
         (["statsu"], "invalid choice: 'statsu': did you mean status?"),
-        (["log", "read"], "invalid choice: 'read' (choose from create, append, tail, "),
+        (["log", "read"], "(choose from create, append, tail, table, info, verify, repair)"),
         (["inspect", "grahp"], "invalid choice: 'grahp': did you mean graph?"),
         (
             ["status", "--fromat", "json"],
