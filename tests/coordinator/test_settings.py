@@ -273,5 +273,7 @@ def test_a_file_of_roles_that_others_can_read_or_that_is_none_is_refused(tmp_pat
     with pytest.raises(SettingsError, match="can be read or changed by others"):
         loaded("--store=s", "--roles", str(roles))
     roles.chmod(0o600)
-    with pytest.raises(SettingsError, match="guest, which is none of"):
+    assert loaded("--store=s", "--roles", str(roles)).roles is not None
+    roles.write_text("[visitor]")
+    with pytest.raises(SettingsError, match="visitor, which is none of"):
         loaded("--store=s", "--roles", str(roles))
