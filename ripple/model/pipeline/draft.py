@@ -254,6 +254,11 @@ class Draft:
 
 def refusal(draft: Draft, verb: str) -> str | None:
     """Return why a step may not be written here, and the alternative; None if it may."""
+    if isinstance(draft.fold, RowTable) and verb == "ask":
+        return (
+            f"answers belong to records, and the rows of {draft.fold.input!r} are a table: ask "
+            "before it"
+        )
     if isinstance(draft.fold, RowTable) and verb in _NOT_OVER_ROWS:
         return (
             f"the rows of {draft.fold.input!r} are a table, each may be corrected until it is "

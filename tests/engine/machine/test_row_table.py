@@ -183,6 +183,8 @@ def test_steps_without_row_tables_are_refused() -> None:
     table = "the rows of 'at-quote' are a table"
     with pytest.raises(PlanError, match=table):
         rows.finals("f")
+    with pytest.raises(PlanError, match=f"answers belong to records, and {table}: ask before it"):
+        rows.ask("a", bool, into=Trade)
     with pytest.raises(PlanError, match=table):
         rows.join_asof("again", rows, on="symbol", emit="final")
     with pytest.raises(PlanError, match=table):
