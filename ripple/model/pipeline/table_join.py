@@ -210,7 +210,11 @@ def _fields_of_pairs(
     ]
     names, told = [one.name for one in left.fields], () if how == "inner" else (SIDES,)
     for field in told:
-        check_new_field(field.name, names)
+        if field.name in names:
+            raise PlanError(
+                f"{field.name!r} is the name of a field of the left side, and of the key of these "
+                f"rows with how={how!r}: call it otherwise there, or change sides"
+            )
     taken = [*names, *(field.name for field in told)]
     rights = renamed(right, () if outer else pairs, taken, suffix)
     rest = [field for name, field in rights if name in theirs]

@@ -208,7 +208,7 @@ REFUSED: list[tuple[Pipeline, Any, dict[str, Any], str]] = [
         PLACED.derive("s", sides=rp.lit("both")),
         OFFERS,
         {"on": "customer", "how": "left"},
-        "there is a field 'sides' already",
+        "'sides' is the name of a field of the left side, and of the key of these rows with",
     ),
     (
         bars("a"),
