@@ -18,11 +18,10 @@ from ripple.engine.operators.joins.pair_table_rows import PairTableRows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.schema.columns import records_of
 from ripple.testing import Divergence, check_pipeline, crash_test
-from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.several import doubled
 from tests.engine.machine.stream_ways import KEYS
 from tests.engine.machine.test_asof import SIZES, lagging, sources
-from tests.engine.machine.test_row_table import WAYS, folded, shown
+from tests.engine.machine.test_row_table import WAYS, check_finals, folded, shown
 from tests.engine.machine.ticks import Tick
 from tests.examples import EXAMPLES, SCATTERED, THINNED
 
@@ -133,29 +132,7 @@ def test_a_final_pair_is_that_of_the_final_join_and_interleavings_do_not_tell(se
     left, right = sources((0, 8))
     at_once = left.join_interval("j", right, **on, **how, emit="eager").sink("rows")
     once = left.join_interval("k", right, **on, **how, emit="final").sink("once")
-    pipeline, happened = at_once.also(once), lagging(chance, 60)
-    engine = Engine(pipeline.plan(), finals=True)
-    fields = [field.name for field in pipeline.plan().output("once").fields]
-    found = 0
-    for source, row in [*happened, ("", {})]:
-        if source:
-            batch = records_of([row], rp.schema_of(Tick).fields)
-            engine.apply(source, batch, engine.cut[source] + 1)
-        else:
-            engine.close()
-        changes = engine.stabilize()
-        final = changes.final["rows"].select(fields).to_pylist()
-        given = changes.outputs["once"].to_pylist()
-        assert sorted(map(repr, final)) == sorted(map(repr, given))
-        found += len(given)
-    assert found
-    assert not engine.table("rows").num_rows
-
-    lanes: dict[str, list[Any]] = {"ticks": [], "more": []}
-    for source, row in happened:
-        lanes[source].append(row)
-    one, other = (read_mixed(pipeline, lanes, chance.randint(0, 99)) for _ in range(2))
-    assert one == other
+    check_finals(at_once.also(once), chance)
 
 
 def engine_of(**how: Any) -> Engine:
