@@ -91,20 +91,28 @@ class _Place:
 
 @dataclass(slots=True)
 class _Draft:
-    # Each maps a computation to its index, so that equal parts are computed once.
+    # Each maps a computation to its index, so that equal parts are computed once. A part of the
+    # tree is placed once.
+    places: dict[Typed, _Place] = field(default_factory=dict)
     inputs: dict[Typed, int] = field(default_factory=dict)
     constants: dict[Typed, int] = field(default_factory=dict)
     steps: dict[_Step, int] = field(default_factory=dict)
 
     def place(self, tree: Typed) -> _Place:
+        place = self.places.get(tree)
+        if place is not None:
+            return place
         if is_input(tree):
-            return _Place("input", self.inputs.setdefault(tree, len(self.inputs)))
-        if tree.operation in ("lit", "null"):
-            return _Place("constant", self.constants.setdefault(tree, len(self.constants)))
-        if tree.operation == "float" and tree.args[0].operation == "lit":
+            place = _Place("input", self.inputs.setdefault(tree, len(self.inputs)))
+        elif tree.operation in ("lit", "null"):
+            place = _Place("constant", self.constants.setdefault(tree, len(self.constants)))
+        elif tree.operation == "float" and tree.args[0].operation == "lit":
             value = Literal(float(tree.args[0].value.value))
-            return self.place(Typed("lit", Kind.FLOAT, nullable=False, value=value))
-        return self.operation(tree.operation, tree.args)
+            place = self.place(Typed("lit", Kind.FLOAT, nullable=False, value=value))
+        else:
+            place = self.operation(tree.operation, tree.args)
+        self.places[tree] = place
+        return place
 
     def operation(self, operation: str, args: Sequence[Typed]) -> _Place:
         if operation in _SWAPPED:

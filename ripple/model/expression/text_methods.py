@@ -10,7 +10,8 @@ from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr, Scalar, lit
 
 WHITESPACE = " \t\n\v\f\r"
-CHARS_MAX = 1 << 20  # of a padded text, and the largest number of a part
+CHARS_MAX = 1 << 20  # the largest number of a part, place or group
+PAD_MAX = 4_096  # characters of a padded text: a batch of 65,536 has 1 GiB then, Arrow's most is 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class TextMethods:
         return self._of(name, characters)
 
     def _padded(self, name: str, length: int, fill_char: str) -> Expr:
-        need_whole(f"the length of .str.{name}", length, 0, most=CHARS_MAX)
+        need_whole(f"the length of .str.{name}", length, 0, most=PAD_MAX)
         need_text("fill_char", fill_char)
         if len(fill_char) != 1:
             raise PlanError(f"fill_char must be one character, not {shown(fill_char)}")

@@ -10,13 +10,18 @@ from ripple.core.arguments import need_text, shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr, Scalar, lit
 
-COUNT_MAX = 1_000_000  # of units in a truncation
+YEARS_MAX = 292  # of a truncation: a longer span begins before all times, or holds all of them
 EPOCHS = ("ns", "us", "ms", "s", "d")
 DIRECTIVES = "%Y %m %d %H %M %S %j %u %F %T %R %3f %6f %9f %%"
 FORM_MAX = 200  # characters
 
 _EVERY = re.compile(r"([0-9]{1,7})(ns|us|ms|s|m|h|d|w|mo|q|y)")
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
+_DAY = 86_400 * 10**9
+_LENGTHS = {  # ns
+    "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
+    "d": _DAY, "w": 7 * _DAY, "mo": 365 * _DAY // 12, "q": 365 * _DAY // 4, "y": 365 * _DAY,
+}  # fmt: skip
 _FORM = re.compile(r"(?:[^%]|%(?:[YmdHMSjuFTR%]|[369]f))*")
 
 
@@ -72,12 +77,14 @@ class TimeMethods:
         need_text("every", every)
         found = _EVERY.fullmatch(every)
         count = int(found[1]) if found else 0
-        if not found or not 1 <= count <= COUNT_MAX:
+        if not found or not count:
             raise PlanError(
                 f"every must be a number and ns, us, ms, s, m, h, d, w, mo, q or y, as in '15m', "
                 f"not {shown(every)}"
             )
         months = _MONTHS.get(found[2])
+        if count * _LENGTHS[found[2]] > YEARS_MAX * _LENGTHS["y"]:
+            raise PlanError(f"every must be at most {YEARS_MAX} years, not {shown(every)}")
         if months:
             return self._of("truncate", count * months, "mo")
         return self._of("truncate", count, found[2])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from enum import Enum
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import shown
@@ -35,19 +37,40 @@ FIELD_TYPES: dict[Kind, FieldType] = {
 
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 
+TYPED_DEPTH_MAX = 300  # with those that formulas have: the limit of recursion over a tree
+
 
 # Invariants: the kinds of ``args`` are what ``operation`` takes, so that nothing is checked
 # again later; conversions from int to float stand in the tree as ``float``; a ``nullable=False``
-# tree is never null in a row with fields as declared.
+# tree is never null in a row with fields as declared. A formula uses its operand many times, so
+# that formulas of formulas are small graphs and trees without end: none is walked as a tree.
 @frozen
 class Typed:
-    """An operation with checked operands. Equal ones compute the same."""
+    """An operation with checked operands. Equal ones compute the same.
 
-    operation: str
-    kind: Kind
-    nullable: bool
-    args: tuple[Typed, ...] = ()
-    value: Any = None
+    digest: of all that is in it, by which it is compared.
+    """
+
+    operation: str = field(compare=False)
+    kind: Kind = field(compare=False)
+    nullable: bool = field(compare=False)
+    args: tuple[Typed, ...] = field(default=(), compare=False, repr=False)
+    value: Any = field(default=None, compare=False)
+    digest: bytes = field(init=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((arg.depth for arg in self.args), default=0)
+        if depth > TYPED_DEPTH_MAX:
+            raise PlanError(
+                f"an expression has more than {TYPED_DEPTH_MAX} operations inside each other:"
+                " compute a part of it in an earlier .derive(...)"
+            )
+        object.__setattr__(self, "depth", depth)
+        args = [arg.digest for arg in self.args]
+        content = (self.operation, self.kind.name, self.nullable, args, self.value)
+        digest = blake2b(repr(content).encode(), digest_size=16).digest()
+        object.__setattr__(self, "digest", digest)
 
 
 def typed(expr: Expr, fields: Mapping[str, FieldType]) -> Typed:
@@ -255,6 +278,9 @@ class Literal:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity == other._identity
+
+    def __repr__(self) -> str:
+        return f"Literal{self._identity!r}"
 
     def __hash__(self) -> int:
         # Finds a literal again while one expression is compiled; in no result.

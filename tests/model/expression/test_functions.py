@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ripple.core.errors import PlanError
 from ripple.model.expression import Expr, col
 from ripple.model.expression.functions.letters import UNICODE, capital, small
 from ripple.model.schema.types import Int64, Option, String
@@ -67,6 +68,58 @@ def test_columns_without_a_byte_are_searched() -> None:
     assert counted.values[0] == 0
     first = col("t").str.split("ab").list.get(0).bind(FIELDS).evaluate(row)
     assert first.values.to_pylist() == ["", None]
+
+
+@pytest.mark.parametrize(
+    ("expr", "text", "expected"),
+    [
+        (col("t").str.count_matches("^a"), "aaa", 1),
+        (col("t").str.count_matches(r"\ba"), "aa a", 2),
+        (col("t").str.count_matches(r"\Ba"), "aaa", 2),
+        (col("t").str.replace(r"\Ba", "-"), "aaa", "a-a"),
+        (col("t").str.replace(r"a$", "<$0>"), "aaa", "aa<a>"),
+        (col("t").str.replace(r"(x)?(b)(c)\b", r"$3\$2$1"), "\nabc bc", "\nac\\b bc"),
+        (col("t").str.replace(r"\Qa.", "$$1"), "a.a.", "$1a."),
+        (col("t").str.replace_all("a|b", "<${0}>"), "aab", "<a><a><b>"),
+        (col("t").str.extract("(a)(?P<group>b)", 0), "xab", "ab"),
+        (col("t").str.extract(r"\Qa(", 0), "xa(b", "a("),
+        (col("t").str.extract(r"[(](a)", 1), "(a", "a"),
+        (col("t").str.extract("(a*)*"), "aab", "aa"),
+        (col("t").str.contains(r"\s"), "\v", False),
+        (col("t").str.contains("(?i)k"), "\u212a", True),
+        (col("t").str.contains("(?m)^b$"), "a\nb\n", True),
+        (col("t").str.contains("[[:alpha:]]"), "a", True),
+        (col("t").str.contains("a{,2}"), "aa", False),
+        (col("t").cast(int, strict=False), "0" * 5_000 + "7", 7),
+        (col("t").cast(int, strict=False), "9" * 5_000, None),
+        (col("t").cast(int, strict=False), "-9223372036854775808", -(2**63)),
+        (col("t").cast(int, strict=False), "9223372036854775808", None),
+    ],
+)
+def test_rows_by_themselves(expr: Expr, text: str, expected: Any) -> None:
+    values = expr.bind(FIELDS).evaluate({"t": pa.array([text]), "at": [0]})
+    found = values.values[0] if values.valid is None or values.valid[0] else None
+    assert (found.as_py() if isinstance(found, pa.Scalar) else found) == expected
+    assert evaluate(expr, {"t": text, "at": 0}, {"t": str, "at": int}) == expected
+
+
+@pytest.mark.parametrize("every", ["1000000d", "293y", "3505mo", "16000w", "9999999h"])
+def test_spans_longer_than_all_times_are_refused(every: str) -> None:
+    with pytest.raises(PlanError, match=f"every must be at most 292 years, not '{every}'"):
+        col("at").dt.truncate(every)
+
+
+def test_formulas_of_formulas_are_compiled_in_their_own_size() -> None:
+    at = col("at")
+    for _ in range(5):
+        at = at.dt.truncate("1mo")
+    text = at.cast(str) + "/" + at.cast(str)
+    values = text.str.len_chars().bind(FIELDS).evaluate({"t": [None], "at": [5_000_000_000]})
+    assert values.values.tolist() == [3]
+    for _ in range(6):
+        at = at.dt.truncate("1mo")
+    with pytest.raises(PlanError, match="inside each other: compute a part"):
+        at.bind(FIELDS)
 
 
 @pytest.mark.parametrize(("table", "method"), [(small, str.lower), (capital, str.upper)])

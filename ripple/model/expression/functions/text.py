@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.letters import capital, small
@@ -17,6 +18,9 @@ from ripple.model.expression.functions.pattern import (
     check_consuming,
     check_extract,
     check_pattern,
+    first_match,
+    for_re,
+    groups_in,
     groups_of,
     only_group,
     plain_pattern,
@@ -36,6 +40,7 @@ from ripple.model.expression.typed import Kind
 _TEXT = (Kind.TEXT,)
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INT = re.compile(r"[+-]?[0-9]+")
+DIGITS_MAX = 19  # of an integer of 64 bits
 
 
 def parts(array: Any) -> tuple[Any, Any, Any]:
@@ -100,11 +105,17 @@ def _plain_split(text: str, separator: str, number: int) -> str | None:
 def _count(array: Any, pattern: str, literal: bool) -> Any:
     if literal:
         return count(*parts(array), pattern.encode())
-    return pc.count_substring_regex(array, pattern=pattern).cast(pa.int64())
+    # One byte more for each match. Arrow's count looks at each rest as if it were a text: ^a is
+    # three times in aaa.
+    longer = pc.replace_substring_regex(array, pattern, "\\0+")
+    return pc.subtract(pc.binary_length(longer), pc.binary_length(array)).cast(pa.int64())
 
 
 def _plain_count(text: str, pattern: str, literal: bool) -> int:
-    return text.count(pattern) if literal else len(plain_pattern(pattern).findall(text))
+    if literal:
+        return text.count(pattern)
+    plain = plain_pattern(pattern)
+    return len(plain.findall(text)) if plain else _of_one(_count, text, pattern, literal)
 
 
 def _extract(array: Any, pattern: str, group: int) -> Any:
@@ -112,39 +123,68 @@ def _extract(array: Any, pattern: str, group: int) -> Any:
 
 
 def _plain_extract(text: str, pattern: str, group: int) -> str | None:
-    found = plain_pattern(pattern).search(text)
+    plain = plain_pattern(pattern)
+    if plain is None:
+        return cast("str | None", _of_one(_extract, text, pattern, group))
+    found = plain.search(text)
     # RE2, as Arrow has it, does not tell a group without a part in the match from an empty one.
     return (found.group(group) or "") if found else None
 
 
-def _replace(times: int | None) -> Callable[[Any, str, str, bool], Any]:
-    def replaced(array: Any, pattern: str, value: str, literal: bool) -> Any:
-        if literal:
-            return pc.replace_substring(array, pattern, value, max_replacements=times)
-        by = replacement(value)
-        return pc.replace_substring_regex(array, pattern, by, max_replacements=times)
+def _plain_contains(text: str, pattern: str) -> bool:
+    plain = plain_pattern(pattern)
+    if plain is None:
+        return cast(bool, _of_one(pc.match_substring_regex, text, pattern))
+    return plain.search(text) is not None
 
-    return replaced
+
+def _of_one(columns: Callable[..., Any], text: str, *options: Any) -> Any:
+    """Return a function of one text where Python's ``re`` has no twin for RE2's pattern."""
+    return columns(pa.array([text]), *options)[0].as_py()
+
+
+def _replaced(array: Any, pattern: str, value: str, literal: bool) -> Any:
+    if literal:
+        return pc.replace_substring(array, pattern, value, max_replacements=1)
+    # Arrow's own limit looks at each match as if it were a text: \Ba is not found again.
+    return pc.replace_substring_regex(array, *first_match(pattern, value))
+
+
+def _all_replaced(array: Any, pattern: str, value: str, literal: bool) -> Any:
+    if literal:
+        return pc.replace_substring(array, pattern, value)
+    return pc.replace_substring_regex(array, pattern, replacement(value))
 
 
 def _plain_replace(times: int | None) -> Callable[[str, str, str, bool], str]:
     def replaced(text: str, pattern: str, value: str, literal: bool) -> str:
         if literal:
             return text.replace(pattern, value, -1 if times is None else times)
-        return plain_pattern(pattern).sub(replacement(value), text, count=times or 0)
+        plain = plain_pattern(pattern)
+        if plain is None:
+            columns = _replaced if times else _all_replaced
+            return cast(str, _of_one(columns, text, pattern, value, literal))
+        return plain.sub(for_re(replacement(value)), text, count=times or 0)
 
     return replaced
 
 
-def _check_replace(pattern: str, value: str, literal: bool) -> None:
+def _check_all_replaced(pattern: str, value: str, literal: bool) -> None:
     if not literal:
         check_consuming(pattern)
         groups = groups_of(pattern)
-        for number in re.findall(r"\\([0-9])", replacement(value).replace("\\\\", "")):
-            if int(number) > groups:
+        for number in groups_in(replacement(value)):
+            if number > groups:
                 raise PlanError(
-                    f"the replacement has group {number}, and the pattern {pattern!r} has {groups}"
+                    f"the replacement has group {number}, and the pattern {shown(pattern)} has"
+                    f" {groups}"
                 )
+
+
+def _check_replaced(pattern: str, value: str, literal: bool) -> None:
+    _check_all_replaced(pattern, value, literal)
+    if not literal:
+        first_match(pattern, value)
 
 
 def _check_count(pattern: str, literal: bool) -> None:
@@ -164,16 +204,22 @@ def _numbers(parse: Callable[..., Any], to: Any) -> Callable[[Any, bool], Any]:
     return numbers
 
 
-def _plain_number(form: re.Pattern[str], make: type) -> Callable[[str, bool], Any]:
+def _plain_number(form: re.Pattern[str], make: Callable[[str], Any]) -> Callable[[str, bool], Any]:
     def number(text: str, strict: bool) -> Any:
         value = make(text) if form.fullmatch(text) else None
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            value = None
         if value is None and strict:
             raise ValueError(FAILURES[NO_NUMBER])
         return value
 
     return number
+
+
+def _whole(text: str) -> int | None:
+    digits = text.lstrip("+-0")
+    if len(digits) > DIGITS_MAX:  # before Python counts them
+        return None
+    value = int(digits or "0") * (-1 if text.startswith("-") else 1)
+    return value if -(2**63) <= value < 2**63 else None
 
 
 TEXTS = table(
@@ -199,17 +245,17 @@ TEXTS = table(
     ),
     Function(
         "str.contains", (_TEXT,), Kind.BOOL,
-        lambda text, pattern: plain_pattern(pattern).search(text) is not None,
+        _plain_contains,
         columns=pc.match_substring_regex,
         check=check_pattern,
     ),
     Function(
-        "str.replace", (_TEXT,), Kind.TEXT, _plain_replace(1), columns=_replace(1),
-        check=_check_replace,
+        "str.replace", (_TEXT,), Kind.TEXT, _plain_replace(1), columns=_replaced,
+        check=_check_replaced,
     ),
     Function(
-        "str.replace_all", (_TEXT,), Kind.TEXT, _plain_replace(None), columns=_replace(None),
-        check=_check_replace,
+        "str.replace_all", (_TEXT,), Kind.TEXT, _plain_replace(None), columns=_all_replaced,
+        check=_check_all_replaced,
     ),
     Function(
         "str.count_matches", (_TEXT,), Kind.INT, _plain_count, columns=_count, check=_check_count
@@ -239,7 +285,7 @@ TEXTS = table(
         columns=lambda a, b: pc.binary_join_element_wise(a, b, ""),
     ),
     Function(
-        "str.to_integer", (_TEXT,), Kind.INT, _plain_number(_INT, int),
+        "str.to_integer", (_TEXT,), Kind.INT, _plain_number(_INT, _whole),
         columns=_numbers(integers, pa.int64()), may_be_null=True,
     ),
     Function(
