@@ -336,7 +336,10 @@ def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> Source 
         return IteratorSource(place, shape, name=name, batch_rows=batch_rows)
     advice = ""
     if isinstance(place, Mapping):
-        advice = "; put one record into a list, and columns into a pa.table"
+        advice = (
+            "; put one record into a list, and columns into a pa.table; a dict of sources has "
+            f"their names, here {name!r}"
+        )
     elif hasattr(place, "collect"):
         advice = "; a lazy frame is one after .collect()"
     raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
