@@ -5,7 +5,6 @@ import numpy.typing as npt
 
 NULL_STATE: int
 NO_NUMBER: int
-NO_TIME: int
 FAILURES: dict[int, str]
 OPCODES: dict[str, int]
 

@@ -38,15 +38,13 @@ cdef enum:
     CONVERSION = 4
     # Of functions, which the machine is given.
     NOT_NUMBER = 5
-    NOT_TIME = 6
 
-NULL_STATE, NO_NUMBER, NO_TIME = NULL_ROW, NOT_NUMBER, NOT_TIME
+NULL_STATE, NO_NUMBER = NULL_ROW, NOT_NUMBER
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
     CONVERSION: "a float that has no 64-bit integer",
     NOT_NUMBER: "a text that is not a number",
-    NOT_TIME: "a text that is not a time",
 }
 
 cdef enum:

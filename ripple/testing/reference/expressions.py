@@ -12,7 +12,7 @@ from typing import Any
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
-from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_TIME
+from ripple.model.expression.program import FAILURES, NO_NUMBER
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
 
@@ -27,7 +27,7 @@ class Failed:
 OVERFLOW = Failed("integer overflow")
 DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
-_WORST = (OVERFLOW, DIVISION, CONVERSION, *map(Failed, (FAILURES[NO_NUMBER], FAILURES[NO_TIME])))
+_WORST = (OVERFLOW, DIVISION, CONVERSION, Failed(FAILURES[NO_NUMBER]))
 # A later one hides an earlier one.
 
 _OF_KIND = {Kind.FLOAT: float, Kind.INT: int, Kind.BOOL: bool, Kind.TEXT: str}
