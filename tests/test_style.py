@@ -529,3 +529,17 @@ def test_importing_ripple_loads_nothing_slow() -> None:
 def test_versions_agree() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert settings["project"]["version"] == importlib.import_module("ripple").__version__
+
+
+def test_lines_of_documents_fit() -> None:
+    found = []
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"^```.*?^```", _blank, path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        lines = enumerate(text.splitlines(), 1)
+        found += [f"{path}:{at}" for at, line in lines if len(line) > 120 and line[0] != "|"]
+    assert not found, "wrap these lines at 120 characters"
+
+
+def _blank(block: re.Match[str]) -> str:
+    """Return the lines of a block of code without their text."""
+    return "\n" * block[0].count("\n")
