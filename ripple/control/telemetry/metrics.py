@@ -161,7 +161,8 @@ _WORKER = (
     ),
     _gauge(
         "partition_keys",
-        "Keys, of each window held, in the fold with most of them",
+        "Keys, of each window held, in the fold with most of them; rows of an eager join, until"
+        " they are final, are keys",
         *_PARTITION,
     ),
     _gauge("partition_event_lag_seconds", "Clock minus watermark of the views", *_PARTITION),

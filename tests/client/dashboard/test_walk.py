@@ -81,7 +81,8 @@ class Shown(NamedTuple):
 def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("walk")
     roles = folder / "roles.toml"
-    roles.write_text("".join(f'[{r.value}.tokens]\n{r.value} = "{t}"\n' for r, t in TOKENS.items()))
+    tokens = "".join(f'[{r.value}.tokens]\n{r.value} = "{t}"\n' for r, t in TOKENS.items())
+    roles.write_text(f'{tokens}[guest.outputs]\nguest = ["x"]\n')
     roles.chmod(0o600)
     command = [sys.executable, "-m", "coordinator", "--store", str(folder / "store")]
     command += ["--port=0", "--health-port=0", "--metrics-port=0", "--log-format=text"]

@@ -250,7 +250,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: _events().derive("d"), "it adds nothing"),
     (lambda: _events().derive("d", price=col("size") + 1), "a field 'price' already"),
     (lambda: _events().derive("d", x="price"), "rp.col('price')"),
-    (lambda: _events().derive("d", x=col("symbol") + 1), "needs a float or an int"),
+    (lambda: _events().derive("d", x=col("symbol") + 1), "needs a text; use .cast(str)"),
     (lambda: _events().filter("f", col("size") + 1), "not a condition"),
     (lambda: _events().filter("f", col("symbol")), "not a condition"),
     (lambda: _events().filter("f", True), "the plain value True"),
