@@ -43,7 +43,7 @@ test: $(VENV)/.dev  ## the tests, on all processors
 # What takes a minute, starts processes that take seconds, or needs something outside: the wheel by
 # itself, built and installed; processes by the dozen, frozen and killed; Spark, which needs Java; brokers
 # and object stores, which the tests fetch with mvn and pip into ~/.cache/ripple-services, or where
-# RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by name, and fails with CI=true. Two
+# RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by name, and fails with CI=true. One
 # more at a time than there are processors: they wait for what they started more than they compute. The
 # files with such tests alone are read, those that take minutes first: a file is one process's.
 LONGEST := $(addsuffix .py,$(addprefix tests/,$(addprefix services/test_,\
@@ -51,7 +51,7 @@ LONGEST := $(addsuffix .py,$(addprefix tests/,$(addprefix services/test_,\
 	$(addprefix services/test_,spark_s3 idle spark_moves events spark spark_watch)))
 test-services: $(VENV)/.spark  ## tests with many processes, brokers, stores, Spark (Java, Maven)
 	$(PYTHON) -m pytest -m services --dist loadfile --no-loadscope-reorder \
-		-n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 2)') $(LONGEST) \
+		-n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)') $(LONGEST) \
 		$(filter-out $(LONGEST),$(sort $(shell grep -rlE 'mark\.services|pytestmark' tests --include='test_*.py')))
 
 # What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them

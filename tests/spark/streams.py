@@ -21,7 +21,7 @@ class Trade:
     size: int
     t: rp.Timestamp
 
-source = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=4)
+source = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order="4ns")
 keyed = source.partition("by", key="symbol")
 
 def shown(pipeline):
@@ -29,17 +29,17 @@ def shown(pipeline):
                          last=rp.last("price")).sink("out")
 
 running = shown(keyed)
-tumbling = shown(keyed.window("w", rp.Tumbling(20), lateness=6))
-session = shown(keyed.window("w", rp.Session(5), lateness=6))
-counted = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6, trigger=rp.OnCount(3)))
-total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count())
+tumbling = shown(keyed.window("w", rp.Tumbling("20ns"), lateness="6ns"))
+session = shown(keyed.window("w", rp.Session("5ns"), lateness="6ns"))
+counted = shown(keyed.window("w", rp.Sliding("20ns", "7ns"), lateness="6ns", trigger=rp.OnCount(3)))
+total = (keyed.window("w", rp.Tumbling("20ns"), lateness="6ns").fold("rows", n=rp.count())
          .partition("all", key=()).fold("total", n=rp.sum("n")).sink("out"))
 large = source.filter("large", rp.col("size") > 2)
 branches = large.sink("events").also(tumbling).also(
     large.partition("l", key="symbol").fold("last", price=rp.last("price")).sink("last-out"))
 elsewhere = shown(rp.Pipeline("p").source("trades", Trade, time="t", key="size")
     .partition("by", key="size"))
-distinct = source.distinct("once", key="size", within=5).sink("out")
+distinct = source.distinct("once", key="size", within="5ns").sink("out")
 others = tumbling.also(large.partition("z", key="size").fold("by-size", n=rp.count()).sink("sizes"))
 """
 ROWS = 1200
