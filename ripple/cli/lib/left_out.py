@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.plan import Plan
 
-PROGRAM = "ripple"
-
 
 def say_left_out(plan: Plan, written: Collection[str]) -> None:
     """Name the outputs that have no sink, if there are some, and the way to write them.
@@ -22,4 +20,4 @@ def say_left_out(plan: Plan, written: Collection[str]) -> None:
     left = [output.name for output in plan.outputs if output.name not in written]
     if left:
         what = "outputs" if len(left) > 1 else "output"
-        say(f"{PROGRAM}: not written: {what} {', '.join(left)}; write it with --sink {left[0]}=URI")
+        say(f"ripple: not written: {what} {', '.join(left)}; write it with --sink {left[0]}=URI")

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import add_format, many, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.run.plan_comparison import compared
 from ripple.cli.run.plan_sources import readings
 from ripple.core.errors import InputError
-from ripple.model.pipeline.brief_spans import brief_spans
 from ripple.model.pipeline.description import type_text
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import type_of
@@ -81,8 +79,6 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--sink goes with --checkpoint-dir: without state, all is written")
         found = readings(plan, options.source) if options.source else None
         write(options.format, _values(plan, found), lambda: _describe(plan, found))
-        for remark in brief_spans(plan):
-            say(f"ripple plan: {remark}")
         return 0
     return compared(plan, options)
 

@@ -9,7 +9,7 @@ stages      where it may be cut; topology: the stages that it has; division, cop
             new_division: their fields, as a value
 event_source, row_steps, output  the source of events, steps of each row, and outputs, checked
 table       the source and the fold of a table from a topic
-folding     windows and folds, checked; union: of streams; brief_spans: spans that may be too short
+folding     windows and folds, checked; union: of streams
 joining     joins of streams, checked; table_join: those of tables
 constant    tables whose rows are part of the plan, and joins with them; given_rows: their rows
 asking      nodes that wait for answers, checked

@@ -218,13 +218,13 @@ def integers(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t
     return values, failed
 
 
-cdef Py_ssize_t digits(const uint8_t[::1] data, Py_ssize_t i, Py_ssize_t end) noexcept:
+cdef Py_ssize_t digits(const uint8_t[::1] data, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
     while i < end and is_digit(data[i]):
         i += 1
     return i
 
 
-cdef bint is_float(const uint8_t[::1] data, Py_ssize_t i, Py_ssize_t end) noexcept:
+cdef bint is_float(const uint8_t[::1] data, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
     """Tell whether bytes are a sign or none, digits with a point or without, an exponent or none."""
     cdef Py_ssize_t start, count
     i += i < end and (data[i] == 0x2D or data[i] == 0x2B)
