@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 # What a test starts ignores what this process does: a shell lets its background ignore some, and
-# a command that is called in this process lets nothing undo what it has finished.
+# a command that is called in this process lets nothing undo what it has finished. One that was
+# refused leaves the handler of its loop, which is closed by then, and uvloop keeps it.
 HANDLERS = {
     signal.SIGHUP: signal.SIG_DFL,
     signal.SIGINT: signal.default_int_handler,
@@ -48,9 +49,9 @@ settings.load_profile("ripple")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Let no test begin with signals ignored that another one has sent or finished before."""
+    """Let no test begin with what another one has made of signals."""
     for number, handler in HANDLERS.items():
-        if signal.getsignal(number) is signal.SIG_IGN:
+        if signal.getsignal(number) is not handler:
             signal.signal(number, handler)
 
 
