@@ -1,7 +1,7 @@
 """The reader of the present call, and the outputs that it may read.
 
 A context variable: outputs are read far below the handlers of calls, by two protocols and by SQL.
-A task that a call starts has its reader.
+A task that a call starts has its reader. A handler that names no reader reads nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from ripple.client.flight.errors import FlightError, Why
-from ripple.core.access import EVERYBODY
+from ripple.core.access import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ripple.core.access import Known
 
-_READER: ContextVar[Known] = ContextVar("reader", default=EVERYBODY)
+_READER: ContextVar[Known] = ContextVar("reader", default=NOBODY)
 
 
 def read_as(known: Known) -> None:

@@ -26,13 +26,14 @@ from ripple.client.flight.messages.flight_pb2 import (
     Ticket,
 )
 from ripple.client.flight.messages.flight_sql_pb2 import CommandStatementQuery
+from ripple.client.flight.reader import read_as
 from ripple.client.flight.server import FlightServer
 from ripple.client.flight.service import Flights, Wanted
 from ripple.client.flight.sql import packed
 from ripple.client.flight.tables import CUTS, Tables
 from ripple.client.flight.writing import Written
 from ripple.client.outputs import Endpoints, Observer
-from ripple.core.access import access_of
+from ripple.core.access import EVERYBODY, access_of
 from ripple.storage.log import PartitionReader, Topic
 from ripple.testing import SimCluster, SimWorld
 from ripple.world import LiveClock, LiveDisk, LiveExecutor, SyncFailedError
@@ -77,6 +78,7 @@ class Client:
         async def find() -> Endpoints:
             return endpoints_of(self.hosts)
 
+        read_as(EVERYBODY)
         async with Observer(world, find, insecure=True) as observer:
             tables = Tables(observer, world.clock, heard_s=5, idle_s=7)
             resting = asyncio.create_task(tables.rest())
@@ -150,6 +152,7 @@ VWAPS = pa.table({"symbol": ["A", "B"], "vwap": [1.5, None]})
 
 
 def flights(**logs: Written) -> Flights:
+    read_as(EVERYBODY)
     return Flights(FixedTables(vwap=VWAPS), logs)
 
 

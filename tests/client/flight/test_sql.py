@@ -15,9 +15,11 @@ import pytest
 from ripple.client.flight.errors import FlightError, Why
 from ripple.client.flight.messages import flight_sql_pb2 as messages
 from ripple.client.flight.messages.flight_pb2 import Action, FlightDescriptor, FlightInfo, Ticket
+from ripple.client.flight.reader import read_as
 from ripple.client.flight.service import Flights
 from ripple.client.flight.sql import FlightSql, message_of, packed
 from ripple.client.flight.tables import BEGINS, CUTS
+from ripple.core.access import EVERYBODY
 from tests.client.flight.flights import OUT, TABLES, TOKENS, asked
 from tests.patience import PATIENCE_S
 
@@ -181,6 +183,7 @@ async def test_a_hostile_command_gets_a_clear_status(text: bytes, why: Why) -> N
 
 
 async def test_tickets_are_the_question_so_that_another_gateway_answers() -> None:
+    read_as(EVERYBODY)
     command = packed(messages.CommandStatementQuery(query="SELECT max(trades) AS n FROM vwap"))
     wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
     info = FlightInfo.FromString(await Flights(TABLES, {}).get_flight_info(wanted))

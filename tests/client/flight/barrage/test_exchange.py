@@ -17,6 +17,7 @@ from ripple.client.flight.barrage.messages import Options, request_in
 from ripple.client.flight.barrage.session import EXPORTS_MAX, SESSIONS_MAX, Sessions
 from ripple.client.flight.errors import FlightError, Why
 from ripple.client.flight.messages.flight_pb2 import FlightData
+from ripple.client.flight.reader import read_as
 from ripple.core.access import Caller, access_of
 from ripple.world import LiveClock
 from ripple.world.live import LiveRandom
@@ -38,6 +39,7 @@ async def served() -> AsyncIterator[Served]:
 
 def streamed(served: Served, line: Line) -> asyncio.Task[None]:
     session = served.sessions.enter(Caller(None), "Anonymous")
+    read_as(session.known)
     return asyncio.create_task(served.exchanges.serve(session, line))
 
 
