@@ -264,6 +264,11 @@ def sources_by_name(plan: Plan, given: Sequence[str], flag: str = "--source") ->
     for text in given:
         name, place = name_and_uri(text)
         if len(names) == 1 and name != names[0]:
+            if name and not os.path.exists(text):
+                raise InputError(
+                    f"{text}: there is neither a source {name!r} nor a file of this name: the "
+                    f"pipeline reads {plan.source_names}"
+                )
             name, place = names[0], text
         if not name:
             raise InputError(

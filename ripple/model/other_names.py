@@ -73,6 +73,10 @@ _HERE_IN_RP = {
     **dict.fromkeys(("tumblingwindow", "tumble"), 'rp.Tumbling("60s")'),
     **dict.fromkeys(("sessionwindow", "sessions"), 'rp.Session("30s")'),
     **dict.fromkeys(("dataflow", "flow", "application", "stream", "dataframe"), _SOURCE),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint64"), "int: it has 64 bits"),
+    **dict.fromkeys(("float32", "float64", "double"), "float: it has 64 bits"),
+    **dict.fromkeys(("utf8", "string", "varchar"), "str"),
+    "boolean": "bool",
     **dict.fromkeys(("readcsv", "scancsv", "readparquet", "scanparquet", "readjson"), _FILE),
 }
 # The same of methods of texts and times.
@@ -130,6 +134,7 @@ _RESULTS = {
     "argmin": 'arg_min(by="FIELD", fields="FIELD")',
 }
 _OVER = '.partition("NAME", key="FIELD").fold("NAME", result=rp.sum("FIELD"))'
+_TOTAL = '.fold("NAME", total=rp.sum("FIELD")): it shows each change, so a running total'
 _INFIX = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|",
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%",
@@ -140,6 +145,8 @@ _HERE_IN_EXPR = {
     **{name: f'.fold("NAME", result=rp.{written})' for name, written in _RESULTS.items()},
     **{name: f"{_X} {operator} {_X}" for name, operator in _INFIX.items()},
     "over": _OVER,
+    **dict.fromkeys(("cumsum", "cumulativesum"), _TOTAL),
+    **dict.fromkeys(("rank", "denserank", "rownumber"), _TOP),
     **dict.fromkeys(("rollingsum", "rollingmean", "rolling"), _WINDOW),
     "alias": _DERIVE,
     **dict.fromkeys(("mapelements", "mapbatches", "apply", "map", "pipe"), _MAP),

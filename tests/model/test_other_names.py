@@ -55,6 +55,7 @@ def test_other_names_are_unknown_as_in_any_class_and_suggest_near_ones() -> None
         ("HoppingWindow", r"rp\.Sliding\("),
         ("Dataflow", r"rp\.Pipeline\(.*\.source\("),
         ("read_csv", r"rp\.run\(.*source="),
+        ("Int64", "int: it has 64 bits"),
     ],
 )
 def test_function_of_another_library_is_refused_with_the_way_to_write_it(
@@ -78,6 +79,7 @@ def test_unknown_function_suggests_near_ones() -> None:
         (lambda x: x.alias("y"), r"'alias': write \.derive\("),
         (lambda x: x.str.lower(), r"'TextMethods' .* 'lower': write \.str\.to_lowercase\("),
         (lambda x: x.isin([1]), r"'isin': write .*\.is_in\("),
+        (lambda x: x.cum_sum(), r"'cum_sum': write \.fold\(.*: .* running total$"),
         (lambda x: x.total(), "'Expr' object has no attribute 'total'$"),
         (lambda x: x.dt.minutes(), r"'minutes': write \.dt\.minute\(\)$"),
         (lambda x: x.str.split(":").get(0), r"'get': take one of the parts, .*\.list\.get\(0\)$"),

@@ -143,9 +143,13 @@ def test_each_source_is_named_on_the_command_line(texts: list[str], message: str
         sources_by_name(two().plan(), texts)
 
 
-def test_one_source_needs_no_name() -> None:
+def test_one_source_needs_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Starts().ticks.sink("s").plan()
+    monkeypatch.chdir(tmp_path)
 
+    with pytest.raises(InputError, match=r"neither a source 'a' nor a file.*reads ticks"):
+        sources_by_name(plan, ["a=b.csv"])
+    (tmp_path / "a=b.csv").touch()
     assert sources_by_name(plan, ["a=b.csv"]) == {"ticks": "a=b.csv"}
     assert sources_by_name(plan, ["ticks=b.csv"]) == {"ticks": "b.csv"}
     for twice in (["a", "b"], ["ticks=a", "ticks=b"], ["ticks=a", "b"]):

@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
@@ -408,6 +409,7 @@ class Then:
             choice = choice.before
 
 
+@called("rp.when", "rp.col('size') > 0")
 def when(condition: Expr | bool) -> When:
     """Begin ``when(condition).then(a).otherwise(b)``: ``a`` where it is true, else ``b``.
 
