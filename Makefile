@@ -144,10 +144,11 @@ SCENARIOS := tests.task.scenarios:any_shape tests.world.scenarios:temp_and_renam
 	tests.world.test_sim_control:answers_in_the_end \
 	tests.world.test_sim_broker:counting_through_a_broker
 
+# Spans of the trials are a few nanoseconds, which Ripple warns of.
 sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0 SCENARIOS=...
 	for scenario in $(SCENARIOS); do \
-		$(PYTHON) -m ripple.testing $$scenario --seed $(or $(FIRST),0) --seeds $(or $(SEEDS),10000) \
-			--jobs $$(nproc) || exit 1; \
+		$(PYTHON) -W ignore::UserWarning -m ripple.testing $$scenario --seed $(or $(FIRST),0) \
+			--seeds $(or $(SEEDS),10000) --jobs $$(nproc) || exit 1; \
 	done
 
 # As JSON: a nightly job for each.
@@ -157,7 +158,7 @@ scenarios:  ## the scenarios of make sim
 # Each safeguard of clusters switched off, until a seed finds that out: SEEDS=1000 of each pipeline at
 # most. SAFEGUARDS=fence for one of them.
 missing: $(VENV)/.dev  ## switch off each safeguard until a seed notices: SEEDS=1000
-	$(PYTHON) -m tests.worker.missing --seeds $(or $(SEEDS),1000) $(SAFEGUARDS)
+	$(PYTHON) -W ignore::UserWarning -m tests.worker.missing --seeds $(or $(SEEDS),1000) $(SAFEGUARDS)
 
 # A million trades and fifty SIGKILLs: minutes.
 kill: $(VENV)/.dev  ## a million trades and fifty SIGKILLs: KILLS=50
