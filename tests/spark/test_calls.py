@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,24 @@ def test_a_process_that_is_frozen_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(calls, "SILENCE_S", 0.2)
     assert calls.asked(frozen, "token", 1, STOP) is None
+
+
+def test_a_peer_that_trickles_bytes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "SILENCE_S", 0.2)
+    with socket.create_server((HOST, 0)) as server:
+
+        def trickle() -> None:
+            stream, _ = server.accept()
+            with stream, suppress(OSError):  # until the other side has left
+                stream.sendall(bytes(32) + (1 << 20).to_bytes(4, "big"))
+                while True:
+                    stream.sendall(b"x")
+                    time.sleep(0.01)
+
+        trickling = threading.Thread(target=trickle)
+        trickling.start()
+        assert calls.asked(server.getsockname(), "token", 1, STOP) is None
+        trickling.join()
 
 
 def test_a_work_that_takes_longer_than_silence_may_is_waited_for(

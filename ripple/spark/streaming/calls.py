@@ -9,7 +9,8 @@ Both sides prove in each message that they know the token of the query, which is
     owner  -> {"report": {...}}, {"failed": "why"} or {"absent": true}
 
 A message is sealed with both nonces and its number, so replays are detected. Every wait has a
-timeout: a silent owner counts as dead, and its partition is taken over.
+timeout: a silent owner counts as dead, and its partition is taken over. Only whole messages of its
+own count as a sign of life.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 PROOF_S = 10.0
 """The time within which a client must send its request."""
 
-SILENCE_S = 20.0
-"""The silence after which a peer counts as dead."""
+SILENCE_S = 10.0
+"""The silence after which a peer counts as dead, also while it is connected to."""
 
 BEAT_S = 2.0
 STRANGERS_MAX = 32
@@ -73,24 +74,23 @@ async def _served(token: str, host: str) -> Address:
 
 async def _asked(address: Address, token: str, question: Any) -> dict[str, Any] | None:
     try:
-        async with asyncio.timeout(SILENCE_S):
+        async with asyncio.timeout(SILENCE_S) as patience:
             stream = await _network().connect(addresses.joined(*address))
-        try:
-            return await _answer(stream, token, question)
-        finally:
-            stream.close()
+            try:
+                return await _answer(stream, token, question, patience)
+            finally:
+                stream.close()
     except (OSError, EOFError, ForgedError):
         return None
 
 
-async def _answer(stream: Stream, token: str, question: Any) -> dict[str, Any] | None:
-    async with asyncio.timeout(SILENCE_S):
-        channel = await _Channel.between(stream, token, asks=True)
-        await channel.send(question)
-        said = await channel.receive()
-    while said == _WORKING:
-        async with asyncio.timeout(SILENCE_S):
-            said = await channel.receive()
+async def _answer(
+    stream: Stream, token: str, question: Any, patience: asyncio.Timeout
+) -> dict[str, Any] | None:
+    channel = await _Channel.between(stream, token, asks=True)
+    await channel.send(question)
+    while (said := await channel.receive()) == _WORKING:
+        patience.reschedule(asyncio.get_running_loop().time() + SILENCE_S)
     if "failed" in said:
         raise ElsewhereError(said["failed"])
     report: dict[str, Any] | None = said.get("report")
