@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ripple.core.errors import PlanError, SchemaError
+from ripple.core.errors import NodeError, PlanError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
 from ripple.model.expression.compile import compile_tree
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _DTYPES: dict[Kind, Any] = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
+_COLUMN_BYTES_MAX = (1 << 31) - 1  # of the texts of an Arrow array
 _ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
 
 
@@ -109,6 +110,20 @@ class Bound:
             rows = len(next(iter(columns.values())))
         if self.tree.operation == "col" and self.program is None:
             return _as_values(columns[self.tree.value])
+        try:
+            return self._evaluate(columns, rows)
+        except (OverflowError, pa.ArrowCapacityError):
+            # Texts on the way need more than a column has room for: half of the rows need less.
+            if rows <= 1:
+                raise
+        middle = rows // 2
+        halves = [
+            self.evaluate({name: _part(columns[name], ends) for name in self.columns}, len(ends))
+            for ends in (range(middle), range(middle, rows))
+        ]
+        return _joined(halves, self.expr)
+
+    def _evaluate(self, columns: Mapping[str, Column], rows: int) -> Values:
         if self.program is None:
             from ripple.model.expression.columns import evaluate  # noqa: PLC0415  # needs pyarrow.compute
 
@@ -211,6 +226,44 @@ def _as_values(column: Column) -> Values:
     else:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
     return Values(column, None if valid.all() else valid)
+
+
+def _part(column: Column, rows: range) -> Column:
+    """Return a column's values of some rows."""
+    if isinstance(column, Values):
+        return Values(
+            *(
+                None if of_all is None else _part(of_all, rows)
+                for of_all in (column.values, column.valid, column.failures)
+            )
+        )
+    if isinstance(column, pa.Array):
+        return column.slice(rows.start, len(rows))
+    return column[rows.start : rows.stop]
+
+
+def _joined(parts: Sequence[Values], expr: Expr) -> Values:
+    """Return the values of rows behind each other."""
+    columns = [part.values for part in parts]
+    values: Any
+    if not isinstance(columns[0], pa.Array):
+        values = np.concatenate(columns)
+    elif sum(column.nbytes for column in columns) <= _COLUMN_BYTES_MAX:
+        values = pa.concat_arrays(columns)
+    else:
+        raise NodeError(
+            f"{expr!r} makes more than 2 GiB of texts of a batch: read fewer rows at once"
+        )
+    valid = [np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts]
+    failures = [
+        np.zeros(len(part), np.uint8) if part.failures is None else part.failures for part in parts
+    ]
+    return Values(
+        values,
+        None if all(part.valid is None for part in parts) else np.concatenate(valid),
+        None if all(part.failures is None for part in parts) else np.concatenate(failures),
+        expr,
+    )
 
 
 def _columns(expr: Expr) -> list[str]:

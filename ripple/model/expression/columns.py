@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from ripple.model.expression.bound import Column, Values, numbers, run
 from ripple.model.expression.compile import compile_tree, is_input
 from ripple.model.expression.functions import find
+from ripple.model.expression.functions.growth import too_long
+from ripple.model.expression.program import TOO_LONG
 from ripple.model.expression.typed import Kind, Typed
 
 if TYPE_CHECKING:
@@ -80,9 +82,15 @@ def evaluate_input(tree: Typed, columns: Mapping[str, Column], rows: int) -> Val
 
 def _called(tree: Typed, args: Sequence[Values]) -> Values:
     """Return a function's result, null where an operand is."""
-    columns = find(tree.operation).columns
-    assert columns is not None, "formulas have become operations"
-    result, failures = columns(*(arg.values for arg in args), *tree.value), None
+    entry = find(tree.operation)
+    assert entry.columns is not None, "formulas have become operations"
+    operands, failures = [arg.values for arg in args], None
+    if entry.sizes is not None:
+        long = too_long(entry.sizes(*operands, *tree.value))
+        if long is not None:
+            operands[0] = pc.if_else(pa.array(long), _NO_TEXT, operands[0])
+            failures = long * np.uint8(TOO_LONG)
+    result = entry.columns(*operands, *tree.value)
     if isinstance(result, tuple):
         result, failures = result
     masks = [arg.valid for arg in args if arg.valid is not None]

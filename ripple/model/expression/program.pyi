@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 NULL_STATE: int
 NO_NUMBER: int
+TOO_LONG: int
 FAILURES: dict[int, str]
 OPCODES: dict[str, int]
 

@@ -38,13 +38,15 @@ cdef enum:
     CONVERSION = 4
     # Of functions, which the machine is given.
     NOT_NUMBER = 5
+    LONG_TEXT = 6
 
-NULL_STATE, NO_NUMBER = NULL_ROW, NOT_NUMBER
+NULL_STATE, NO_NUMBER, TOO_LONG = NULL_ROW, NOT_NUMBER, LONG_TEXT
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
     CONVERSION: "a float that has no 64-bit integer",
     NOT_NUMBER: "a text that is not a number",
+    LONG_TEXT: "a text of more than 1 MiB",
 }
 
 cdef enum:

@@ -12,7 +12,7 @@ from typing import Any
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
-from ripple.model.expression.program import FAILURES, NO_NUMBER
+from ripple.model.expression.program import FAILURES, NO_NUMBER, TOO_LONG
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
 
@@ -27,7 +27,7 @@ class Failed:
 OVERFLOW = Failed("integer overflow")
 DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
-_WORST = (OVERFLOW, DIVISION, CONVERSION, Failed(FAILURES[NO_NUMBER]))
+_WORST = (OVERFLOW, DIVISION, CONVERSION, *(Failed(FAILURES[k]) for k in (NO_NUMBER, TOO_LONG)))
 # A later one hides an earlier one.
 
 _OF_KIND = {Kind.FLOAT: float, Kind.INT: int, Kind.BOOL: bool, Kind.TEXT: str}
@@ -104,7 +104,7 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
     match operation:
         case "+" | "-" | "*" | "//" | "%" | "least" | "greatest":
             if types == [str, str]:
-                return str, lambda a, b: a + b
+                return str, lambda a, b: _called(find("str.concat"), a, b)
             if types == [int, int]:
                 return int, _INTEGER[operation]
             return float, lambda a, b: _FLOAT[operation](float(a), float(b))

@@ -12,6 +12,7 @@ import pytest
 
 from ripple.core.errors import PlanError
 from ripple.model.expression import Expr, col
+from ripple.model.expression.functions import growth
 from ripple.model.expression.functions.letters import UNICODE, capital, small
 from ripple.model.schema.types import Int64, Option, String
 from ripple.testing.reference.expressions import Failed, evaluate
@@ -206,3 +207,62 @@ def test_numbers_in_texts_are_the_nearest_ones() -> None:
 def test_canonical_and_readable_texts(expr: Expr, canonical: str, text: str) -> None:
     assert expr.canonical == canonical
     assert repr(expr) == text
+
+
+MEBIBYTE = 1 << 20
+LONG = "a" * (MEBIBYTE // 2)
+
+
+@pytest.mark.parametrize(
+    ("expr", "text", "length"),
+    [
+        (col("t") + col("t"), LONG, MEBIBYTE),
+        (col("t") + col("t") + "b", LONG, None),
+        (col("t").str.replace_all("a", "bb", literal=True), LONG, MEBIBYTE),
+        (col("t").str.replace_all("a", "bbb", literal=True), LONG, None),
+        (col("t").str.replace_all("(a)a", "$1é$1"), LONG, MEBIBYTE),
+        (col("t").str.replace_all("(a)a", "$0$1é$$"), LONG, None),
+        (col("t").str.replace_all("b", "c" * 1_000), LONG, MEBIBYTE // 2),
+        (col("t").str.replace("a+", "$0$0"), LONG, MEBIBYTE),
+        (col("t").str.replace("a+", "$0${0}b"), LONG, None),
+        (col("t").str.replace("a", LONG, literal=True), LONG, MEBIBYTE - 1),
+        (col("t").str.replace("a", LONG + "bc", literal=True), LONG, None),
+        ((col("t") + col("t").str.slice(8)).str.pad_end(5).str.pad_start(6), LONG, MEBIBYTE - 8),
+    ],
+)
+def test_texts_have_an_end(expr: Expr, text: str, length: int | None) -> None:
+    values = expr.bind(FIELDS).evaluate({"t": pa.array(["b", text, None, "a"]), "at": [0] * 4})
+    alone = evaluate(expr, {"t": text, "at": 0}, {"t": str, "at": int})
+    assert values.failures is None or values.failures.tolist()[::2] == [0, 0]
+    if length is None:
+        assert values.failed == {1: f"a text of more than 1 MiB in {expr!r}"}
+        assert alone == Failed("a text of more than 1 MiB")
+    else:
+        assert not values.failed
+        assert values.values[1].as_py() == alone
+        assert len(alone.encode()) == length
+
+
+def test_chains_that_make_texts_longer_end() -> None:
+    """Nine times twenty times as long: half a terabyte."""
+    expr = col("t")
+    for _ in range(9):
+        expr = expr.str.replace_all("a", "a" * 20)
+    found = expr.bind(FIELDS).evaluate({"t": ["a", "b"], "at": [0, 0]})
+    assert list(found.failed) == [0]
+    assert found.values.to_pylist() == [None, "b"]
+
+
+def test_columns_of_many_long_texts_are_computed_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The room of a column never shows, whatever the rows at a time."""
+    monkeypatch.setattr(growth, "COLUMN_BYTES_MAX", 10)
+    expr = (col("t") + "/" + col("t")).bind(FIELDS)
+    texts = ["abc", None, "", "é"] * 3
+    values = expr.evaluate({"t": pa.array(["", *texts])[1:], "at": [0] * 12})
+    assert values.values.to_pylist() == [None if t is None else f"{t}/{t}" for t in texts]
+    counted = (col("t") + col("t")).str.len_chars().bind(FIELDS)
+    found = counted.evaluate({"t": texts, "at": [0] * 12})
+    assert found.valid is not None
+    assert found.values[found.valid].tolist() == [6, 0, 2] * 3

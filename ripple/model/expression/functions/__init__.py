@@ -4,6 +4,7 @@ function    an entry: operands, result, compiled form, plain Python twin
 formula     functions as formulas of the machine's operations; numbers: those of numbers
 text        functions of texts, over columns; pattern: regular expressions; letters: their cases
 time        functions of times, most of them formulas
+growth      how long the texts become that functions make longer
 strings     loops over columns of texts, compiled
 """
 

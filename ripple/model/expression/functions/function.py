@@ -26,7 +26,8 @@ class Function:
 
     formula: a tree of the machine's operations, from operands and options. columns: over whole
     columns, instead of a formula: called with an Arrow array a text and a NumPy array a number,
-    and the options. may_be_null: also where no operand is null. check: raises PlanError for
+    and the options. sizes: of a function that can make texts longer the bytes of each result, int64[n],
+    with the arguments of ``columns`` and before it. may_be_null: also where no operand is null. check: raises PlanError for
     options that do not fit.
     """
 
@@ -36,6 +37,7 @@ class Function:
     plain: Callable[..., Any]
     formula: Formula | None = None
     columns: Callable[..., Any] | None = None
+    sizes: Callable[..., Any] | None = None
     may_be_null: bool = False
     check: Callable[..., None] | None = None
 

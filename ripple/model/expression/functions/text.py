@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
+from ripple.model.expression.functions import growth
 from ripple.model.expression.functions.function import Function, table
+from ripple.model.expression.functions.growth import within_limit
 from ripple.model.expression.functions.letters import capital, small
 from ripple.model.expression.functions.pattern import (
     check_consuming,
@@ -159,12 +161,12 @@ def _all_replaced(array: Any, pattern: str, value: str, literal: bool) -> Any:
 def _plain_replace(times: int | None) -> Callable[[str, str, str, bool], str]:
     def replaced(text: str, pattern: str, value: str, literal: bool) -> str:
         if literal:
-            return text.replace(pattern, value, -1 if times is None else times)
+            return within_limit(text.replace(pattern, value, -1 if times is None else times))
         plain = plain_pattern(pattern)
         if plain is None:
             columns = _replaced if times else _all_replaced
-            return cast(str, _of_one(columns, text, pattern, value, literal))
-        return plain.sub(for_re(replacement(value)), text, count=times or 0)
+            return within_limit(cast(str, _of_one(columns, text, pattern, value, literal)))
+        return within_limit(plain.sub(for_re(replacement(value)), text, count=times or 0))
 
     return replaced
 
@@ -190,6 +192,10 @@ def _check_replaced(pattern: str, value: str, literal: bool) -> None:
 def _check_count(pattern: str, literal: bool) -> None:
     if not literal:
         check_consuming(pattern)
+
+
+def _plain_padded(pad: Callable[[str, int, str], str]) -> Callable[[str, int, str], str]:
+    return lambda text, length, fill: within_limit(pad(text, length, fill))
 
 
 def _numbers(parse: Callable[..., Any], to: Any) -> Callable[[Any, bool], Any]:
@@ -251,11 +257,11 @@ TEXTS = table(
     ),
     Function(
         "str.replace", (_TEXT,), Kind.TEXT, _plain_replace(1), columns=_replaced,
-        check=_check_replaced,
+        sizes=growth.replaced(_replaced, once=True), check=_check_replaced,
     ),
     Function(
         "str.replace_all", (_TEXT,), Kind.TEXT, _plain_replace(None), columns=_all_replaced,
-        check=_check_all_replaced,
+        sizes=growth.replaced(_all_replaced, once=False), check=_check_all_replaced,
     ),
     Function(
         "str.count_matches", (_TEXT,), Kind.INT, _plain_count, columns=_count, check=_check_count
@@ -273,16 +279,16 @@ TEXTS = table(
         columns=pc.utf8_rtrim,
     ),
     Function(
-        "str.pad_start", (_TEXT,), Kind.TEXT, str.rjust,
-        columns=pc.utf8_lpad,
+        "str.pad_start", (_TEXT,), Kind.TEXT, _plain_padded(str.rjust),
+        columns=pc.utf8_lpad, sizes=growth.padded,
     ),
     Function(
-        "str.pad_end", (_TEXT,), Kind.TEXT, str.ljust,
-        columns=pc.utf8_rpad,
+        "str.pad_end", (_TEXT,), Kind.TEXT, _plain_padded(str.ljust),
+        columns=pc.utf8_rpad, sizes=growth.padded,
     ),
     Function(
-        "str.concat", (_TEXT, _TEXT), Kind.TEXT, lambda a, b: a + b,
-        columns=lambda a, b: pc.binary_join_element_wise(a, b, ""),
+        "str.concat", (_TEXT, _TEXT), Kind.TEXT, lambda a, b: within_limit(a + b),
+        columns=lambda a, b: pc.binary_join_element_wise(a, b, ""), sizes=growth.joined,
     ),
     Function(
         "str.to_integer", (_TEXT,), Kind.INT, _plain_number(_INT, _whole),
