@@ -26,9 +26,9 @@ class Function:
 
     formula: a tree of the machine's operations, from operands and options. columns: over whole
     columns, instead of a formula: called with an Arrow array a text and a NumPy array a number,
-    and the options. sizes: of a function that can make texts longer the bytes of each result, int64[n],
-    with the arguments of ``columns`` and before it. may_be_null: also where no operand is null. check: raises PlanError for
-    options that do not fit.
+    and the options. sizes: where texts can become longer the bytes of each result, int64[n], called
+    like ``columns`` and before it. may_be_null: also where no operand is null. check: raises
+    PlanError for options that do not fit.
     """
 
     name: str

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.model.expression.functions.pattern import groups_in, replacement
 from ripple.model.expression.program import FAILURES, TOO_LONG
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Sizes: TypeAlias = npt.NDArray[np.int64]
+
 TEXT_BYTES_MAX = 1 << 20  # UTF-8 of a text that a function makes longer; more fails the row
 COLUMN_BYTES_MAX = 1 << 30  # of a column of such texts; Arrow's have at most 2 GiB
-
-Sizes: TypeAlias = npt.NDArray[np.int64]
 
 
 class TextsTooLargeError(OverflowError):
@@ -44,8 +46,9 @@ def too_long(sizes: Sizes) -> npt.NDArray[np.bool_] | None:
 
 def bytes_of(array: Any) -> Sizes:
     """Return the bytes of each text, 0 for null."""
-    sizes = pc.fill_null(pc.binary_length(array), 0)
-    return sizes.to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+    sizes: Sizes = lengths.astype(np.int64)
+    return sizes
 
 
 def joined(first: Any, second: Any) -> Sizes:
@@ -56,7 +59,8 @@ def joined(first: Any, second: Any) -> Sizes:
 def padded(array: Any, length: int, fill: str) -> Sizes:
     """Return the bytes of each text with as many characters at least."""
     missing = length - pc.fill_null(pc.utf8_length(array), length).to_numpy(zero_copy_only=False)
-    return bytes_of(array) + np.maximum(missing, 0) * np.int64(len(fill.encode()))
+    sizes: Sizes = bytes_of(array) + np.maximum(missing, 0) * np.int64(len(fill.encode()))
+    return sizes
 
 
 def replaced(columns: Callable[..., Any], *, once: bool) -> Callable[..., Sizes]:
