@@ -10,6 +10,7 @@ import pyarrow.types as kinds
 
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
+from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -34,14 +35,15 @@ def check_columns(
     An optional one may be missing, or without a value and so of no type, as any may be that is
     known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
-    becomes string.
+    becomes string. A name with dots may be the path of a value within structs.
     """
+    found = with_leaf_types(found, wanted.names, source)
     for field in wanted:
         index = found.get_all_field_indices(field.name)
         if len(index) > 1:
             raise SchemaError(f"{source} has column {field.name!r} {len(index)} times")
         if not index:
-            check_absent(field, found.names, source)
+            check_absent(field, leaf_names(found), source)
         elif kinds.is_null(_values_of(found.field(index[0]).type)) and (field.nullable or is_empty):
             continue
         elif not _can_become(_values_of(found.field(index[0]).type), field.type):
@@ -54,7 +56,7 @@ def check_columns(
 def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
     """Raise SchemaError unless a column that is not there is optional."""
     if not field.nullable:
-        listed = ", ".join(map(str, found)) or "none"
+        listed = ", ".join(dict.fromkeys(map(str, found))) or "none"
         raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}")
 
 

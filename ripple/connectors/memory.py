@@ -11,15 +11,16 @@ import pyarrow.types as kinds
 from ripple.connectors.coercion import check_absent, check_columns, is_text
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
-from ripple.connectors.python_values import column_of
+from ripple.connectors.python_values import column_of, has_path, values_at
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.records.members import field_names, is_record_class
+from ripple.model.schema.nested import with_leaf_types
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
@@ -145,28 +146,32 @@ def _held(
     for number, item in enumerate(records):
         is_arrow = hasattr(item, "__arrow_c_stream__")
         if rows and (is_arrow or len(rows) == rows_at_once):
-            yield _of_rows(rows, schema, first, may_lack=not is_first and rows_at_once is not None)
+            may_lack = not is_first and rows_at_once is not None
+            yield _of_rows(rows, shape, first, may_lack=may_lack)
             rows, is_first = [], False
         if is_arrow:
-            yield from _of_arrow(item, schema)
+            yield from _of_arrow(item, schema, shape)
             continue
         if not rows:
             first = number
         rows.append(_as_mapping(item, number))
     if rows:
-        yield _of_rows(rows, schema, first, may_lack=not is_first and rows_at_once is not None)
+        may_lack = not is_first and rows_at_once is not None
+        yield _of_rows(rows, shape, first, may_lack=may_lack)
 
 
-def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
+def _of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[_Held]:
     """Yield the batches of a record batch, a table, or a readable stream of batches."""
     words = {pa.RecordBatch: "record batch", pa.Table: "table"}
     name = f"the {words.get(type(item), type(item).__name__)}"
-    reader = _reader_of(item, schema, name)
+    tops = [*schema.names, *(parts[0] for parts in shape.paths.values())]
+    reader = _reader_of(item, tops, name)
     is_empty = hasattr(item, "__len__") and not len(item)
     check_columns(reader.schema, schema, name, is_empty=is_empty)
-    _check_any(reader.schema.names, schema, name)
+    found = with_leaf_types(reader.schema, schema.names, name)
+    _check_any(found.names, schema, name)
     for batch in reader:
-        _check_bytes(batch, schema, name)
+        _check_bytes(batch, tops, name)
         yield _Held(batch, {}, None)
 
 
@@ -174,7 +179,7 @@ def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
 _NO_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
+def _reader_of(item: Any, names: Sequence[str], name: str) -> pa.RecordBatchReader:
     """Return a reader of an object's batches. Errors of a column name it."""
     library = type(item).__module__.split(".")[0]
     is_frame = library in ("pandas", "polars") and hasattr(item, "columns")
@@ -189,7 +194,7 @@ def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
         if not is_unique:
             raise SchemaError(f"{name} has columns of the same name: {error}") from error
     # Arrow may have no type for columns of a frame; unused ones need none.
-    wanted = [column for column in item.columns if column in schema.names]
+    wanted = [column for column in item.columns if column in names]
     for column in wanted:
         try:
             pa.RecordBatchReader.from_stream(item[[column]])
@@ -201,9 +206,9 @@ def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(item[wanted])
 
 
-def _check_bytes(records: pa.RecordBatch, schema: pa.Schema, source: str) -> None:
+def _check_bytes(records: pa.RecordBatch, names: Iterable[str], source: str) -> None:
     """Raise InputError where Arrow's own structure is damaged."""
-    for name in schema.names:
+    for name in names:
         if name in records.schema.names:
             try:
                 _as_bytes(records.column(name)).validate(full=True)
@@ -220,25 +225,36 @@ def _as_bytes(column: pa.Array) -> pa.Array:
 
 
 def _of_rows(
-    rows: list[Mapping[str, Any]], schema: pa.Schema, first: int, *, may_lack: bool
+    rows: list[Mapping[str, Any]], shape: RecordShape, first: int, *, may_lack: bool
 ) -> _Held:
     """Bring rows, the first of which is number ``first`` of the source, into columns."""
+    schema = arrow_schema_of(shape.schema.fields)
     if not may_lack:
         names = dict.fromkeys(name for row in rows for name in row)
+        for path, parts in shape.paths.items():
+            if any(has_path(row, parts) for row in rows):
+                names[path] = None
         for field in schema:
             if field.name not in names:
                 check_absent(field, names, "the source")
         _check_any(names, schema, "the source")
     arrays: list[pa.Array] = []
+    values: dict[str, list[Any]] = {}
     refused: dict[int, str] = {}
     for field in schema:
-        array, failed = column_of([row.get(field.name) for row in rows], field, first)
+        values[field.name], astray = values_at(rows, field.name, shape.paths)
+        for row, path in astray.items():
+            raise SchemaError(
+                f"row {first + row}: the field {path!r} must be a record with {field.name!r}, not "
+                "a value"
+            )
+        array, failed = column_of(values[field.name], field, first)
         arrays.append(array)
         for row, phrase in failed.items():
             refused.setdefault(row, f"{field.name} {phrase}")
 
     def shown(row: int) -> tuple[None, bytes]:
-        return None, raw_of_values({name: rows[row].get(name) for name in schema.names})
+        return None, raw_of_values({name: column[row] for name, column in values.items()})
 
     return _Held(pa.RecordBatch.from_arrays(arrays, schema.names), refused, shown)
 

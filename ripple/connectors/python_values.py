@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from ripple.connectors.coercion import BEYOND_INT64, MORE_DIGITS, NOT_UTF8
 from ripple.connectors.record_shape import TYPE_WORDS
 from ripple.core.errors import SchemaError
+from ripple.model.records.members import field_names, is_record_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,6 +60,53 @@ def column_of(
                 f"not {shown}"
             ) from None
     return pa.array(made, field.type), failed
+
+
+def values_at(
+    rows: Sequence[Mapping[str, Any]], name: str, paths: Mapping[str, tuple[str, ...]]
+) -> tuple[list[Any], dict[int, str]]:
+    """Return a field's value in each row, and the rows where a value is, and a record is meant.
+
+    Of those the path that leads nowhere. A member of the whole name comes before a path; records
+    are mappings or instances of a record class; what is not there is None.
+    """
+    parts = paths.get(name)
+    if parts is None:
+        return [row.get(name) for row in rows], {}
+    found: list[Any] = []
+    astray: dict[int, str] = {}
+    for number, row in enumerate(rows):
+        value: Any = row
+        if name in row:
+            found.append(row[name])
+            continue
+        for at, part in enumerate(parts):
+            if isinstance(value, Mapping):
+                value = value.get(part)
+            elif is_record_class(type(value)):
+                value = getattr(value, part, None)
+            else:
+                if value is not None:
+                    astray[number] = ".".join(parts[:at])
+                    value = None
+                break
+        found.append(value)
+    return found, astray
+
+
+def has_path(row: Mapping[str, Any], parts: Sequence[str]) -> bool:
+    """Tell whether a row may have a value at a path: a record around it that is None may."""
+    value: Any = row
+    for part in parts:
+        if isinstance(value, Mapping):
+            if part not in value:
+                return False
+            value = value[part]
+        elif is_record_class(type(value)):
+            if part not in field_names(type(value)):
+                return False
+            value = getattr(value, part)
+    return True
 
 
 def _integer(value: Any) -> int:

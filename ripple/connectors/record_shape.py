@@ -11,6 +11,7 @@ import pyarrow as pa
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.failing import Judge
+from ripple.model.schema.nested import flattened, paths_in
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class RecordShape:
 
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
     the fields to deliver, all by default. ``table``: how the records become a table, if they do;
-    then an engine has the checks, which are not for deletions. Raises SchemaError when a name is no
+    then an engine has the checks, which are not for deletions. Records within are flattened;
+    ``paths``: the parts of the fields that are found by path. Raises SchemaError when a name is no
     field, a check does not fit its field, or a field's type is not String, Int, Int64, Float or
     Bool, optional or not.
     """
@@ -53,6 +55,7 @@ class RecordShape:
     columns: tuple[str, ...] | None = None
     table: TableSpec | None = None
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
+    paths: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, source: SourceSpec) -> RecordShape:
@@ -62,6 +65,7 @@ class RecordShape:
         return cls(source.schema, table=source.table)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", flattened(self.schema))
         known = {member.name: member for member in self.schema.fields}
         for member in self.schema.fields:
             value_type(member)
@@ -74,6 +78,7 @@ class RecordShape:
         object.__setattr__(self, "checks", fitted)
         judges = {name: Judge(checks) for name, checks in fitted.items()}
         object.__setattr__(self, "judges", judges)
+        object.__setattr__(self, "paths", paths_in(known))
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

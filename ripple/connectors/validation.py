@@ -12,6 +12,7 @@ from ripple.connectors.coercion import conformed
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import value_type
 from ripple.model.batch import Batch, Rejected
+from ripple.model.schema.nested import with_leaves
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,6 +39,7 @@ def screened(
     is the row as JSON.
     """
     next_offset = first_offset + records.num_rows
+    records = with_leaves(records, shape.paths)
     verdicts = _Verdicts(records.num_rows)
     for row, reason in (refused or {}).items():
         verdicts.note(reason, row)

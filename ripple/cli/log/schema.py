@@ -11,6 +11,7 @@ from ripple.model.schema import notation
 from ripple.model.schema.avro import from_avro
 from ripple.model.schema.document import DOCUMENT_BYTES_MAX
 from ripple.model.schema.json_schema import from_json_schema
+from ripple.model.schema.nested import flattened
 from ripple.model.schema.types import Schema
 
 SCHEMA_FORMS = (
@@ -49,7 +50,7 @@ def read_schema(uri: str | None) -> tuple[Schema, str | None]:
     except UnicodeDecodeError as error:
         raise SchemaError(f"{uri}: it is not text in UTF-8") from error
     try:
-        return _parsed(uri, text), None
+        return flattened(_parsed(uri, text)), None
     except RippleError as error:
         raise SchemaError(f"{uri}: {error}") from error
 

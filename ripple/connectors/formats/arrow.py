@@ -14,6 +14,7 @@ from ripple.core.codec.arrow import loads
 from ripple.core.codec.errors import EncodingError
 from ripple.core.errors import SchemaError
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.model.schema.nested import with_leaves
 
 if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape
@@ -62,5 +63,6 @@ class ArrowValues:
         if row.num_rows != 1:
             raise EncodingError(NOT_ONE)
         check_columns(row.schema, self._wanted, "a value")
+        row = with_leaves(row, self.shape.paths)
         known = [name for name in row.schema.names if name in self._wanted.names]
         return row.select(known).replace_schema_metadata(None)

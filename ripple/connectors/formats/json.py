@@ -27,15 +27,16 @@ class JsonValues:
 
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
-        self._kinds = {member.name: value_type(member)[0] for member in shape.schema.fields}
-        self._parser = JsonParser(list(self._kinds.items()), _VALUE_BYTES_MAX)
+        kinds = [(member.name, value_type(member)[0]) for member in shape.schema.fields]
+        self._parser = JsonParser(kinds, _VALUE_BYTES_MAX, dict(shape.paths))
+        self._names = [*(name for name, _ in kinds), *self._parser.objects]
 
     def batch(self, values: pa.Array) -> Batch:
         """Return the records of values; see Values."""
         ends, data = buffers_of(values)
         arrays, refused = self._parser.parse_values(data, ends)
         shown = shown_of(values)
-        return screened_rows(arrays, self._kinds, self.shape, refused, offset=0, shown=shown)
+        return screened_rows(arrays, self._names, self.shape, refused, offset=0, shown=shown)
 
 
 def buffers_of(values: pa.Array) -> tuple[np.ndarray, memoryview]:

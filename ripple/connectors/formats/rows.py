@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.connectors.python_values import column_of
+from ripple.connectors.python_values import column_of, values_at
 from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
 from ripple.connectors.validation import screened
 
@@ -35,7 +35,9 @@ def batch_of_rows(
     schema = arrow_schema_of(shape.schema.fields)
     columns = []
     for field in schema:
-        values = [row.get(field.name) for row in rows]
+        values, astray = values_at(rows, field.name, shape.paths)
+        for number, path in astray.items():
+            refused.setdefault(number, f"{path} is not a record")
         is_of = _IS_OF[field.type]
         for number, value in enumerate(values):
             if value is not None and not is_of(value):

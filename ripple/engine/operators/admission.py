@@ -14,6 +14,7 @@ from ripple.engine.operators.arrow_types import arrow_fields, conformed
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.exported import as_arrow
 from ripple.model.schema.failing import Judge
+from ripple.model.schema.nested import paths_in, with_leaves
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,13 +33,15 @@ class Admission:
         self._name = source.name
         self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
         self._table = source.table
+        self._optional = source.optional_records
         self.required = [
             member.name
             for member in source.fields_needed
             if not member.optional or member.name == source.time_field
         ]
         bounds = {name: judge.bounds for name, judge in self._judges.items()}
-        self.passes = Screen(layout, self.required, bounds).passes
+        needed = {*self.required, *(name for one in self._optional for name in one.required)}
+        self.passes = Screen(layout, needed, bounds).passes
         """Whether all rows of a batch count; where not, ``refuse`` looks at each."""
 
     def refuse(self, rows: Rows) -> None:
@@ -52,6 +55,10 @@ class Admission:
             rows.reject_nulls(self._table.key, self._name)
             for name in self.required:
                 rows.reject_nulls((name,), self._name, but=self._deleted(rows))
+        for one in self._optional:
+            for name in one.required:
+                absent = ~self._is_there(rows, one.values)
+                rows.reject_nulls((name,), self._name, but=absent | self._deleted(rows))
         deleted = self._deleted(rows)
         refused: dict[int, str] = {}
         for name, judge in self._judges.items():
@@ -60,6 +67,14 @@ class Admission:
                     refused.setdefault(row, f"{name} is {reason}")
         if refused:
             rows.reject(dict(sorted(refused.items())), self._name)
+
+    def _is_there(self, rows: Rows, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """Return the rows in which one of these fields has a value."""
+        there = np.zeros(rows.count, np.bool_)
+        for name in names:
+            valid = rows.columns.valid(name)
+            there |= True if valid is None else valid
+        return there
 
     def _deleted(self, rows: Rows) -> npt.NDArray[np.bool_] | np.bool_:
         """Return which rows are deletions."""
@@ -76,6 +91,8 @@ def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.Record
     Raises InputError.
     """
     batch, declared = as_arrow(batch), pa.schema(arrow_fields(source.fields_taken))
+    if isinstance(batch, pa.RecordBatch):
+        batch = with_leaves(batch, paths_in(declared.names))
     if not isinstance(batch, pa.RecordBatch):
         raise InputError(
             f"source {source.name!r}: apply takes a pyarrow.RecordBatch (a table has "

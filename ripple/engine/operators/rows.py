@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     type_of,
 )
+from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import Fitted, called, fitted, objects, read_only
 from ripple.model.schema.types import Field
 
@@ -195,11 +195,11 @@ class Rows(Held):
         return returned
 
     def _map_rows(self, step: Map) -> None:
-        function, make = step.function, step.row or SimpleNamespace
-        names = [field.name for field in step.fields_in]
+        function = step.function
+        instance = instances_of(step.row, [field.name for field in step.fields_in])
 
         def result_of(values: Sequence[Any]) -> Any:
-            return function(make(**dict(zip(names, values, strict=True))))
+            return function(instance(values))
 
         self._take_results(step, self._each(step.fields_in), result_of)
 
@@ -224,15 +224,14 @@ class Rows(Held):
 
     def _flat_map(self, step: FlatMap) -> None:
         """Replace each row by the rows that a function makes of it, each with its place."""
-        make = step.row or SimpleNamespace
-        names = [field.name for field in step.fields_in]
+        instance = instances_of(step.row, [field.name for field in step.fields_in])
         wanted = [field.name for field in step.schema.fields]
         made: list[tuple[Any, ...]] = []
         counts: list[int] = []
         failed: dict[int, str] = {}
         for at, values in enumerate(self._each(step.fields_in)):
             try:
-                rows = step.function(make(**dict(zip(names, values, strict=True))))
+                rows = step.function(instance(values))
                 several = islice(_several(rows), FLAT_ROWS_MAX + 1)
                 found = [_attributes(row, wanted) for row in several]
                 if len(found) > FLAT_ROWS_MAX:

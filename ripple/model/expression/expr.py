@@ -426,7 +426,10 @@ def as_operand(value: Operand) -> Expr:
     """Return an expression as it is and a plain value as a literal."""
     if isinstance(value, (When, Then)):
         raise PlanError("finish when(...).then(...) with .otherwise(...): use None for null")
-    return value if isinstance(value, Expr) else lit(value)
+    if isinstance(value, Expr):
+        return value
+    path = getattr(type(value), "_ripple_column", None) and value._ripple_column
+    return col(path) if path else lit(value)
 
 
 def as_column(value: Operand, what: str = "an input") -> Expr:
@@ -439,6 +442,8 @@ def as_column(value: Operand, what: str = "an input") -> Expr:
         return col(value)
     if isinstance(value, Expr):
         return value
+    if getattr(type(value), "_ripple_column", None):
+        return col(value._ripple_column)
     raise PlanError(f"{what} must be the name of a field or an expression, not {shown(value)}")
 
 

@@ -97,6 +97,9 @@ def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
     """Return the error for an unknown field, with the known ones and a suggestion."""
     import difflib  # noqa: PLC0415 - only where something is wrong
 
+    inner = [one for one in fields if isinstance(name, str) and one.startswith(f"{name}.")]
+    if inner:
+        return PlanError(f"{shown(name)} is a record: name one of its fields, {', '.join(inner)}")
     near = difflib.get_close_matches(name, fields, n=1) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(fields) if fields else "none"

@@ -27,8 +27,9 @@ from ripple.model.pipeline.nodes import (
     type_of,
     types_of,
 )
-from ripple.model.records import checks_of, schema_of, time_field_of
+from ripple.model.records import nested_checks_of, schema_of, time_field_of
 from ripple.model.schema.checks import Checks
+from ripple.model.schema.nested import OptionalRecord, flattened, optional_records
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
@@ -62,7 +63,7 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
 
 def checks_in(cls: type | None, schema: Schema) -> dict[str, Checks]:
     """Return the checks that a record class declares, fitted to the types of its fields."""
-    declared = {} if cls is None else checks_of(cls)
+    declared = {} if cls is None else nested_checks_of(cls)
     members = {member.name: member for member in schema.fields}
     return {field: given.fitted(members[field]) for field, given in declared.items()}
 
@@ -167,6 +168,22 @@ def record_of(given: type | Schema, what: str) -> tuple[type | None, Schema]:
     if not schema.fields:
         raise PlanError(f"{what}: schema {schema.name} has no fields, of which no row can be made")
     return cls, schema
+
+
+def flat_record_of(
+    given: type | Schema, what: str
+) -> tuple[type | None, Schema, tuple[OptionalRecord, ...]]:
+    """Return the record class, if that was given, the schema by paths, and optional records."""
+    cls, schema = record_of(given, what)
+    try:
+        flat = flattened(schema)
+    except SchemaError as error:
+        raise PlanError(f"{what}: {error}") from error
+    if flat is schema:
+        return cls, schema, ()
+    for field in flat.fields:
+        check_result_field(field.name)
+    return cls, flat, optional_records(schema)
 
 
 def check_name(name: str) -> None:

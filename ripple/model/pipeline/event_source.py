@@ -9,8 +9,8 @@ from ripple.model.pipeline.checks import (
     check_text,
     checks_in,
     dividing_fields,
+    flat_record_of,
     idle_in,
-    record_of,
     time_field_in,
 )
 from ripple.model.pipeline.nodes import SourceSpec
@@ -37,7 +37,7 @@ def event_source(
     idle: str | int | None,
 ) -> SourceSpec:
     """Return the source that a draft declares next; raises PlanError for arguments at fault."""
-    cls, schema = record_of(record, "record")
+    cls, schema, optional = flat_record_of(record, "record")
     checks = checks_in(cls, schema)
     check_text(topic, "topic")
     time_field = time_field_in(time, cls, schema)
@@ -54,4 +54,5 @@ def event_source(
         idle_ns=idle_in(idle, time_field),
         key=tuple(field.name for field in dividing_fields(key, schema.fields)),
         ordinal=next(draft.ordinals),
+        optional_records=optional,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import Checks
+from ripple.model.schema.nested import OptionalRecord
 from ripple.model.schema.types import Bool, Field, FieldType, Int64, Option, Schema, String
 from ripple.model.window.spec import Session
 
@@ -60,7 +61,8 @@ class SourceSpec:
     chooses the partition, () if unknown. ordinal: orders the sources of a pipeline. idle_ns: how
     long an input is silent until a marker raises its watermark, None for ever; not in the node key,
     since results follow from the markers. table: how its records become a table, None for a stream;
-    then fields that a deletion may lack are optional.
+    then fields that a deletion may lack are optional. optional_records: records in the record
+    that are whole or not there; their values are fields.
     """
 
     name: str
@@ -76,6 +78,7 @@ class SourceSpec:
     ordinal: int = field(default=0, compare=False)
     idle_ns: int | None = None
     table: TableSpec | None = None
+    optional_records: tuple[OptionalRecord, ...] = ()
 
     @property
     def fields(self) -> Fields:

@@ -331,6 +331,7 @@ class Plan:
             about.append(fingerprint(source.schema))
             if source.checks:
                 about.append(["checks", checks_to_sexp(source.checks)])
+            about += (["optional", one.path, list(one.required)] for one in source.optional_records)
         return digest(["ripple-plan", str(FORMAT_VERSION), *about, *keys])
 
     def describe(self) -> str:

@@ -19,8 +19,8 @@ from ripple.model.pipeline.checks import (
     check_result_field,
     checks_in,
     field_name,
+    flat_record_of,
     idle_in,
-    record_of,
     time_field_in,
     type_text,
 )
@@ -79,7 +79,7 @@ def table_source(
     idle: str | int | None,
 ) -> SourceSpec:
     """Return the source of a table's changes. Raises PlanError."""
-    cls, schema = record_of(record, "record")
+    cls, schema, optional = flat_record_of(record, "record")
     types = types_of(schema.fields)
     for field in schema.fields:
         check_result_field(field.name)
@@ -120,6 +120,7 @@ def table_source(
         ordinal,
         idle_in(idle, time_field),
         table=TableSpec(names, schema.fields, mark, format or "", truncate),
+        optional_records=optional,
     )
 
 

@@ -7,7 +7,7 @@ constraints checks that annotations of other libraries ask for; declared: settin
 
 from __future__ import annotations
 
-from ripple.model.records.constraints import checks_of
+from ripple.model.records.constraints import checks_of, nested_checks_of
 from ripple.model.records.derive import schema_of, time_field_of
 from ripple.model.records.record import Timestamp, field, record
 
@@ -15,6 +15,7 @@ __all__ = [
     "Timestamp",
     "checks_of",
     "field",
+    "nested_checks_of",
     "record",
     "schema_of",
     "time_field_of",

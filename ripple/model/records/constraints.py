@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import SchemaError
 from ripple.model.records.declared import unheeded
-from ripple.model.records.members import Annotation, Member, members_of, unwrap
+from ripple.model.records.members import (
+    Annotation,
+    Member,
+    members_of,
+    record_class_in,
+    unwrap,
+)
 from ripple.model.schema.checks import Checks
 
 if TYPE_CHECKING:
@@ -60,6 +66,23 @@ def checks_of(cls: type) -> dict[str, Checks]:
         except SchemaError as error:
             raise SchemaError(f"{cls.__name__}.{member.name}: {error}") from None
     return found
+
+
+def nested_checks_of(cls: type) -> dict[str, Checks]:
+    """Return the checks of a record class and of the records in it, by the paths of the fields.
+
+    Raises SchemaError as ``checks_of`` does.
+    """
+    return dict(_checks_by_path(cls, ()))
+
+
+def _checks_by_path(cls: type, inside: tuple[type, ...], at: str = "") -> Iterator[Any]:
+    for name, checks in checks_of(cls).items():
+        yield f"{at}{name}", checks
+    for member in members_of(cls):
+        inner = record_class_in(member.annotation)
+        if inner is not None and inner not in (*inside, cls):  # else it is no part of columns
+            yield from _checks_by_path(inner, (*inside, cls), f"{at}{member.name}.")
 
 
 def _refused(cls: type, what: str) -> SchemaError:

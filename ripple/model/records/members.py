@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.records.record import CHECKS, record_info, snake_case
+from ripple.model.schema.types import FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,6 +124,26 @@ def _model_members(cls: Any) -> list[Member]:
         nothing = sys.modules["pydantic_core"].PydanticUndefined
         members.append(_member(name, annotation, info, nothing, info.description))
     return members
+
+
+def inner_class_of(cls: type, name: str) -> type | None:
+    """Return the record class of a field, also of an optional one, or None."""
+    try:
+        found = [one.annotation for one in members_of(cls) if one.name == name]
+    except SchemaError:  # the schema will say so
+        return None
+    return record_class_in(found[0]) if found else None
+
+
+def record_class_in(annotation: Annotation) -> type | None:
+    """Return the record class that a type is, if need be without None, or None."""
+    base, extras = unwrap(annotation)
+    if any(isinstance(extra, FieldType) for extra in extras):
+        return None  # said to be of another type
+    if typing.get_origin(base) in (typing.Union, types.UnionType):
+        members = [one for one in typing.get_args(base) if one is not types.NoneType]
+        return record_class_in(members[0]) if len(members) == 1 else None
+    return base if is_record_class(base) else None
 
 
 def field_names(cls: Any) -> tuple[str, ...]:

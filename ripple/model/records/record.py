@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, overload
 
 from ripple.core.arguments import need_text, need_whole, shown
-from ripple.core.errors import SchemaError
+from ripple.core.errors import PlanError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import Checks
 
@@ -142,18 +142,67 @@ class Column:
     costs the same as in any dataclass.
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("inner", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.inner: Any = _UNKNOWN
 
     def __get__(self, instance: object, owner: type) -> Any:
         if instance is not None:
             raise AttributeError(f"this {owner.__name__} has no value for {self.name!r}")
-        # Expressions know schemas, so schemas meet expressions only when one is asked for.
-        from ripple.model.expression import col  # noqa: PLC0415  # as just said
+        if self.inner is _UNKNOWN:
+            self.inner = _inner_class(owner, self.name)
+        return _column(self.name, self.inner)
 
-        return col(self.name)
+
+class RecordColumn:
+    """A record in a record, seen from its class: its attributes are columns named by their path.
+
+    Attributes of its own have names that a field would hardly have. What is no field is asked of
+    the column expression of that name.
+    """
+
+    __slots__ = ("_ripple_class", "_ripple_column")
+
+    def __init__(self, path: str, cls: type) -> None:
+        self._ripple_column, self._ripple_class = path, cls
+
+    def __getattr__(self, name: str) -> Any:
+        from ripple.model.expression import col  # noqa: PLC0415 - as in _column
+        from ripple.model.records.members import field_names  # noqa: PLC0415 - it knows this module
+
+        path, cls = self._ripple_column, self._ripple_class
+        known = field_names(cls)
+        if name in known:
+            return _column(f"{path}.{name}", _inner_class(cls, name))
+        if name.startswith("_") or hasattr(col(path), name):
+            return getattr(col(path), name)
+        listed = ", ".join(f"{path}.{one}" for one in known)
+        raise _NoFieldError(f"there is no field {f'{path}.{name}'!r}. The fields are: {listed}")
+
+    def __repr__(self) -> str:
+        return f"col({self._ripple_column!r})"
+
+
+class _NoFieldError(PlanError, AttributeError):
+    """A field that a record in a record does not have."""
+
+
+_UNKNOWN = object()
+
+
+def _column(path: str, inner: type | None) -> Any:
+    # Expressions know schemas, so schemas meet expressions only when one is asked for.
+    from ripple.model.expression import col  # noqa: PLC0415  # as just said
+
+    return col(path) if inner is None else RecordColumn(path, inner)
+
+
+def _inner_class(cls: type, name: str) -> type | None:
+    from ripple.model.records.members import inner_class_of  # noqa: PLC0415 - it knows this module
+
+    return inner_class_of(cls, name)
 
 
 def _hide_inherited_columns(cls: type) -> None:

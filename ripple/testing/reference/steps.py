@@ -6,7 +6,6 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from ripple.model.pipeline.nodes import (
     Waiting,
     type_of,
 )
+from ripple.model.records.instances import instances_of
 from ripple.model.schema.types import Field, Option
 from ripple.testing.reference.expressions import Failed, evaluate, is_int64, python_type
 
@@ -94,6 +94,10 @@ def refuse_invalid(row: Mapping[str, Any], source: SourceSpec) -> None:
         )
         return
     refuse_nulls(row, [one for one in source.fields_needed if not one.optional], source.name)
+    for part in source.optional_records:
+        if any(row[name] is not None for name in part.values):
+            of_part = [one for one in source.fields if one.name in part.required]
+            refuse_nulls(row, of_part, source.name)
     refuse_unfit(row, source)
 
 
@@ -179,7 +183,8 @@ def _flat_mapped(step: FlatMap, row: Row) -> list[Row]:
     wanted = step.schema.fields
     try:
         made = []
-        for result in step.function((step.row or SimpleNamespace)(**given)):
+        instance = instances_of(step.row, tuple(given))(tuple(given.values()))
+        for result in step.function(instance):
             of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
             made.append({field.name: of(field.name) for field in wanted})
             if len(made) > FLAT_ROWS_MAX:
@@ -212,7 +217,7 @@ def _mapped(step: Map, row: Row) -> Row:
             raise FunctionFailed(step.name, error) from error
     else:
         try:
-            result = step.function((step.row or SimpleNamespace)(**given))
+            result = step.function(instances_of(step.row, tuple(given))(tuple(given.values())))
             of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
             made = {field.name: of(field.name) for field in wanted}
         except Exception as error:  # any error of a user's function

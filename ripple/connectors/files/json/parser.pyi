@@ -3,8 +3,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 class JsonParser:
+    objects: list[str]
     def __init__(
-        self, columns: list[tuple[str, pa.DataType]], line_length_bytes_max: int
+        self,
+        columns: list[tuple[str, pa.DataType]],
+        line_length_bytes_max: int,
+        paths: dict[str, tuple[str, ...]] | None = None,
     ) -> None: ...
     def parse(
         self, block: bytes | memoryview

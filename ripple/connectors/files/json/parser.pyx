@@ -25,42 +25,96 @@ import pyarrow as pa
 # The order is that of REASONS in json_source.py.
 cdef enum Verdict:
     GOOD, TOO_LONG, NOT_UTF8, NOT_JSON, TWICE, NOT_OF_TYPE, TOO_BIG, TOO_LARGE, TOO_SMALL, NOT_TEXT
+    NOT_RECORD
+
+cdef enum:
+    NO_COLUMN = -2147483648
 
 cdef enum Kind:
     STRING, INTEGER, FLOAT, BOOL
 
 cdef struct Column:
-    string name
     Kind kind
     Py_ssize_t seen         # the row of the last member of this name
     uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
     int32_t* offsets        # strings only
     uint8_t* valid          # one byte per row
 
+# A member that is wanted: of a column, or (~ its number) an object with further ones.
+cdef struct Member:
+    string name
+    int of
+
+cdef struct Object:
+    vector[Member] members
+    Py_ssize_t seen         # the row of the last one of this name
+    int first               # a column in it
+
+cdef struct Level:
+    int object
+    size_t expected         # the member that comes next if they are in order
+
 cdef struct Bad:
     Py_ssize_t row
     Verdict verdict
-    int column
+    int column              # or the number of columns and that of an object
 
 
 cdef class JsonParser:
     """Parses blocks of whole lines into columns.
 
-    ``columns`` is a list of (member name, Arrow type: string, int64, float64 or bool).
+    ``columns`` is a list of (member name, Arrow type: string, int64, float64 or bool). ``paths``:
+    the parts of names that are paths, too; a member of the whole name may also have the value.
+    ``objects``: the paths of the objects that have columns within, numbered after the columns.
     """
 
+    cdef readonly list objects
     cdef vector[Column] columns
+    cdef vector[Object] known       # the first is the record itself
+    cdef vector[Level] levels       # the objects around the one that is read
     cdef vector[uint8_t] open       # the brackets that a value has opened
     cdef vector[uint8_t] scratch    # a member name without its escapes
     cdef Py_ssize_t line_length_bytes_max
 
-    def __init__(self, columns: list, line_length_bytes_max: int) -> None:
+    def __init__(
+        self, columns: list, line_length_bytes_max: int, paths: dict | None = None
+    ) -> None:
         cdef Column column
+        cdef int at
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
         self.line_length_bytes_max = line_length_bytes_max
-        for name, kind in columns:
-            column.name, column.kind = name.encode(), kinds[kind]
+        self.objects = []
+        self.known.resize(1)
+        self.known[0].first = 0
+        for at, (name, kind) in enumerate(columns):
+            column.kind = kinds[kind]
             self.columns.push_back(column)
+            *around, last = (paths or {}).get(name, (name,))
+            self._add(self._object_at(around, at), last, at)
+        for at, (name, _) in enumerate(columns):
+            if name in (paths or {}):
+                self._add(0, name, at)
+
+    cdef int _object_at(self, list parts, int column) except -1:
+        """The number of the object at a path, which is made if it is not there."""
+        cdef int at
+        if not parts:
+            return 0
+        *before, last = parts
+        path = ".".join(parts)
+        if path not in self.objects:
+            at = self._object_at(before, column)
+            self.objects.append(path)
+            self.known.resize(self.known.size() + 1)
+            self.known.back().first = column
+            self._add(at, last, ~<int>len(self.objects))
+        return 1 + self.objects.index(path)
+
+    cdef int _add(self, int at, str name, int of) except -1:
+        cdef Member member
+        member.name, member.of = name.encode(), of
+        self.known[at].members.push_back(member)
+        return 0
 
     def parse(self, const uint8_t[::1] block not None) -> tuple:
         """Parse all lines of ``block``.
@@ -109,6 +163,8 @@ cdef class JsonParser:
         """Give every column room for ``rows`` rows; memory never written costs nothing."""
         cdef Column* column
         cdef int i
+        for i in range(<int>self.known.size()):
+            self.known[i].seen = -1
         buffers = []
         for i in range(<int>self.columns.size()):
             column = &self.columns[i]
@@ -186,8 +242,11 @@ cdef class JsonParser:
         Text that is not JSON is refused as such, whatever members it has.
         """
         cdef Verdict first = GOOD, verdict
-        cdef size_t expected = 0
-        cdef int i
+        cdef Level level
+        cdef Object* inner
+        cdef int i, astray = 0
+        level.object, level.expected = 0, 0
+        self.levels.clear()
         p = _skip_blanks(p, end)
         if p == end or p[0] != b"{":
             return NOT_JSON
@@ -195,34 +254,59 @@ cdef class JsonParser:
         if p < end and p[0] == b"}":
             return GOOD if _skip_blanks(p + 1, end) == end else NOT_JSON
         while True:
-            i = self._member(&p, end, expected)
+            i = self._member(&p, end, &self.known[level.object], &level.expected)
             if p == NULL:
                 return NOT_JSON
-            if i < 0:
+            if i == NO_COLUMN:
                 p = self._skip_value(p, end)
-            else:
-                expected = i + 1
+            elif i >= 0:
                 verdict = TWICE if self.columns[i].seen == row else self._value(&p, end, i, row)
                 if verdict != GOOD:
                     if first == GOOD:
                         first, at[0] = verdict, i
                     p = self._skip_value(p, end)
                 self.columns[i].seen = row
+            else:
+                inner = &self.known[~i]
+                if inner.seen == row:
+                    if first == GOOD:
+                        first, at[0] = TWICE, <int>self.columns.size() + ~i - 1
+                    p = self._skip_value(p, end)
+                elif p < end and p[0] == b"{":
+                    inner.seen = row
+                    self.levels.push_back(level)
+                    level.object, level.expected = ~i, 0
+                    p = _skip_blanks(p + 1, end)
+                    if p == end or p[0] != b"}":
+                        continue
+                else:
+                    inner.seen = row
+                    if _literal(p, end, b"null", 4) == NULL and not astray:
+                        astray = ~i
+                    p = self._skip_value(p, end)
             if p == NULL:
                 return NOT_JSON
             p = _skip_blanks(p, end)
-            if p == end:
-                return NOT_JSON
-            if p[0] == b"}":
-                return first if _skip_blanks(p + 1, end) == end else NOT_JSON
-            if p[0] != b",":
+            while p < end and p[0] == b"}":
+                p = _skip_blanks(p + 1, end)
+                if self.levels.empty():
+                    if p != end:
+                        return NOT_JSON
+                    # Its values may have come under their whole names.
+                    i = self.known[astray].first
+                    if first == GOOD and astray and self.columns[i].seen != row:
+                        first, at[0] = NOT_RECORD, <int>self.columns.size() + astray - 1
+                    return first
+                level = self.levels.back()
+                self.levels.pop_back()
+            if p == end or p[0] != b",":
                 return NOT_JSON
             p = _skip_blanks(p + 1, end)
 
     cdef int _member(
-        self, const uint8_t** at, const uint8_t* end, size_t expected
+        self, const uint8_t** at, const uint8_t* end, Object* object, size_t* expected
     ) noexcept nogil:
-        """The column of the member at ``at``, -1 if it has none; leaves ``at`` at its value.
+        """The column of the member at ``at``, or ~ its object; leaves ``at`` at its value.
 
         Null if no member is there. Members mostly come in the order of the columns.
         """
@@ -237,23 +321,26 @@ cdef class JsonParser:
             p = NULL
         if p == NULL:
             at[0] = NULL
-            return -1
+            return NO_COLUMN
         length = p - 1 - name
         p = _skip_blanks(p, end)
         if p == end or p[0] != b":":
             at[0] = NULL
-            return -1
+            return NO_COLUMN
         at[0] = _skip_blanks(p + 1, end)
         if escaped:
             self.scratch.resize(length)
             length = _unescape(name, name + length, self.scratch.data())
             name = self.scratch.data()
-        if expected < self.columns.size() and _is_named(self.columns[expected], name, length):
-            return <int>expected
-        for i in range(self.columns.size()):
-            if _is_named(self.columns[i], name, length):
-                return <int>i
-        return -1
+        i = expected[0]
+        if i >= object.members.size() or not _is_named(object.members[i], name, length):
+            i = 0
+            while i < object.members.size() and not _is_named(object.members[i], name, length):
+                i += 1
+            if i == object.members.size():
+                return NO_COLUMN
+        expected[0] = i + 1
+        return object.members[i].of
 
     cdef Verdict _value(
         self, const uint8_t** at, const uint8_t* end, int i, Py_ssize_t row
@@ -390,9 +477,9 @@ cdef object _bits(object flags, Py_ssize_t rows):
     return pa.py_buffer(np.packbits(np.frombuffer(flags, np.uint8)[:rows], bitorder="little"))
 
 
-cdef inline bint _is_named(Column& column, const uint8_t* name, Py_ssize_t length) noexcept nogil:
-    return length == <Py_ssize_t>column.name.size() and (
-        memcmp(name, column.name.data(), length) == 0
+cdef inline bint _is_named(Member& member, const uint8_t* name, Py_ssize_t length) noexcept nogil:
+    return length == <Py_ssize_t>member.name.size() and (
+        memcmp(name, member.name.data(), length) == 0
     )
 
 

@@ -17,7 +17,7 @@ from ripple.connectors.validation import screened
 from ripple.model.batch import RAW_BYTES_MAX, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.raw_input import RawInput
@@ -38,6 +38,7 @@ REASONS = (
     "{field} is too large for a float",
     "{field} is too close to 0 for a float",
     "{field} is not valid UTF-8",
+    "{field} is not a record",
 )
 _BLANKS = b" \t\r"
 
@@ -82,7 +83,9 @@ class JsonSource:
 
     def _blocks(self) -> Iterator[Batch | None]:
         raw = self._raw = open_input(self._path)
-        parser = JsonParser(list(self._kinds.items()), LINE_LENGTH_BYTES_MAX)
+        paths = dict(self._shape.paths)
+        parser = JsonParser(list(self._kinds.items()), LINE_LENGTH_BYTES_MAX, paths)
+        names = [*self._kinds, *parser.objects]
         try:
             offset, line_number = 0, 1
             for block in line_blocks(raw, BLOCK_BYTES, LINE_LENGTH_BYTES_MAX):
@@ -95,7 +98,7 @@ class JsonSource:
                 if rows:
                     shown = _lines_shown(block, line_number)
                     yield screened_rows(
-                        arrays, self._kinds, self._shape, refused, offset=offset, shown=shown
+                        arrays, names, self._shape, refused, offset=offset, shown=shown
                     )
                 offset += rows
                 line_number += line_ends
@@ -106,24 +109,28 @@ class JsonSource:
 
 def screened_rows(
     parsed: list[pa.Array],
-    kinds: Mapping[str, pa.DataType],
+    names: list[str],
     shape: RecordShape,
     refused: list[tuple[int, int, int]],
     *,
     offset: int,
     shown: Shown,
 ) -> Batch:
-    """Return a JsonParser's rows in columns of these ``kinds``, and why it stopped."""
-    names = list(kinds)
+    """Return a JsonParser's rows, and why it refused others.
+
+    names: of the columns, which are those of ``shape``, and of the objects.
+    """
+    kinds = [value_type(member)[0] for member in shape.schema.fields]
     reasons = {
         row: REASONS[verdict].format(
             length_bytes_max=LINE_LENGTH_BYTES_MAX,
             field=names[column],
-            type=TYPE_WORDS[kinds[names[column]]],
+            type=TYPE_WORDS[kinds[column]] if column < len(kinds) else "a record",
         )
         for row, verdict, column in refused
     }
-    return screened(pa.RecordBatch.from_arrays(parsed, names), shape, offset, reasons, shown)
+    records = pa.RecordBatch.from_arrays(parsed, names[: len(kinds)])
+    return screened(records, shape, offset, reasons, shown)
 
 
 def _lines_shown(block: memoryview, first_number: int) -> Shown:

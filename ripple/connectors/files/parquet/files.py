@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as kinds
 
 from ripple.connectors.coercion import BEYOND_INT64, check_columns
 from ripple.connectors.contract import BasicSink
@@ -21,6 +22,7 @@ from ripple.connectors.target import open_target
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError, OutputError, SchemaError
 from ripple.core.row_ops import op_first
+from ripple.model.schema.nested import with_leaf_types, with_leaves
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -113,10 +115,11 @@ class ParquetSource:
         is_empty = not file.metadata.num_rows
         check_columns(file.schema_arrow, needed, self._path, is_empty=is_empty)
         groups, offset = _groups_from(file, from_offset)
-        present = [name for name in needed.names if name in file.schema_arrow.names]
+        found = with_leaf_types(file.schema_arrow, needed.names, self._path)
+        present = [name for name in needed.names if name in found.names]
         try:
             for records, coarse in _blocks_of(file, self._path, groups, present):
-                refused, shown = _beyond_ns(records, coarse)
+                refused, shown = _beyond_ns(records, coarse, self._shape)
                 batch = screened(records, self._shape, offset, refused, shown)
                 offset = batch.next_offset
                 yield batch
@@ -151,13 +154,16 @@ def _block_rows(file: pq.ParquetFile, groups: list[int], names: list[str]) -> in
 
 
 def _beyond_ns(
-    records: pa.RecordBatch, coarse: pa.RecordBatch | None
+    records: pa.RecordBatch, coarse: pa.RecordBatch | None, shape: RecordShape
 ) -> tuple[dict[int, str], Shown | None]:
     """Return the rows with times beyond 64 bits of nanoseconds, and how to show them."""
     refused: dict[int, str] = {}
     if coarse is None:
         return refused, None
+    records, coarse = with_leaves(records, shape.paths), with_leaves(coarse, shape.paths)
     for name, column, seconds in zip(records.schema.names, records, coarse, strict=True):
+        if kinds.is_struct(column.type):
+            continue  # its values are columns, too
         if column.type != seconds.type:
             back = pc.floor_temporal(column, unit="second").cast(seconds.type)
             for row in np.flatnonzero(pc.not_equal(back, seconds).fill_null(False)):
