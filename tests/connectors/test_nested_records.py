@@ -282,8 +282,8 @@ def test_a_wrong_path_names_what_there_is() -> None:
         PlanError, match=r"'actor' is a record: name one of its fields, actor.login"
     ):
         EVENTS.partition("by", key=Event.actor)
-    with pytest.raises(PlanError, match=r"no field 'actor.nam'. The fields are: actor.login"):
-        Event.actor.nam  # type: ignore[attr-defined] # noqa: B018
+    with pytest.raises(PlanError, match=r"no field 'actor.nick'. The fields are: actor.login"):
+        Event.actor.nick  # type: ignore[attr-defined] # noqa: B018
 
 
 def test_names_that_clash_and_records_too_deep_are_refused() -> None:
