@@ -69,7 +69,7 @@ EVENTS = rp.Pipeline("events").source("events", Event, time=Event.meta.at_ns)
 COUNTS = (
     EVENTS.filter("known", Event.actor.id < 100)
     .partition("by-login", key=Event.actor.login)
-    .fold("count", n=rp.count(), ids=rp.sum("actor.id"), org=rp.last(Event.actor.org.name))
+    .fold("count", n=rp.count(), ids=rp.sum("actor.id"), org=rp.last(rp.col("actor.org.name")))
     .sink("counts")
 )
 ROWS: list[dict[str, Any]] = [
@@ -281,7 +281,7 @@ def test_a_wrong_path_names_what_there_is() -> None:
     with pytest.raises(
         PlanError, match=r"'actor' is a record: name one of its fields, actor.login"
     ):
-        EVENTS.partition("by", key=Event.actor)
+        EVENTS.partition("by", key=Event.actor)  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=r"no field 'actor.nick'. The fields are: actor.login"):
         Event.actor.nick  # type: ignore[attr-defined] # noqa: B018
 

@@ -428,8 +428,8 @@ def as_operand(value: Operand) -> Expr:
         raise PlanError("finish when(...).then(...) with .otherwise(...): use None for null")
     if isinstance(value, Expr):
         return value
-    path = getattr(type(value), "_ripple_column", None) and value._ripple_column
-    return col(path) if path else lit(value)
+    path = _path_of(value)
+    return lit(value) if path is None else col(path)
 
 
 def as_column(value: Operand, what: str = "an input") -> Expr:
@@ -442,9 +442,16 @@ def as_column(value: Operand, what: str = "an input") -> Expr:
         return col(value)
     if isinstance(value, Expr):
         return value
-    if getattr(type(value), "_ripple_column", None):
-        return col(value._ripple_column)
+    path = _path_of(value)
+    if path is not None:
+        return col(path)
     raise PlanError(f"{what} must be the name of a field or an expression, not {shown(value)}")
+
+
+def _path_of(value: object) -> str | None:
+    """Return the path of a record in a record (``RecordColumn``), of which no column is made."""
+    path = getattr(value, "_ripple_column", None)
+    return path if isinstance(path, str) else None
 
 
 def _infix(operation: str, left: Operand, right: Operand) -> Expr:

@@ -140,7 +140,8 @@ def record_class_in(annotation: Annotation) -> type | None:
     base, extras = unwrap(annotation)
     if any(isinstance(extra, FieldType) for extra in extras):
         return None  # said to be of another type
-    if typing.get_origin(base) in (typing.Union, types.UnionType):
+    origin: Annotation = typing.get_origin(base)
+    if origin in (typing.Union, types.UnionType):
         members = [one for one in typing.get_args(base) if one is not types.NoneType]
         return record_class_in(members[0]) if len(members) == 1 else None
     return base if is_record_class(base) else None
