@@ -111,6 +111,8 @@ def test_digests_of_a_receipt_are_those_of_its_partitions(tmp_path: Path) -> Non
     for wrong in [json.dumps({**held, **one}) for one in changed] + ["[" * 100_000]:
         with pytest.raises(InputError, match=r"^r.json (was changed|is not a receipt)"):
             Receipt.of(wrong, "r.json")
+    with pytest.raises(InputError, match=r"its field 'extra' is in no receipt$"):
+        Receipt.of(json.dumps({**held, "extra": 1}), "r.json")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
@@ -147,6 +147,9 @@ class Receipt:
             if held.pop("format") != FORMAT:
                 raise InputError(f"{place} is a receipt of another release: use that, or run again")
             digests = held.pop("digests")
+            unknown = sorted(held.keys() - {one.name for one in fields(cls)})
+            if unknown:
+                raise ValueError(f"its field {shown(unknown[0])} is in no receipt")
             held |= {name: tuple(held[name]) for name in ("identity", "files", "partitions")}
             found = cls(**held)
             _check_kinds(held)
