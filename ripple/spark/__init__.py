@@ -1,5 +1,6 @@
 """Ripple on Spark: data sources, replay, backfill, validation of live runs, Structured Streaming.
 
+environment     what the driver needs: PySpark, Java
 session, jvm    the Spark session and its JVM; driver, sealed: messages between tasks and driver
 log_table, checkpoint_table, options, sources   data sources
 shares, kafka_shares    inputs, divided; portions: those of a task, read in order of event time

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import warnings
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ with needed("spark", "ripple.spark"):
     from pyspark.sql import SparkSession
 
 from ripple.spark import jvm
+from ripple.spark.environment import check_java, why_no_jvm
 from ripple.spark.sources import CheckpointSource, LogSource
 
 if TYPE_CHECKING:
@@ -34,12 +34,17 @@ _PLACE = re.compile(r'\s*File "(?:.*/)?([^"/]+)", line (\d+)')
 _NUMBER = re.compile(r"^\[Errno \d+\] ")
 # py4j's text when the JVM has gone.
 _ENDED = "py4j does not exist in the JVM"
+_CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|\bJob \d+ cancelled\b")
+_NO_JVM = "JAVA_GATEWAY_EXITED"
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
 
 # A JVM's other messages are for administrators.
 _QUIET = (Path(__file__).parent / "log4j2.properties").as_uri()
 # In a JVM that only starts tasks the second compiler never pays off: it takes half of the time.
 _BRIEF = "-XX:TieredStopAtLevel=1"
+
+_GROUP = ("spark.jobGroup.id", "spark.job.interruptOnCancel")
+_DESCRIPTION = "spark.job.description"
 
 # Spark's text when a Python process does not respond for 10 s after its start.
 _SILENT = re.compile(r"Python worker (?:failed )?to connect back")
@@ -71,8 +76,8 @@ def session(
     master: ``local[*]`` unless set in the environment. is_brief: whether it ends soon, and its JVM
     moves no rows. Raises InputError without Java.
     """
-    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        raise InputError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
+    if not os.environ.get("SPARK_REMOTE"):
+        check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark's own, about a newer pandas, which is not used here.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
@@ -86,13 +91,46 @@ def session(
         options = [f"-Dlog4j2.configurationFile={_QUIET}", *([_BRIEF] if is_brief else [])]
         given["spark.driver.extraJavaOptions"] = " ".join(options)
     given |= settings
-    jvm.launch(given)
+    try:
+        jvm.launch(given)
+    except PySparkException as error:
+        if _NO_JVM not in str(error):
+            raise
+        raise InputError(why_no_jvm()) from error
     builder = SparkSession.builder.appName(name)
     for key, value in given.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+@contextmanager
+def jobs(spark: Any, pipeline: str, phase: str) -> Iterator[None]:
+    """Describe the jobs of this thread in Spark's UI, and turn their errors into one line.
+
+    They get the group ``ripple-PIPELINE``, by which they can be cancelled, unless the caller's own
+    has been set; on Spark Connect a tag of that name. Raises SparkJobError.
+    """
+    group, text = f"ripple-{pipeline}", f"ripple {pipeline}: {phase}"
+    context = getattr(spark, "_sc", None)
+    with blaming():
+        if context is None:  # Spark Connect
+            spark.addTag(group)
+            try:
+                yield
+            finally:
+                spark.removeTag(group)
+            return
+        before = {name: context.getLocalProperty(name) for name in (*_GROUP, _DESCRIPTION)}
+        if before[_GROUP[0]] is None:
+            context.setJobGroup(group, text, interruptOnCancel=True)
+        context.setLocalProperty(_DESCRIPTION, text)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                context.setLocalProperty(name, value)
 
 
 @contextmanager
@@ -111,6 +149,8 @@ def blaming() -> Iterator[None]:
         ours = _OURS.findall(text)
         if ours:
             raise SparkJobError(_NUMBER.sub("", ours[-1])) from error
+        if _CANCELLED.search(text):
+            raise SparkJobError("its job was cancelled in Spark") from error
         missing = _MISSING.findall(text)
         if missing:
             raise SparkJobError(

@@ -11,9 +11,13 @@ from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
 from ripple.spark import checkpoint_table, log_table
 from ripple.spark.checkpoint_table import CheckpointTable
+from ripple.spark.environment import check_pyspark
 from ripple.spark.log_table import OFFSET, PARTITION, LogTable
 
 with needed("spark", "ripple.spark"):
+    import pyspark
+
+    check_pyspark(pyspark.__version__)
     from pyspark.errors import PySparkException
     from pyspark.sql import datasource
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
