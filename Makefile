@@ -7,7 +7,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
+.PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-spark-versions test-deploy test-containers lint \
 	bench bench-history gate wide fuzz sim scenarios missing kill chaos corruption protos lock sbom check sanitize clean
 
 help:  ## this list
@@ -53,6 +53,12 @@ test-services: $(VENV)/.spark  ## tests with many processes, brokers, stores, Sp
 	$(PYTHON) -m pytest -m services --dist loadfile --no-loadscope-reorder \
 		-n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)') $(LONGEST) \
 		$(filter-out $(LONGEST),$(sort $(shell grep -rlE 'mark\.services|pytestmark' tests --include='test_*.py')))
+
+# Each part of Ripple on Spark once, with each PySpark, fetched into the cache of test-services; the
+# oldest is among test-services, which have the newest.
+SPARK_VERSIONS := 4.0.5 4.1.4 4.2.1 4.3.0
+test-spark-versions: $(VENV)/.spark  ## each part of Ripple on Spark, with each PySpark (Java)
+	RIPPLE_SPARK_VERSIONS="$(SPARK_VERSIONS)" $(PYTHON) -m pytest -n 0 -m services tests/services/test_spark_versions.py
 
 # What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them
 # (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.
