@@ -22,7 +22,7 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
 from ripple.spark.progress import Listener, TaskProgress, listening
 from ripple.spark.report import Report
-from ripple.spark.session import blaming, register
+from ripple.spark.session import blaming, jobs, register
 from ripple.spark.sources import arrow_schema, spark_schema
 from ripple.spark.task_results import WantedResults
 from ripple.spark.work import Unpacked, packets_from, pickled
@@ -179,11 +179,11 @@ class Replay:
                 ending.callback(found.unpersist)
             report = self._report_in(found)
             for name, (form, folder) in others.items():
-                with blaming():
+                with jobs(self._spark, self.plan.name, f"write {name}"):
                     rows = self._rows_in(found, name)
                     rows.write.mode(mode).format(form).save(folder)
             if letters is not None:
-                with blaming():
+                with jobs(self._spark, self.plan.name, "write dead letters"):
                     _as_text(self._letters_in(found)).write.mode(mode).json(letters)
             for draft in drafts:
                 draft.adopt(report.partitions)
@@ -236,7 +236,7 @@ class Replay:
         return found
 
     def _report_in(self, found: DataFrame) -> Report:
-        with blaming():
+        with jobs(self._spark, self.plan.name, "replay"):
             rows = found.where(found.kind == REPORT).select("about").collect()
         reports = [json.loads(row.about) for row in rows]
         return Report.of(self.plan, reports, together_why=self.sources.together_why(self.plan))

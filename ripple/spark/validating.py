@@ -25,7 +25,8 @@ from ripple.spark.output_check import AgainstLog, Divided
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
 from ripple.spark.progress import listening
-from ripple.spark.session import blaming, register
+from ripple.spark.session import jobs as spark_jobs
+from ripple.spark.session import register
 from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
@@ -89,7 +90,10 @@ def validate(
     jobs += _against(parcel, plan, given, against, engine)
     if not jobs:
         raise InputError("nothing to check: choose crashes, the oracle, or results to compare")
-    with listening(spark, len(jobs), None, show) as listener, blaming():
+    with (
+        listening(spark, len(jobs), None, show) as listener,
+        spark_jobs(spark, plan.name, "validate"),
+    ):
         if listener is not None:
             jobs = [replace(job, reporter=listener.reporter.of(at)) for at, job in enumerate(jobs)]
         found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
@@ -139,7 +143,7 @@ class Watching:
         """Compare once, and advance to the next part of the keys. Raises SparkJobError."""
         plan = self._parcel.plan()
         given = sources_at(self._source, plan)
-        with blaming():
+        with spark_jobs(self._spark, plan.name, "watch"):
             packets_ = packets_from(self._spark, self._jobs(plan, given))
             rows = packets_.where(f"kind = '{packets.FINDING}'").select("about").collect()
         self.sample = replace(self.sample, at=self.sample.at + 1)

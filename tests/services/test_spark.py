@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ripple.engine.machine import Engine
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
 from tests.cli.processes import RIPPLE
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.services.spark_session import spark
 from tests.spark.logs import append, topic_of
 
@@ -367,6 +368,39 @@ def test_executor_with_another_topology_is_reported(spark: Any, file: Path, tmp_
     Path(tmp_path, "rates.py").write_text("def rate(x):\n    return x * 30\n")
     with pytest.raises(SparkJobError, match="a file that it imports differs"):
         one.report()
+
+
+def test_jobs_have_a_group_and_a_description_and_are_cancelled_by_it(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    from ripple.spark import Replay
+    from ripple.spark.session import SparkJobError, jobs
+
+    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(10), partitions=1)
+    context = spark.sparkContext
+    Replay(spark, f"{file}:whole", place).report()
+    ids = set(context.statusTracker().getJobIdsForGroup("ripple-trades"))
+    assert ids
+    listed = context._jsc.sc().statusStore().jobsList(None)
+    shown = {one.jobId(): one.description().get() for one in map(listed.apply, range(len(ids)))}
+    assert {shown[one] for one in ids & shown.keys()} == {"ripple trades: replay"}
+    assert context.getLocalProperty("spark.jobGroup.id") is None
+
+    def endless(batches: Any) -> Any:
+        yield from batches
+        threading.Event().wait()
+
+    def is_ended() -> bool:
+        context.cancelJobGroup("ripple-endless")
+        return ended.is_set()
+
+    ended = threading.Event()
+    cancelling = threading.Thread(target=until, args=(is_ended,))
+    cancelling.start()
+    with pytest.raises(SparkJobError, match="cancelled"), jobs(spark, "endless", "replay"):
+        spark.range(2).mapInArrow(endless, "id long").collect()
+    ended.set()
+    cancelling.join()
 
 
 def test_slow_start_of_a_python_process_is_reported(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
-from ripple.spark.session import blaming, register
+from ripple.spark.session import jobs, register
 from ripple.spark.sources import spark_schema
 from ripple.spark.work import Unpacked, packets_from, pickled
 from ripple.storage.checkpoint.checkpoints import Checkpoints
@@ -124,7 +124,8 @@ class Backfill:
         """Return the reports of the partitions without a stored one."""
         adopting = Adopting(self._parcel, self.live, self._shelf, bool(self._identity), keeps)
         hears = listening(self._spark, len(self.source.shares), self.source.rows, show)
-        with hears as listener, blaming():
+        phase = "backfill" if keeps else "receipt"
+        with hears as listener, jobs(self._spark, self.plan.name, phase):
             rows = self._sorted(known, listener, keeps=keeps)
             packets = rows.mapInArrow(adopting, spark_schema(SCHEMA))
             found = [json.loads(row.about) for row in packets.select("about").collect()]

@@ -63,14 +63,10 @@ def stream(
     The query that reads it drives the pipeline; only one may do so at a time. Arguments as for
     ``run``, with the URI of each source.
     """
-    made = _made(
-        spark,
-        _parcel(pipeline),
-        source,
-        sinks,
-        store,
-        **more,
-    )
+    return _reports(spark, _made(spark, _parcel(pipeline), source, sinks, store, **more))
+
+
+def _reports(spark: SparkSession, made: Stream) -> DataFrame:
     packed = base64.b64encode(pickled(made)).decode()
     reports = spark.readStream.format(NAME).option("stream", packed)
     driver = Driver.of(spark)
@@ -106,10 +102,11 @@ def run(
     """
     if every is not None and not follow:
         raise InputError(f"every={every!r} needs follow")
+    parcel = _parcel(pipeline)
     if isinstance(source, (str, Mapping)):
         if landing is not None:
             raise InputError(f"{source} has offsets of its own: leave landing={landing!r} out")
-        reports = stream(spark, pipeline, source, sinks, store, **more)
+        reports = _reports(spark, _made(spark, parcel, source, sinks, store, **more))
 
         def shown(frame: DataFrame, number: int) -> None:
             show(number, [json.loads(row.report) for row in frame.collect()])
@@ -117,7 +114,6 @@ def run(
         # Spark's own checkpoint is not used: it has a temporary folder, which it removes.
         writer = reports.writeStream.foreachBatch(shown)
     else:
-        parcel = _parcel(pipeline)
         parcel.plan().need_one_source("a streaming DataFrame on Spark")
         need_no_table(parcel.plan(), "Spark with a streaming DataFrame")
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
@@ -127,6 +123,10 @@ def run(
         writer = writer.option("checkpointLocation", landed.query)
     pace = {"processingTime": every or EVERY} if follow else {"availableNow": True}
     trigger: dict[str, Any] = pace
+    # Spark's UI shows it; two queries of a session cannot have one name.
+    name = f"ripple-{parcel.name}"
+    if all(query.name != name for query in spark.streams.active):
+        writer = writer.queryName(name)
     return writer.trigger(**trigger).start()
 
 
