@@ -15,6 +15,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.services.cache import fetch, kept
 from tests.services.jars import java
+from tests.services.missing import MissingError, skip
 
 ROOT = Path(__file__).parents[2]
 OLDEST = "4.0.5"
@@ -35,12 +36,16 @@ def pyspark(version: str) -> Path:
 
 @pytest.mark.parametrize("version", os.environ.get("RIPPLE_SPARK_VERSIONS", OLDEST).split())
 def test_each_part_works(version: str, tmp_path: Path) -> None:
-    java("Spark")
+    try:
+        java("Spark")
+        installed = pyspark(version)
+    except MissingError as error:
+        skip(error)
     ended = subprocess.run(
         [sys.executable, "-m", "tests.services.spark_everywhere", str(tmp_path)],
         env={
             **os.environ,
-            "PYTHONPATH": f"{pyspark(version)}{os.pathsep}{ROOT}",
+            "PYTHONPATH": f"{installed}{os.pathsep}{ROOT}",
             "PYSPARK_PYTHON": sys.executable,
         },
         cwd=ROOT,
