@@ -9,7 +9,7 @@ table_fold, groups   a fold over the rows of another fold; its groups
 result_rows, uncomputable   results as rows, and those that cannot be computed
 stream_rows, final_rows   rows on their way to outputs, and out of a windowed fold
 waiting, join_state   the contract of nodes that hold rows; where a join is
-held_rows, passed_rows, row_order   rows until a mark has passed them, and after it; their order
+held_rows, passed_rows   rows until a mark has passed them, and after it; their order
 distinct_rows, asked_rows   rows of ``.distinct``, and those that wait for answers
 answer_names, answer_rows, arrow_types   columns of answers, their rows; types of columns
 joins           of streams and of tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ripple as rp
@@ -237,8 +238,7 @@ def _shown_alone_for_ever(self: Any, touched: Any, records: Any) -> None:
 
 def _over_by_the_left(self: Any) -> None:
     self._final_ns = max(self._final_ns, self._join.left.watermark_ns)
-    live = self._live()
-    self._over = live[~self._is_from(self._times[live])]
+    self._over = np.sort(self._ends.take_below(self._final_ns))
 
 
 def _all_shown(self: Any, table: Any, watermark_ns: int) -> None:

@@ -103,7 +103,7 @@ def test_rows_equal_their_evaluation_from_scratch(
 
 
 def test_rows_without_late_corrections_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowTableRows, "_touched_by", lambda _, at: at[:0])
+    monkeypatch.setattr(RowTableRows, "_touched_by", lambda _, slots, *at: slots[:0])
     for seed in range(1000):
         chance = random.Random(seed)
         pipeline = eager({"on": "symbol"}, {"lateness": 3, "tolerance": 25}, shown, (0, 8))

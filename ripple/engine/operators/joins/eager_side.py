@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.passed_rows import Numbers, PassedRows
-from ripple.engine.operators.row_order import RowOrder, earlier, later
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
+
+_INT64 = np.iinfo(np.int64)
+FIRST_NS, LAST_NS = int(_INT64.min), int(_INT64.max)
 
 
 class EagerSide:
@@ -114,13 +117,8 @@ class EagerSide:
 
 def moved(times: Ints, span_ns: int) -> Ints:
     """Return times a span later, or earlier where it is negative; those beyond as the last one."""
-    return later(times, span_ns) if span_ns >= 0 else earlier(times, -span_ns)
-
-
-def covered(begins: Ints, ends: Ints, count: int) -> Ints:
-    """Return how many of the ranges have each number below ``count``."""
-    steps = np.zeros(count + 1, np.int64)
-    np.add.at(steps, begins, 1)
-    np.add.at(steps, ends, -1)
-    found: Ints = np.cumsum(steps)[:count]
-    return found
+    if span_ns >= 0:
+        span = min(span_ns, LAST_NS)
+        return np.where(times > LAST_NS - span, LAST_NS, times + span)
+    span = min(-span_ns, LAST_NS)
+    return np.where(times < FIRST_NS + span, FIRST_NS, times - span)

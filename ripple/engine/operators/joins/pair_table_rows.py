@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
+from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins.eager_rows import EagerRows
-from ripple.engine.operators.joins.eager_side import EagerSide, covered
+from ripple.engine.operators.joins.eager_side import EagerSide
 from ripple.engine.operators.joins.join_side import key_slots
 from ripple.engine.operators.joins.pieces import pieces
 from ripple.engine.operators.waiting import settled_ns
@@ -39,8 +40,8 @@ class PairTableRows(EagerRows):
     A pair has its slot in ``column`` until its left row is final, a row without a partner until it
     is final itself: as in the final join. A record of which there are too many rows shows none, and
     has no further slots. Invariants between stabilizations: ``_numbers`` has per slot the rows of
-    both sides, -1 for none, and ``_times`` its event time; ``_made`` has per record how many rows
-    there are of it. Rows below ``_final_ns`` are over.
+    both sides, -1 for none, and ``_ends`` has these slots by their event times; ``_made`` has per
+    record how many rows there are of it. Rows below ``_final_ns`` are over.
     """
 
     def __init__(self, graph: Graph, fold: RowTable, join: PiecewiseRows[Any]) -> None:
@@ -56,7 +57,7 @@ class PairTableRows(EagerRows):
         ]
         self._records, self._made = KeyIndex(), _NONE
         self._numbers = [_NONE, _NONE]
-        self._times = _NONE
+        self._ends = RowOrder()
         self._final_ns = watermark.NONE
         self._needed_before = 0
 
@@ -112,25 +113,27 @@ class PairTableRows(EagerRows):
         first: of the new rows. mine: where the partners of these begin and end. others: the same of
         the new rows on the other side, among the rows of this one.
         """
-        counts, before = side.counts, side.counts.copy()
-        more = covered(*others, len(side.order))
-        counts[side.order.numbers] += more
+        counts = side.counts
+        at, more = side.order.covered(*others)
+        older = np.sort(at[at < first])
+        before = np.concatenate([counts[older], np.zeros(len(side) - first, np.int64)])
+        counts[at] += more
         counts[first:] = mine[1] - mine[0]
-        older = np.flatnonzero(counts[:first] != before[:first])
-        touched = np.concatenate([older, np.arange(first, len(side))])
-        return touched, before[touched]
+        return np.concatenate([older, np.arange(first, len(side))]), before
 
     def _recount(self, touched: list[tuple[Ints, Ints]], firsts: list[int]) -> tuple[Ints, Ints]:
         """Count the rows of records; return the records that have not too many any more, or now."""
-        before = self._made > FLAT_ROWS_MAX
+        sides = zip(self._sides, touched, strict=True)
+        records = np.unique(np.concatenate([side.records[rows] for side, (rows, _) in sides]))
+        before = self._made[records] > FLAT_ROWS_MAX
         for number, (side, first) in enumerate(zip(self._sides, firsts, strict=True)):
             rows, counts = touched[number]
             pairs = number == 0
             made = _made(side.counts[rows], pairs=pairs, alone=side.shows_alone)
             made -= np.where(rows < first, _made(counts, pairs=pairs, alone=side.shows_alone), 0)
             np.add.at(self._made, side.records[rows], made)
-        after = self._made > FLAT_ROWS_MAX
-        return np.flatnonzero(before & ~after), np.flatnonzero(after & ~before)
+        after = self._made[records] > FLAT_ROWS_MAX
+        return records[before & ~after], records[after & ~before]
 
     def _pair(self, number: int, rows: Ints, near: tuple[Ints, Ints], below: int) -> None:
         """Show rows of a side with partners between bounds; of left ones those below a number."""
@@ -142,8 +145,8 @@ class PairTableRows(EagerRows):
         for piece in pieces(counts):
             many = counts[piece]
             one = np.repeat(rows[piece], many)
-            begins = near[0][piece] - (np.cumsum(many) - many)
-            two = other.order.numbers[np.repeat(begins, many) + np.arange(len(one))]
+            begins = near[0][piece]
+            two = other.order.numbers_in(begins, begins + many)
             left, right = (one, two) if number == 0 else (two, one)
             kept = left < below
             kept &= self._is_from(self._sides[0].rows.times[left])
@@ -159,11 +162,12 @@ class PairTableRows(EagerRows):
         self.keys.adopt(slots)
         capacity = self.keys.capacity
         self._numbers = [grown(of, capacity, -1) for of in self._numbers]
-        self._times = grown(self._times, capacity, 0)
+        is_new = (self._numbers[0][slots] < 0) & (self._numbers[1][slots] < 0)
         for of, at in zip(self._numbers, (left, right), strict=True):
             of[slots] = at
-        times = [side.rows.times for side in self._sides]
-        self._times[slots] = _either(times[0], left, times[1], right)
+        times = _either(self._sides[0].rows.times, left, self._sides[1].rows.times, right)
+        new = slots[is_new]
+        self._ends.add(np.zeros_like(new), times[is_new], new, new)
         return slots
 
     def _show_alone(self, touched: list[tuple[Ints, Ints]], records: Ints) -> None:
@@ -233,8 +237,11 @@ class PairTableRows(EagerRows):
         if self._join.watermark_ns == self._final_ns:
             return
         self._final_ns = self._join.watermark_ns
-        live = self._live()
-        self._over = live[~self._is_from(self._times[live])]
+        if self._final_ns == watermark.END:
+            over, self._ends = self._ends.rows()[2], RowOrder()
+        else:
+            over = self._ends.take_below(self._final_ns)
+        self._over = np.concatenate([self._over, np.sort(over)])
 
     def free(self, expired: Ints) -> None:
         """Free these slots, and the rows of both sides that are in no further pair."""
@@ -264,7 +271,7 @@ class PairTableRows(EagerRows):
         self._records, self._made = records, made
         is_used = np.zeros(self._matched_by.capacity, np.bool_)
         for side in self._sides:
-            is_used[side.order.slots] = True
+            is_used[side.order.rows()[0]] = True
         used = self._matched_by.index.live_slots()
         self._matched_by.release(used[~is_used[used]])
         self._matched_by.trim()
@@ -282,7 +289,7 @@ class PairTableRows(EagerRows):
     def nbytes(self) -> int:
         """Bytes held."""
         keys = self.keys.index.nbytes + self._matched_by.index.nbytes + self._records.nbytes
-        slots = sum(of.nbytes for of in (*self._numbers, self._times, self._made))
+        slots = self._ends.nbytes + sum(of.nbytes for of in (*self._numbers, self._made))
         return sum(side.nbytes for side in self._sides) + keys + slots + self.column.nbytes
 
     # --- snapshots: of the join alone ---
