@@ -62,10 +62,14 @@ class EagerRows(ABC):
         """Return the inputs of a side's rows, their offsets and indexes."""
         places, finals = np.asarray(rows.column(PLACE)), self._finals[side]
         identities = np.asarray(rows.column(IDENTITY)) if finals else None
+        origins = list(self._origins_of(places, identities, finals))
+        if len(origins) == 1 and len(origins[0][1]) == len(places):
+            name, _, offsets, indexes = origins[0]
+            return [pa.repeat(name, len(places)), pa.array(offsets), pa.array(indexes)]
         names: list[str] = []
         which = np.zeros(len(places), np.int64)
         offsets, indexes = np.zeros((2, len(places)), np.int64)
-        for name, at, their_offsets, their_indexes in self._origins_of(places, identities, finals):
+        for name, at, their_offsets, their_indexes in origins:
             which[at], offsets[at], indexes[at] = len(names), their_offsets, their_indexes
             names.append(name)
         found = pa.array(names, pa.string()).take(pa.array(which))

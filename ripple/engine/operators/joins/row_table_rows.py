@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.row_order import Near, RowOrder
-from ripple.engine.operators.held_rows import PLACE, TIME
+from ripple.engine.kernels.stored import Stored, gathered
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
 from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.joins.join_side import key_slots
-from ripple.engine.operators.passed_rows import Numbers, PassedRows
+from ripple.engine.operators.passed_rows import Numbers, Parts
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.window import watermark
 
@@ -44,10 +46,16 @@ class RowTableRows(EagerRows):
         """Show the rows of ``join``."""
         super().__init__(graph, fold, join)
         self._join, self._node = join, join.node
-        self._left, self._right = (PassedRows(side.held.schema) for side in join.sides)
+        self._left, self._right = (
+            Stored(side.held.schema.append(pa.field(SLOT, pa.int64())), Parts)
+            for side in join.sides
+        )
         self._waiting, self._others, self._ends = RowOrder(), RowOrder(), RowOrder()
         node = self._node
         self._near = Near(node.strategy, is_strict=node.is_strict, tolerance_ns=node.tolerance_ns)
+        self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
+        self._mine: Sequence[str] = [field.name for field in node.left_fields]
+        self._theirs: Sequence[str] = [field.name for field in node.right_fields]
         self._slot_of = Numbers()
         self._number_of = _NONE
         self._needed_before = 0
@@ -71,8 +79,8 @@ class RowTableRows(EagerRows):
         """Take rows of the left side; return their numbers."""
         slots = key_slots(self._matched_by, rows, self._join.left.names)
         times, places = np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE))
-        numbers = len(self._left) + np.arange(rows.num_rows)
-        self._left.add(rows, slots, times)
+        numbers = self._left.count + np.arange(rows.num_rows)
+        self._left.add([*rows.columns, slots], rows.num_rows)
         keyed = slots >= 0
         self._waiting.add(slots[keyed], times[keyed], places[keyed], numbers[keyed])
         found = self.keys.slots(self._origins(0, rows))
@@ -87,8 +95,8 @@ class RowTableRows(EagerRows):
         """Take rows of the right side; return their slots, times and places."""
         slots = key_slots(self._matched_by, rows, self._join.right.names)
         times, places = np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE))
-        numbers = len(self._right) + np.arange(rows.num_rows)
-        self._right.add(rows, slots, times)
+        numbers = self._right.count + np.arange(rows.num_rows)
+        self._right.add([*rows.columns, slots], rows.num_rows)
         self._others.add(slots, times, places, numbers)
         return slots, times, places
 
@@ -106,22 +114,22 @@ class RowTableRows(EagerRows):
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, unreadable ones: none)."""
         numbers = self._number_of[slots]
-        matches = self._matches(self._left.slots[numbers], self._left.times[numbers])
+        left = self._left
+        matches = self._matches(left.words(SLOT, numbers), left.words(TIME, numbers))
         if self._node.how == "inner":
             there = matches >= 0
             slots, numbers, matches = slots[there], numbers[there], matches[there]
-        named: dict[str, Any] = {
-            field.name: self._left.column(field.name, numbers) for field in self._node.left_fields
-        }
-        for field, of in zip(self._node.added, self._node.right_fields, strict=True):
-            named[field.name] = self._right.column(of.name, matches)
-        return slots, named, {}
+        parts = [(left, self._mine, numbers), (self._right, self._theirs, matches)]
+        made = gathered(self._schema, len(slots), parts).arrow()
+        return slots, dict(zip(self._schema.names, made.columns, strict=True)), {}
 
     def _matches(self, slots: Ints, times: Ints) -> Ints:
         """Return which rows of the right side match at these keys and times, -1 for none."""
         node, found = self._node, self._others.matches(slots, times, self._near)
         if node.deleted is not None:
-            is_none = self._right.column(node.deleted.name, found).fill_null(False)
+            schema = pa.schema([self._right.schema.field(node.deleted.name)])
+            mark = gathered(schema, len(found), [(self._right, schema.names, found)]).arrow()
+            is_none = mark.column(0).fill_null(False)
             found[is_none.to_numpy(zero_copy_only=False)] = -1
         return found
 
@@ -145,7 +153,7 @@ class RowTableRows(EagerRows):
             self._slot_of.values[self._number_of[expired]] = -1
             self._number_of[expired] = -1
             self.keys.release(expired)
-        held = len(self._left) + len(self._right) + len(self._matched_by.index)
+        held = self._left.count + self._right.count + len(self._matched_by.index)
         if held > 2 * self._needed_before + _UNNEEDED_MAX:
             self._drop()
 
@@ -153,15 +161,16 @@ class RowTableRows(EagerRows):
         """Drop the rows no longer needed, and the keys without a row."""
         live = np.flatnonzero(self._slot_of.values >= 0)
         slots = self._slot_of.values[live]
-        self._waiting = self._waiting.renumbered(_renumbering(live, len(self._left)))
-        self._left, self._slot_of = self._left.some(live), Numbers()
+        self._waiting = self._waiting.renumbered(_renumbering(live, self._left.count))
+        self._left.keep(live)
+        self._slot_of = Numbers()
         self._slot_of.add(slots)
         self._number_of[slots] = np.arange(len(live))
         needed = self._needed()
-        self._others = self._others.renumbered(_renumbering(needed, len(self._right)))
-        self._right = self._right.some(needed)
+        self._others = self._others.renumbered(_renumbering(needed, self._right.count))
+        self._right.keep(needed)
         is_used = np.zeros(self._matched_by.capacity, np.bool_)
-        is_used[self._waiting.rows()[0]] = is_used[self._right.slots] = True
+        is_used[self._waiting.rows()[0]] = is_used[self._right.words(SLOT)] = True
         used = self._matched_by.index.live_slots()
         self._matched_by.release(used[~is_used[used]])
         self._matched_by.trim()
