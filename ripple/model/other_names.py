@@ -156,7 +156,7 @@ _HERE_IN_EXPR = {
     "isin": f"{_X}.is_in([1, 2])",
     "fillna": f"{_X}.fill_null(0)",
     "coalesce": f"rp.coalesce({_X}, 0)",
-    "fillnan": f"rp.when({_X}.is_nan()).then(0.0).otherwise({_X})",
+    "ln": f"{_X}.log()",
     **dict.fromkeys(("isbetween", "between"), f"{_X}.is_between(1, 2)"),
     "astype": f"{_X}.cast(float)",
     **dict.fromkeys(("pow", "square"), f"{_X} ** 2"),

@@ -56,7 +56,7 @@ class Compiled:
 
 def is_input(tree: Typed) -> bool:
     """Return whether the machine is given this value instead of computing it."""
-    if tree.operation == "col":
+    if tree.operation == "col" or isinstance(tree.value, tuple):  # the options of a function
         return True
     return any(arg.kind not in _MACHINE_KINDS for arg in tree.args)
 

@@ -219,6 +219,38 @@ class Expr:
         """Return the square root, correctly rounded; of a negative number it is NaN."""
         return Expr("sqrt", (self,))
 
+    def log(self) -> Expr:
+        """Return the natural logarithm, correctly rounded; NaN below 0, and of 0 -infinity."""
+        return Expr("log", (self,))
+
+    def log2(self) -> Expr:
+        """Return the logarithm to base 2, correctly rounded."""
+        return Expr("log2", (self,))
+
+    def log10(self) -> Expr:
+        """Return the logarithm to base 10, correctly rounded."""
+        return Expr("log10", (self,))
+
+    def log1p(self) -> Expr:
+        """Return log(1 + x) of the exact sum, correctly rounded."""
+        return Expr("log1p", (self,))
+
+    def exp(self) -> Expr:
+        """Return e to the power of this, correctly rounded."""
+        return Expr("exp", (self,))
+
+    def exp2(self) -> Expr:
+        """Return 2 to the power of this, correctly rounded."""
+        return Expr("exp2", (self,))
+
+    def expm1(self) -> Expr:
+        """Return e to the power of this minus 1, rounded once, correctly."""
+        return Expr("expm1", (self,))
+
+    def fill_nan(self, value: Operand) -> Expr:
+        """Put ``value`` where this is NaN; None gives null."""
+        return when(self.is_nan()).then(value).otherwise(self)
+
     def floor(self) -> Expr:
         """Round down to a whole float."""
         return Expr("floor", (self,))

@@ -89,7 +89,9 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
         lambda x: -x, abs, lambda x: x.sqrt(), lambda x: x.floor(), lambda x: x.ceil(),
         lambda x: x.round(), lambda x: x.cast(int), lambda x: x.cast(float),
         lambda x: x.sign(), lambda x: x.truncate(), lambda x: x.nullif(1),
-        lambda x: x.clip(-2, 2.5), lambda x: x.clip(upper=col("j")),
+        lambda x: x.log(), lambda x: x.log2(), lambda x: x.log10(), lambda x: x.log1p(),
+        lambda x: x.exp(), lambda x: x.exp2(), lambda x: x.expm1(), lambda x: x.fill_nan(0.5),
+        lambda x: x.fill_nan(None), lambda x: x.clip(-2, 2.5), lambda x: x.clip(upper=col("j")),
         lambda x: coalesce(x, col("j"), 0), lambda x: (x % 11).floor(),
         lambda x: x.round().cast(int) ** 3, lambda x: x.cast(int) ** 0,
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 function    an entry: operands, result, compiled form, plain Python twin
 formula     functions as formulas of the machine's operations; numbers: those of numbers
+maths       logarithms and exponentials, over columns; exact: of one float
 text        functions of texts, over columns; pattern: regular expressions; letters: their cases
 time        functions of times, most of them formulas
 growth      how long the texts become that functions make longer
@@ -28,4 +29,8 @@ def find(name: str) -> Function:
         return TIMES[name]
     from ripple.model.expression.functions.numbers import NUMBERS  # noqa: PLC0415
 
-    return NUMBERS[name]
+    if name in NUMBERS:
+        return NUMBERS[name]
+    from ripple.model.expression.functions.maths import MATHS  # noqa: PLC0415
+
+    return MATHS[name]
