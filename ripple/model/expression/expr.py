@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Scalar: TypeAlias = float | int | str | bool | None
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+DECIMALS_MAX = 22  # the highest power of 10 that is a float
 POWER_MAX = 63  # the highest power of 2 or more, and of -2, in 64 bits
 DEPTH_MAX = 200  # nested operators: the limit of recursion over an expression
 SIZE_MAX = 5_000  # operands and operators; a shared part counts each time that it is used
@@ -259,19 +260,26 @@ class Expr:
         """Round up to a whole float."""
         return Expr("ceil", (self,))
 
-    def round(self) -> Expr:
-        """Round to the nearest whole float, ties to the even one."""
-        return Expr("round", (self,))
+    def round(self, decimals: int = 0) -> Expr:
+        """Round to so many decimals, 22 at most, ties to the even digit.
+
+        The result is the float nearest to the decimal number nearest to the exact value: 2.675 is
+        a little less than that, and gives 2.67.
+        """
+        need_whole("decimals", decimals, 0, most=DECIMALS_MAX)
+        return Expr("round", (self, lit(decimals)) if decimals else (self,))
 
     def truncate(self) -> Expr:
         """Round towards zero to a whole float."""
         return Expr("truncate", (self,))
 
     def cast(self, to: type[float] | type[int] | type[str], *, strict: bool = True) -> Expr:
-        """Convert to ``float`` (rounded once), ``int`` (towards zero), or ``str`` from an int.
+        """Convert to ``float`` (rounded once), ``int`` (towards zero), or ``str``.
 
-        A float that is not finite or has no 64-bit integer fails its row, as does a text that is
-        not a decimal number; without ``strict`` it gives null.
+        The text of a float is the shortest that gives it again, as Python's ``repr``; those of
+        bools are ``true`` and ``false``. As an int, a float that is not finite or beyond 64 bits
+        fails its row, as does a text that is not a decimal number; without ``strict`` it gives
+        null.
         """
         if to is not float and to is not int and to is not str:
             raise PlanError(f"cast takes float, int or str, not {shown(to)}")

@@ -36,6 +36,11 @@ FIELD_TYPES: dict[Kind, FieldType] = {
 }
 
 _NUMBERS = (Kind.FLOAT, Kind.INT)
+_TEXT_OF = {
+    Kind.INT: "str.of_integer",
+    Kind.FLOAT: "str.of_float",
+    Kind.BOOL: "str.of_bool",
+}
 
 TYPED_DEPTH_MAX = 300  # with those that formulas have: the limit of recursion over a tree
 
@@ -167,14 +172,18 @@ class _Checker:
         _require(expr, args, _NUMBERS)
         if args[0].kind is Kind.INT:
             return args[0]
+        if len(args) > 1:
+            return _entry("round.decimals").typed(args[:1], (plain_value(args[1]),))
         return Typed(expr.operation, Kind.FLOAT, args[0].nullable, args)
 
     def cast(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         value, strict = args[0], len(args) == 1
         if expr.value == "str":
-            _require(expr, (value,), (Kind.INT, Kind.TEXT))
+            _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
             return (
-                value if value.kind is Kind.TEXT else _entry("str.of_integer").typed((value,), ())
+                _entry(_TEXT_OF[value.kind]).typed((value,), ())
+                if value.kind in _TEXT_OF
+                else value
             )
         target = Kind.FLOAT if expr.value == "float" else Kind.INT
         if value.kind is Kind.TEXT:

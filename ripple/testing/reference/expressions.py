@@ -118,7 +118,7 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
         case "floor" | "ceil" | "round":
             if types[0] is int:
                 return int, lambda a: a
-            return float, lambda a: _rounded(operation, a)
+            return float, lambda a, *n: round(a, *n) if n else _rounded(operation, a)
         case "cast":
             return _cast(expr.value, types[0], strict=len(types) == 1)
         case "is_nan":
@@ -144,7 +144,7 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
 
 def _cast(to: str, kind: type, *, strict: bool) -> tuple[type, Callable[..., Any]]:
     if to == "str":
-        return str, str
+        return str, (lambda a: str(a).lower()) if kind is bool else str
     target = {"float": float, "int": int}[to]
     if kind is str:
         entry = find("str.to_float" if target is float else "str.to_integer")

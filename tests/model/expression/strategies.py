@@ -91,7 +91,8 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
         lambda x: x.sign(), lambda x: x.truncate(), lambda x: x.nullif(1),
         lambda x: x.log(), lambda x: x.log2(), lambda x: x.log10(), lambda x: x.log1p(),
         lambda x: x.exp(), lambda x: x.exp2(), lambda x: x.expm1(), lambda x: x.fill_nan(0.5),
-        lambda x: x.fill_nan(None), lambda x: x.clip(-2, 2.5), lambda x: x.clip(upper=col("j")),
+        lambda x: x.fill_nan(None), lambda x: x.round(2), lambda x: x.round(22),
+        lambda x: x.round(9), lambda x: x.clip(-2, 2.5), lambda x: x.clip(upper=col("j")),
         lambda x: coalesce(x, col("j"), 0), lambda x: (x % 11).floor(),
         lambda x: x.round().cast(int) ** 3, lambda x: x.cast(int) ** 0,
     ]  # fmt: skip
@@ -203,6 +204,7 @@ def strings(depth: int) -> st.SearchStrategy[Expr]:
         | st.builds(
             lambda x, form: x.dt.to_string(form), whole_numbers(depth), st.sampled_from(FORMS)
         )
+        | st.builds(lambda x: x.cast(str), number | boolean)
         | st.builds(lambda x, y: x + y, text, text)
         | st.builds(lambda x, y: x.fill_null(y), text, text)
         | st.builds(lambda c, x, y: when(c).then(x).otherwise(y), boolean, text, text)

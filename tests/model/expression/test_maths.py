@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,30 @@ def test_nulls_and_integers() -> None:
     )
     assert values.valid is not None
     assert (values.valid.tolist(), values.values[0]) == ([True, False], 4.0)
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 8, 22])
+def test_decimals_are_those_of_the_exact_value(decimals: int) -> None:
+    x = np.concatenate(
+        [arguments(300), EXTREME, [0.125, -0.5, 2.675, 0.045, 2.5, -0.05, 1e15 + 0.5]]
+    )
+    x = np.concatenate([x, np.arange(-400, 400) / 800])
+    found = col("x").round(decimals).bind(FIELDS).evaluate({"x": x, "n": np.zeros(len(x))})
+    expected = [
+        float(Decimal(v).quantize(Decimal(1).scaleb(-decimals), context=Context(prec=400)))
+        if math.isfinite(v)
+        else v
+        for v in x.tolist()
+    ]
+    assert list(map(repr, found.values.tolist())) == list(map(repr, expected))
+
+
+def test_texts_of_floats_and_bools_are_pinned() -> None:
+    x = [0.1, 1e16, 123456789.0, -0.0, 5e-324, 1e-5, math.inf, math.nan, None, 1 / 3]
+    texts = col("x").cast(str).bind(FIELDS).evaluate({"x": x, "n": [0] * 10}).values.to_pylist()
+    assert texts == [
+        "0.1", "1e+16", "123456789.0", "-0.0", "5e-324", "1e-05", "inf", "nan", None,
+        "0.3333333333333333",
+    ]  # fmt: skip
+    bools = (col("x") > 0).cast(str).bind(FIELDS).evaluate({"x": [1.0, -1.0, None], "n": [0] * 3})
+    assert bools.values.to_pylist() == ["true", "false", None]

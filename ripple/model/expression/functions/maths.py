@@ -1,4 +1,4 @@
-"""Logarithms and exponentials of columns of floats, correctly rounded.
+"""Logarithms, exponentials and decimal rounding of columns of floats, correctly rounded.
 
 A result is computed as the sum of two floats, head and tail ("double-double"), with a relative
 error below ERROR. Where all numbers within that error are rounded alike, that is the result;
@@ -190,6 +190,22 @@ def _correct(quick: Callable[[Any], Any], alone: Callable[[float], float]) -> Ca
     return of_column
 
 
+def _round(values: Floats, decimals: int) -> Floats:
+    """Round to decimals: an exact product to a whole number, whose quotient is rounded once."""
+    power = 10.0**decimals
+    with np.errstate(all="ignore"):
+        head, tail = _product(values, power)
+        whole = np.rint(head)
+        # The head may be halfway where the product is not.
+        tie = (np.abs(head - whole) == 0.5) & (tail != 0)
+        whole = np.where(tie, np.floor(head) + (tail > 0), whole)
+        result: Floats = np.copysign(whole / power, values)
+        for row in np.flatnonzero(~(np.abs(head) < 2.0**51)).tolist():
+            result[row] = round(float(values[row]), decimals)
+    result[np.isnan(result)] = np.nan  # of one bit pattern
+    return result
+
+
 def _of_float(name: str, quick: Callable[[Any], Any], alone: Callable[[float], float]) -> Function:
     def converted(x: Typed) -> Typed:
         value = x if x.kind is Kind.FLOAT else Typed("float", Kind.FLOAT, x.nullable, (x,))
@@ -206,6 +222,7 @@ def _of_float(name: str, quick: Callable[[Any], Any], alone: Callable[[float], f
 
 
 MATHS = table(
+    Function("round.decimals", ((Kind.FLOAT,),), Kind.FLOAT, round, columns=_round),
     _of_float("log", _log_of(None), exact.log),
     _of_float("log2", _log_of(_PER_LOG2), exact.log2),
     _of_float("log10", _log_of(_PER_LOG10), exact.log10),

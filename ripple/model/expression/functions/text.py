@@ -302,4 +302,12 @@ TEXTS = table(
         "str.of_integer", ((Kind.INT,),), Kind.TEXT, str,
         columns=lambda values: pa.array(values).cast(pa.string()),
     ),
+    Function(
+        "str.of_float", ((Kind.FLOAT,),), Kind.TEXT, repr,
+        columns=lambda values: pa.array(list(map(repr, values.tolist())), pa.string()),
+    ),
+    Function(
+        "str.of_bool", ((Kind.BOOL,),), Kind.TEXT, lambda truth: "true" if truth else "false",
+        columns=lambda truth: pc.if_else(pa.array(truth), "true", "false"),
+    ),
 )  # fmt: skip
