@@ -1,7 +1,7 @@
 """Values that are Avro records, in the frame of a registry.
 
-Flat records of primitive types, which may be unions with null, are decoded in columns by a compiled
-pass; other writers' records one by one by fastavro.
+Records of primitive types, which may be unions with null, and of such records are decoded in
+columns by a compiled pass; other writers' records one by one by fastavro.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import in_nanoseconds, without_units
+from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
     from fastavro.schema import SchemaParseException, UnknownType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -69,8 +70,12 @@ class Writer(NamedTuple):
     def to_ns(self, row: Any) -> None:
         """Turn the moments of a row, if it is one, into nanoseconds."""
         for name, ticks_ns in self.ticks_ns.items():
-            if isinstance(row, dict) and row.get(name) is not None:
-                row[name] *= ticks_ns
+            *around, last = name.split(".")
+            inner = row
+            for part in around:
+                inner = inner.get(part) if isinstance(inner, dict) else None
+            if isinstance(inner, dict) and inner.get(last) is not None:
+                inner[last] *= ticks_ns
 
 
 class AvroValues:
@@ -156,13 +161,8 @@ def understood(text: str, shape: RecordShape) -> Schema:
         raise SchemaError("it is no JSON") from error
     if not isinstance(document, dict) or document.get("type") != "record":
         raise SchemaError("it is no Avro record")
-    known = {member.name for member in shape.schema.fields}
-    fields = [
-        {**field, "type": in_nanoseconds(field.get("type"))[0]}
-        for field in document.get("fields") or ()
-        if isinstance(field, dict) and field.get("name") in known
-    ]
-    return from_avro({**document, "fields": fields}, name=shape.schema.name)
+    fields = _wanted_of(document.get("fields"), known_in(shape), records_in(document))
+    return flattened(from_avro({**document, "fields": fields}, name=shape.schema.name))
 
 
 def writer_of(found: Registered, shape: RecordShape) -> Writer:
@@ -175,23 +175,107 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
         plain, parsed = parsed_in(document)
     except SchemaError as error:
         return Writer(f"schema {found.id} is no Avro schema: {error}")
-    known = {member.name for member in shape.schema.fields}
-    wanted = [field for field in document["fields"] if field["name"] in known]
-    names = [field["name"] for field in plain["fields"]]
-    kinds = [_kind(field["type"]) for field in plain["fields"]]
+    known = known_in(shape)
+    kinds = {name: _kind(kind) for name, kind in _leaves(plain["fields"], records_in(plain))}
     flat = [
         (kind, null_at, name in known)
-        for name, (kind, null_at) in zip(names, kinds, strict=True)
+        for name, (kind, null_at) in kinds.items()
         if kind is not None
     ]
-    fields = flat if len(flat) == len(names) <= FIELDS_MAX else None
-    return Writer("", fields, names, ticks_of(wanted), parsed)
+    fields = flat if len(flat) == len(kinds) <= FIELDS_MAX else None
+    wanted = _wanted_of(document["fields"], known, records_in(document), keeps_units=True)
+    return Writer("", fields, list(kinds), ticks_of(wanted), parsed)
 
 
-def ticks_of(fields: Iterable[Any]) -> dict[str, int]:
+def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
     """Return how many nanoseconds a tick has, of each field in another unit than these."""
-    units = ((field["name"], in_nanoseconds(field["type"])[1]) for field in fields)
-    return {name: ns for name, ns in units if ns != 1}
+    found: dict[str, int] = {}
+    for field in fields:
+        inner = _inner_record(field["type"], {})
+        if inner is not None:
+            found |= ticks_of(inner["fields"], f"{at}{field['name']}.")
+        elif (ns := in_nanoseconds(field["type"])[1]) != 1:
+            found[f"{at}{field['name']}"] = ns
+    return found
+
+
+def known_in(shape: RecordShape) -> set[str]:
+    """Return the fields of a shape that a schema without dots in names may have, and paths."""
+    names = (member.name for member in shape.schema.fields)
+    return {name for name in names if "." not in name or name in shape.paths}
+
+
+def records_in(document: Any) -> dict[str, Any]:
+    """Return the records that a schema defines, by their names without namespaces."""
+    found: dict[str, Any] = {}
+    left = [document]
+    while left:
+        node = left.pop()
+        if isinstance(node, list):
+            left += node
+        elif isinstance(node, dict):
+            if node.get("type") == "record" and isinstance(node.get("name"), str):
+                found.setdefault(node["name"].rpartition(".")[2], node)
+            left += [*node.values()]
+    return found
+
+
+def _inner_record(kind: Any, records: Mapping[str, Any]) -> Any:
+    """Return the record that a type is, also one in a union with null, or None."""
+    if isinstance(kind, list):
+        others = [one for one in kind if one != "null"]
+        return _inner_record(others[0], records) if len(others) == 1 else None
+    if isinstance(kind, str):
+        return records.get(kind.rpartition(".")[2])
+    if isinstance(kind, dict) and isinstance(kind.get("type"), (dict, list)):
+        return _inner_record(kind["type"], records)
+    return kind if isinstance(kind, dict) and kind.get("type") == "record" else None
+
+
+def _wanted_of(
+    fields: Any,
+    known: set[str],
+    records: Mapping[str, Any],
+    at: str = "",
+    *,
+    keeps_units: bool = False,
+) -> list[Any]:
+    """Return those fields of a schema that are known by their paths, with all types in place."""
+    found = []
+    for field in fields or ():
+        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+            continue
+        path, kind = f"{at}{field['name']}", field.get("type")
+        if path in known:
+            kept = kind if keeps_units else in_nanoseconds(kind)[0]
+            found.append({**field, "type": kept})
+        elif any(name.startswith(f"{path}.") for name in known):
+            inner = _inner_record(kind, records)
+            if inner is None:
+                found.append(field)  # which is of another type, as the comparison says
+                continue
+            within = _wanted_of(
+                inner.get("fields"), known, records, f"{path}.", keeps_units=keeps_units
+            )
+            # A name of its own, for one that is used twice is here twice.
+            made = {"type": "record", "name": path.replace(".", "__"), "fields": within}
+            found.append({**field, "type": ["null", made] if isinstance(kind, list) else made})
+    return found
+
+
+def _leaves(
+    fields: Iterable[Any], records: Mapping[str, Any], at: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """Yield all fields of a writer and their types, in the order of their bytes.
+
+    A record within a record is no bytes of its own; one in a union is left as it is.
+    """
+    for field in fields:
+        inner = None if isinstance(field["type"], list) else _inner_record(field["type"], records)
+        if inner is None or depth == NESTED_DEPTH_MAX:
+            yield f"{at}{field['name']}", field["type"]
+        else:
+            yield from _leaves(inner["fields"], records, f"{at}{field['name']}.", depth + 1)
 
 
 def object_of(value: bytes, parsed: Any) -> Any:

@@ -21,6 +21,7 @@ from ripple.connectors.formats.json import JsonValues
 from ripple.core.errors import SchemaError
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.json_schema import from_json_schema
+from ripple.model.schema.nested import flattened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,7 +60,8 @@ class JsonSchemaValues:
                 ]
                 continue
             own = values if len(rows) == len(values) else values.take(pa.array(rows))
-            objects = pc.binary_slice(own, HEAD_BYTES)
+            # Without an end, Arrow computes a negative size for two values.
+            objects = pc.binary_slice(own, HEAD_BYTES, 1 << 31)
             parts.append((self._objects.batch(objects), rows))
         if len(parts) == 1 and not refused:
             return parts[0][0]
@@ -77,12 +79,24 @@ def understood(text: str, shape: RecordShape) -> Schema:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SchemaError("it is no JSON") from error
-    properties = document.get("properties") if isinstance(document, dict) else None
-    if not isinstance(properties, dict):
+    if not isinstance(document, dict) or not isinstance(document.get("properties"), dict):
         raise SchemaError("it describes no object with properties")
     known = {member.name for member in shape.schema.fields}
-    kept = {name: one for name, one in properties.items() if name in known}
-    required = [name for name in document.get("required") or () if name in kept]
-    return from_json_schema(
-        {**document, "properties": kept, "required": required}, name=shape.schema.name
-    )
+    return flattened(from_json_schema(_wanted_of(document, known), name=shape.schema.name))
+
+
+def _wanted_of(described: dict[str, Any], known: set[str], at: str = "") -> dict[str, Any]:
+    """Return an object's schema with those properties that are known by their paths."""
+    kept = {}
+    for name, one in described["properties"].items():
+        path = f"{at}{name}"
+        is_around = any(other.startswith(f"{path}.") for other in known)
+        if path not in known and is_around and isinstance(one, dict):
+            if isinstance(one.get("properties"), dict):
+                kept[name] = _wanted_of(one, known, f"{path}.")
+            else:
+                kept[name] = one  # of another type, as the comparison says
+        elif path in known:
+            kept[name] = one
+    required = [name for name in described.get("required") or () if name in kept]
+    return {**described, "properties": kept, "required": required}

@@ -22,7 +22,7 @@ with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf.message import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.batch import Batch
@@ -82,11 +82,13 @@ class ProtobufValues:
         described = _described(*said)
         self._path = _path_of(described)
         self._message: Any = message_factory.GetMessageClass(described)
-        self._fields = {
-            field.name: _getter(field.name, field.type, described)
+        getters = {
+            field.name: _getter_at(
+                shape.paths.get(field.name, (field.name,)), field.type, described
+            )
             for field in arrow_schema_of(shape.schema.fields)
-            if field.name in described.fields_by_name
         }
+        self._fields = {name: get for name, get in getters.items() if get is not None}
         for member in shape.schema.fields:
             if member.name not in self._fields and not member.optional:
                 raise InputError(f"message {said[0]} of {said[1]} has no field {member.name!r}")
@@ -160,6 +162,35 @@ def _path_of(described: Any) -> list[int]:
     if around is None:
         return [list(described.file.message_types_by_name).index(described.name)]
     return [*_path_of(around), list(around.nested_types_by_name).index(described.name)]
+
+
+def _getter_at(
+    parts: Sequence[str], wanted: pa.DataType, described: Any
+) -> Callable[[Any], Any] | None:
+    """Return a getter of the value at a path in a message, None where the message has none.
+
+    Raises InputError for another type.
+    """
+    name, *within = parts
+    field = described.fields_by_name.get(name)
+    if field is None:
+        return None
+    if not within:
+        return _getter(name, wanted, described)
+    if field.type != Kind.TYPE_MESSAGE or field.is_repeated:
+        found = f"{'repeated ' if field.is_repeated else ''}{_WORDS[field.type]}"
+        raise InputError(
+            f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is a "
+            f"record, with {'.'.join(within)!r}"
+        )
+    inner = _getter_at(within, wanted, field.message_type)
+    if inner is None:
+        return None
+
+    def get(message: Any) -> Any:
+        return inner(getattr(message, name)) if message.HasField(name) else None
+
+    return get
 
 
 def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], Any]:

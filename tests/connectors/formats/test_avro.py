@@ -28,7 +28,8 @@ from ripple.model.schema.avro import to_avro
 from ripple.model.schema.avro_times import without_units
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.json_schema import to_json_schema
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, List, Schema, String
+from ripple.model.schema.nested import flattened
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, List, Record, Schema, String
 from tests.examples import EXAMPLES, SAMPLED
 
 TRADE = Schema(
@@ -367,3 +368,96 @@ def test_a_unit_of_kafka_connect_is_refused_in_json_as_well() -> None:
     document = {"type": "object", "properties": {"t": {"oneOf": [{"type": "null"}, moment]}}}
     with pytest.raises(SchemaError, match=r"t: the unit 'org.apache"):
         understood_json(json.dumps(document), EVENT)
+
+
+# Records in records.
+
+CLICK = RecordShape(
+    flattened(
+        Schema(
+            "Click",
+            (
+                Field("actor", Record((Field("id", Int()), Field("login", String())))),
+                Field("org", Record((Field("name", String()),)), optional=True),
+                Field("at", Int64()),
+            ),
+        )
+    )
+)
+PERSON = {
+    "type": "record",
+    "name": "Person",
+    "fields": [
+        {"name": "login", "type": "string"},
+        {"name": "url", "type": ["null", "string"]},
+        {"name": "id", "type": "long"},
+    ],
+}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+def click_of(org: Any) -> dict[str, Any]:
+    fields = [
+        {"name": "sender", "type": PERSON},
+        {"name": "actor", "type": "Person"},
+        {"name": "org", "type": org},
+        {"name": "at", "type": MILLIS},
+    ]
+    return {"type": "record", "name": "Click", "fields": fields}
+
+
+def test_values_of_records_in_records_are_read_by_path() -> None:
+    of_name = {"type": "record", "name": "Org", "fields": [{"name": "name", "type": "string"}]}
+    whole, perhaps = click_of(of_name), click_of(["null", of_name])
+    ada, bob = ({"login": one, "url": None, "id": at} for at, one in enumerate(["ada", "bob"]))
+    values = [
+        framed(without_units(whole), {"sender": bob, "actor": ada, "org": {"name": "x"}, "at": 2}),
+        framed(without_units(perhaps), {"sender": bob, "actor": ada, "org": None, "at": 3}, 2),
+        framed(
+            without_units(perhaps), {"sender": ada, "actor": bob, "org": {"name": "y"}, "at": 4}, 2
+        ),
+    ]
+    rows, refused = read(Held(whole, perhaps), [*values, values[0][:-1]], CLICK)
+    names = ["actor.id", "actor.login", "org.name", "at"]
+    expected = [(0, "ada", "x", 2_000_000), (0, "ada", None, 3_000_000), (1, "bob", "y", 4_000_000)]
+    assert [tuple(row[name] for name in names) for row in rows.values()] == expected
+    assert list(refused) == [3]
+    # A record of its own bytes is read in columns; a union is not.
+    texts = [json.dumps(one) for one in (whole, perhaps)]
+    fields = [writer_of(Registered(1, "AVRO", text), CLICK).fields for text in texts]
+    assert [one is not None for one in fields] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("string", "org.name"),
+        ({"type": "array", "items": "string"}, "org.name"),
+        (
+            {"type": "record", "name": "Org", "fields": [{"name": "name", "type": "long"}]},
+            "org.name",
+        ),
+    ],
+)
+def test_another_type_where_a_record_is_meant_is_refused_by_path(kind: Any, reason: str) -> None:
+    required = RecordShape(
+        flattened(Schema("Click", (Field("org", Record((Field("name", String()),))),)))
+    )
+    document = {"type": "record", "name": "Click", "fields": [{"name": "org", "type": kind}]}
+    why = unreadable(Registered(1, "AVRO", json.dumps(document)), "AVRO", required, understood)
+    assert reason in why, why
+
+
+def test_objects_of_a_json_schema_are_compared_by_path() -> None:
+    inner = {"type": "object", "properties": {"id": {"type": "integer"}, "more": {"type": "array"}}}
+    document = {"type": "object", "properties": {"actor": inner, "other": {"type": "array"}}}
+    shape = RecordShape(
+        flattened(Schema("Click", (Field("actor", Record((Field("id", Int(), True),)), True),)))
+    )
+    objects = JsonSchemaValues(shape, Held(document, form="JSON"))  # type: ignore[arg-type]
+    values = [head_of(1) + b'{"actor": {"id": 5}}', head_of(1) + b'{"actor": 5}']
+    rows, refused = told(objects.batch(pa.array(values, pa.binary())))
+    assert (rows, refused) == ({0: {"actor.id": 5}}, {1: "actor is not a record"})
+    text = RecordShape(Schema("Click", (Field("actor.id", String(), True),)))
+    found = Registered(1, "JSON", json.dumps(document))
+    assert "actor.id" in unreadable(found, "JSON", text, understood_json)

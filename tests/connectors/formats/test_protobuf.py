@@ -16,7 +16,7 @@ from ripple.connectors.formats.protobuf import NOT_ONE, OTHER_ONE, ProtobufValue
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError
 from ripple.model.schema.checks import Checks
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Schema, String
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Record, Schema, String
 from tests.connectors.formats.registries import no_registry
 
 PROTO = """
@@ -37,6 +37,10 @@ message Trade {
   optional string venue = 6;
   repeated string tags = 7;
   uint64 large = 8;
+}
+message Pair {
+  Trade.Leg first = 1;
+  Trade.Leg second = 2;
 }
 message Timed {
   google.protobuf.Timestamp at = 1;
@@ -195,3 +199,25 @@ def test_a_timestamp_is_its_nanoseconds_and_a_wrapper_what_it_wraps(described: P
         other = RecordShape(Schema("Timed", (Field(name, Float()),)))
         with pytest.raises(InputError, match=f"field '{name}' of message market.Timed is {word}"):
             values(described, other, "market.Timed")
+
+
+def test_messages_in_messages_are_read_by_path(described: Path) -> None:
+    inner = Record((Field("symbol", String()), Field("price", Float())))
+    shape = RecordShape(
+        Schema("pair", (Field("first", inner), Field("second", inner, optional=True)))
+    )
+    legs = {"first": {"symbol": "A", "price": 1.5}}
+    given = [
+        message(described, legs, "market.Pair"),
+        message(described, {**legs, "second": {"symbol": "B"}}, "market.Pair"),
+        message(described, {}, "market.Pair"),
+    ]
+    found = values(described, shape, "market.Pair").batch(pa.array(given, pa.binary()))
+    rows, refused = told(found)
+    assert [list(row.values()) for row in rows] == [["A", 1.5, None, None], ["A", 1.5, "B", 0.0]]
+    assert refused == {2: "first.symbol is empty"}
+    with pytest.raises(InputError, match=r"field 'tags' .* is repeated string, .* is a record"):
+        values(described, RecordShape(Schema("t", (Field("tags", inner),))))
+    venue = Record((Field("venue", String()),))
+    with pytest.raises(InputError, match=r"has no field 'first.venue'"):
+        values(described, RecordShape(Schema("t", (Field("first", venue),))), "market.Pair")
