@@ -131,8 +131,8 @@ def test_joins_document_runs(folder: Path) -> None:
 
 
 def test_sources_document_names_the_clock_as_a_source(folder: Path) -> None:
-    (readme,), (code,) = _python("README.md"), _python("docs/sources.md")
-    (folder / "beats.py").write_text(readme + code)
+    (readme,), (times, code) = _python("README.md"), _python("docs/sources.md")
+    (folder / "beats.py").write_text(readme + times + code)
     task = runpy.run_path("beats.py", run_name="beats")["task"]
     assert [one.name for one in task.plan.sources] == ["trades", "ticks"]
 

@@ -48,7 +48,8 @@ class Use:
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
     of which stays as it is. has_keys: of a source, whether its records have keys beside their
     values, by which deletions name their rows. is_endless: of a source, whether it always goes on,
-    so that no run waits for its end.
+    so that no run waits for its end. has_times: of a source, whether its times are nanoseconds
+    already, in whichever form a record declares them.
     """
 
     opens: str
@@ -65,6 +66,7 @@ class Use:
     takes_events: bool = False
     has_keys: bool = False
     is_endless: bool = False
+    has_times: bool = False
 
 
 @frozen(kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -69,13 +70,20 @@ def open_source(
     shape = RecordShape(schema, checks) if table is None else RecordShape(schema, table=table)
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
-        return ended(_held(place, shape, name, batch_rows), name)
+        if is_readable(place) or not shape.forms:
+            return ended(_held(place, shape, name, batch_rows), name)
+        return _formed(shape, lambda asked: ended(_held(place, asked, name, batch_rows), name))
     reading = Reading(
         name, shape, batch_rows, header=header, one_shot=True, whole=whole, needs_all=needs_all
     )
     found = find(text_of(place), "source")
     _check_keys(name, shape, found.use)
-    return ended(found.opened(reading, is_readable), name)
+    if found.use.has_times or not shape.forms:
+        return ended(found.opened(reading, is_readable), name)
+    return _formed(
+        shape,
+        lambda asked: ended(found.opened(replace(reading, shape=asked), is_readable), name),
+    )
 
 
 def open_inputs(
@@ -112,8 +120,24 @@ def open_inputs(
             f"cannot read {place} in {part.of} partitions: its records are not divided by key. "
             f"Put them into a topic that is, with ripple log append, or start one partition"
         )
-    inputs: Inputs = found.opened(reading, is_inputs)
-    return inputs
+    if found.use.has_times or not shape.forms:
+        inputs: Inputs = found.opened(reading, is_inputs)
+        return inputs
+    return _formed(shape, lambda asked: found.opened(replace(reading, shape=asked), is_inputs))
+
+
+def _formed(shape: RecordShape, opened: Callable[[RecordShape], Inputs]) -> Inputs:
+    """Return inputs with times as ``shape`` has them, of those that a source writes in a form.
+
+    opened: opens the source for records with times as it writes them.
+    """
+    # slow to import
+    from ripple.connectors.transforms.chain import Chain  # noqa: PLC0415
+    from ripple.connectors.transforms.opening import ThroughInputs  # noqa: PLC0415
+    from ripple.connectors.transforms.steps import ReadTime  # noqa: PLC0415
+
+    chain = Chain([ReadTime(name, form) for name, form in shape.forms.items()], shape)
+    return ThroughInputs(opened(chain.needed), chain)
 
 
 def _check_keys(name: str, shape: RecordShape, use: Use | None) -> None:

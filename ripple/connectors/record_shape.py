@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks
+    from ripple.model.schema.time_form import TimeForm
 
 TIMESTAMP_NS_END = 1 << 62
 
@@ -79,6 +80,12 @@ class RecordShape:
         judges = {name: Judge(checks) for name, checks in fitted.items()}
         object.__setattr__(self, "judges", judges)
         object.__setattr__(self, "paths", paths_in(known))
+
+    @property
+    def forms(self) -> dict[str, TimeForm]:
+        """How the source writes times, by field; those that it has in nanoseconds are left out."""
+        found = {name: checks.time_form for name, checks in self.checks.items()}
+        return {name: form for name, form in found.items() if form is not None}
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

@@ -12,6 +12,7 @@ CONNECTOR = Connector(
     source=Use(
         "ripple.connectors.log.opening:open_source",
         "all partitions or the named one, up to their ends at the start of the run",
+        has_times=True,
     ),
     sink=Use(
         "ripple.connectors.log.opening:open_sink", APPENDED, has_epochs=True, takes_events=True
@@ -20,6 +21,7 @@ CONNECTOR = Connector(
         "ripple.connectors.log.opening:open_inputs",
         "resumes at the cut; with `--follow` waits for more",
         has_parts=True,
+        has_times=True,
     ),
     continued_sink=Use(
         "ripple.connectors.log.opening:continue_sink",

@@ -6,7 +6,9 @@ CONNECTOR = Connector(
     scheme="synthetic",
     form="synthetic:N",
     source=Use(
-        "ripple.connectors.synthetic.source:open_source", "N trades by rule, the same each time"
+        "ripple.connectors.synthetic.source:open_source",
+        "N trades by rule, the same each time",
+        has_times=True,
     ),
     check="ripple.connectors.synthetic.source:check",
 )

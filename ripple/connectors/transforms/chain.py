@@ -17,7 +17,7 @@ from ripple.model.batch import Batch
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -48,10 +48,10 @@ class Chain:
     the source rejects is not shown, since it may contain the field.
     """
 
-    def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:
-        """Read a TOML file. Raises InputError."""
+    def __init__(self, transforms: Sequence[Transform], shape: RecordShape) -> None:
+        """Connect transforms. Raises InputError for those that do not fit together."""
         self._shape = shape
-        self._transforms = transforms_of(said)
+        self._transforms = transforms
         fields = {field.name: field for field in shape.schema.fields}
         for number in range(len(self._transforms), 0, -1):
             try:

@@ -116,7 +116,7 @@ def _chain(path: str, reading: Reading) -> tuple[Chain, str]:
             "read it without them, and put steps after .table(...)"
         )
     with _naming(file):
-        return Chain(_said(file), reading.shape), place
+        return Chain(transforms_of(_said(file)), reading.shape), place
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import InputError
 from ripple.core.frozen import frozen
+from ripple.model.schema.time_form import ISO, UNITS_NS, TimeForm
 from ripple.model.schema.types import Bool, Field, FieldType, Float, Int64, Option, String
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     Columns = dict[str, pa.Array]
 
 MASKED = "****"
-UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
-ISO = "iso"
 _COMPARE = {"above": pc.greater, "below": pc.less}
 
 
@@ -95,14 +94,14 @@ class ReadTime:
     """A time that the source has as text, or as a number of some unit; ours is nanoseconds."""
 
     field: str
-    unit: str
+    form: TimeForm
 
     def needs(self, fields: Fields) -> Fields:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
         if value_type(field)[0] != pa.int64():
             raise InputError(f"{self.field!r} is no number of nanoseconds")
-        if self.unit != ISO:
+        if not self.form.is_text:
             return fields
         kind = Option(String()) if isinstance(field.type, Option) else String()
         return fields | {self.field: replace(field, type=kind)}
@@ -113,12 +112,9 @@ class ReadTime:
 
     def apply(self, passing: Passing) -> None:
         """Bring it to nanoseconds."""
-        column = passing.columns[self.field]
-        found = _parsed(column) if self.unit == ISO else _scaled(column, UNITS_NS[self.unit])
-        lost = found.is_null().to_numpy(zero_copy_only=False)
-        lost &= column.is_valid().to_numpy(zero_copy_only=False)
-        passing.refuse(lost, f"{self.field} is no time")
-        passing.columns[self.field] = found
+        times, failed = self.form.parsed(passing.columns[self.field])
+        passing.refuse(failed, f"{self.field} {self.form.words}")
+        passing.columns[self.field] = times
 
 
 @frozen
@@ -218,7 +214,8 @@ def _timestamp(given: Mapping[str, Any]) -> Transform:
     unit = given.get("from")
     if unit not in (*UNITS_NS, ISO):
         raise InputError(f"timestamp is from one of {', '.join((*UNITS_NS, ISO))}, not {unit!r}")
-    return ReadTime(_name(given, "timestamp"), unit)
+    form = TimeForm(unit, "UTC", short_ones=True) if unit == ISO else TimeForm(unit)
+    return ReadTime(_name(given, "timestamp"), form)
 
 
 def _mask(given: Mapping[str, Any]) -> Transform:
@@ -265,30 +262,3 @@ def _compared(column: pa.Array, name: str, given: Any) -> pa.Array:
     values = pa.array(given if isinstance(given, list) else [given], column.type)
     found = pc.and_(pc.is_in(column, values), column.is_valid())
     return found if name == "is" else pc.and_(pc.invert(found), column.is_valid())
-
-
-def _scaled(column: pa.Array, ns: int) -> pa.Array:
-    """Return numbers times ``ns``; null where they are too large."""
-    most = (2**63 - 1) // ns
-    fits = pc.and_(pc.less_equal(column, most), pc.greater_equal(column, -most))
-    return pc.multiply(pc.if_else(fits, column, None), ns)
-
-
-def _parsed(column: pa.Array) -> pa.Array:
-    """Return times of ISO 8601 as nanoseconds, UTC where they name no zone; null for no times."""
-    try:
-        return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
-    except pa.ArrowInvalid:
-        values = pc.dictionary_encode(column)
-        times = pa.array([_time(one) for one in values.dictionary.to_pylist()], pa.int64())
-        return times.take(values.indices)
-
-
-def _time(text: str) -> int | None:
-    for zone in ("UTC", None):
-        try:
-            time: int = pa.scalar(text).cast(pa.timestamp("ns", zone)).value
-        except pa.ArrowInvalid:
-            continue
-        return time
-    return None

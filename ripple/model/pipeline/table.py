@@ -102,6 +102,13 @@ def table_source(
     if time_field is None and duration_ns(out_of_order, "out_of_order"):
         raise PlanError("out_of_order needs an event time: name it with time=")
     checks = checks_in(cls, schema)
+    for formed, given in checks.items():
+        if given.format is not None:
+            raise PlanError(
+                f"the field {formed!r} has format={given.format!r}, which records of tables cannot "
+                "have yet, since deletions lack fields: declare it a str, and take its time in a "
+                "step after .table(...), or have its source write nanoseconds"
+            )
     # A deletion needs its key, and the field that says so.
     relaxed = tuple(
         one if one.name in (*names, mark) else replace(one, optional=True) for one in schema.fields

@@ -68,8 +68,14 @@ _SCALARS: dict[Annotation, FieldType] = {
 }
 
 _ADVICE: dict[Annotation, str] = {
-    dt.datetime: "use Timestamp: nanoseconds since the epoch",
-    dt.date: "use Timestamp, or str",
+    dt.datetime: (
+        "use Timestamp: nanoseconds since the epoch; where sources write texts, with "
+        "rp.field(format='iso')"
+    ),
+    dt.date: (
+        "use Timestamp, where sources write texts with rp.field(format='%Y-%m-%d', zone='UTC'); "
+        "or str"
+    ),
     dt.timedelta: "use int nanoseconds",
     decimal.Decimal: "use str, or int in the smallest unit",
     bytes: "use str, for instance as base64",

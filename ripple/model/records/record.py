@@ -52,16 +52,21 @@ def field(
     finite: bool = False,
     min_length: int | None = None,
     max_length: int | None = None,
+    format: str | None = None,  # noqa: A002 - the word for it
+    zone: str | None = None,
 ) -> Any:
-    """Declare a field of a record with checks: ``size: int = rp.field(gt=0)``.
+    """Declare a field of a record with checks, ``size: int = rp.field(gt=0)``, or a form of times.
 
     A source refuses a record in which one of them fails, as it does a malformed record; making an
     instance checks nothing. gt, ge, lt, le: bounds of a number, which NaN is never within. finite:
     a float that is neither infinite nor NaN. min_length, max_length: of a text, in characters.
+    format: how sources write a Timestamp: ``"iso"``, a unit of numbers since 1970, ``"s"``,
+    ``"ms"``, ``"us"`` or ``"ns"``, or a pattern such as ``"%d.%m.%Y %H:%M:%S"``. zone: of texts
+    that name none, ``"UTC"`` or an offset such as ``"+01:00"``.
     default, default_factory, kw_only: as for ``dataclasses.field``. Raises
     SchemaError for an invalid check.
     """
-    checks = Checks(gt, ge, lt, le, finite, min_length, max_length)
+    checks = Checks(gt, ge, lt, le, finite, min_length, max_length, format, zone)
     return dataclasses.field(
         default=default,
         default_factory=default_factory,

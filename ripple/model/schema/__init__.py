@@ -3,6 +3,7 @@
 types       the closed set of field types; checks: beyond the type; document: from outside, bounded
 compat      may one read another's records; projection: reads it; fingerprint
 arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
+time_form   how sources write times; time_texts: its loops; text_columns: a column for loops
 values, columns, well_formed    values and columns of users' code, where nothing is lost
 exported, inside, failing   columns where they lie, and whether all of their values pass
 """

@@ -1,17 +1,18 @@
-"""Checks of a field's values beyond their type, as a record declares them.
+"""What a record declares of a field beyond its type: checks, and how a source writes its times.
 
-Checks decide which records are admitted; they are no part of a schema, which says how values are
-written: fingerprints, compatibility and bytes are the same with and without them.
+It decides which records are admitted, and is no part of a schema, which says how values are written
+by us: fingerprints, compatibility and bytes are the same with and without it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
+from ripple.model.schema.time_form import TimeForm
 from ripple.model.schema.types import Field, Float, Int, Int64, Option, String
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(_BOUNDS, ((Int, Int64, Float), "numbers")),
     "finite": ((Float,), "floats"),
     **dict.fromkeys(("min_length", "max_length"), ((String,), "text")),
+    **dict.fromkeys(("format", "zone"), ((Int, Int64), "times")),
 }
 
 
@@ -36,7 +38,8 @@ class Checks:
 
     gt, ge, lt, le: bounds of a number, at most one from below and one from above; NaN is within no
     bounds. finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
-    characters (code points). Raises SchemaError for anything else.
+    characters (code points). format, zone: how a source writes the time, as ``TimeForm`` has them;
+    bounds are of its nanoseconds. Raises SchemaError for anything else.
     """
 
     gt: Number | None = None
@@ -46,8 +49,14 @@ class Checks:
     finite: bool = False
     min_length: int | None = None
     max_length: int | None = None
+    format: str | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
+        if self.zone is not None and self.format is None:
+            raise SchemaError(f"zone is {self.zone!r}, which is of a format: add format='iso'")
+        if self.format is not None:
+            TimeForm(self.format, self.zone)
         for name, value in self.given().items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if name in _BOUNDS and not (is_number and -math.inf < value < math.inf):
@@ -62,7 +71,7 @@ class Checks:
             if {one, other} <= self.given().keys():
                 raise SchemaError(f"{one} and {other} are bounds from the same side: leave one out")
 
-    def given(self) -> dict[str, Number]:
+    def given(self) -> dict[str, Any]:
         """Return the checks that there are, by name."""
         values = {member.name: getattr(self, member.name) for member in fields(self)}
         return {n: value for n, value in values.items() if value is not None and value is not False}
@@ -100,6 +109,11 @@ class Checks:
         return checks
 
     # --- for validation ---
+
+    @property
+    def time_form(self) -> TimeForm | None:
+        """How a source writes the time, None for nanoseconds."""
+        return None if self.format is None else TimeForm(self.format, self.zone)
 
     @property
     def is_bounded(self) -> bool:

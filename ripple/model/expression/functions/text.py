@@ -38,23 +38,12 @@ from ripple.model.expression.functions.strings import (
 )
 from ripple.model.expression.program import FAILURES, NO_NUMBER
 from ripple.model.expression.typed import Kind
+from ripple.model.schema.text_columns import parts
 
 _TEXT = (Kind.TEXT,)
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INT = re.compile(r"[+-]?[0-9]+")
 DIGITS_MAX = 19  # of an integer of 64 bits
-
-
-def parts(array: Any) -> tuple[Any, Any, Any]:
-    """Return the validity or None, the offsets and the bytes of a column of texts."""
-    _, offsets, data = array.buffers()
-    valid = None
-    if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-    if offsets is None or not len(array):
-        return valid, np.zeros(1, np.int32), np.zeros(0, np.uint8)
-    places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    return valid, places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
 def column(offsets: Any, data: Any, valid: Any = None) -> Any:

@@ -1,0 +1,19 @@
+"""Columns of texts as compiled loops take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def parts(array: Any) -> tuple[Any, Any, Any]:
+    """Return the validity or None, the offsets and the bytes of a column of texts."""
+    _, offsets, data = array.buffers()
+    valid = None
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    if offsets is None or not len(array):
+        return valid, np.zeros(1, np.int32), np.zeros(0, np.uint8)
+    places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    return valid, places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

@@ -1,0 +1,153 @@
+"""Times as sources write them, in text or as numbers of a unit; ours are nanoseconds in UTC.
+
+A form is declared and never guessed. What is no time of its form is no time at all: each text is
+read to its last letter, and by one rule.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.arguments import shown
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+from ripple.model.schema.text_columns import parts
+from ripple.model.schema.time_texts import times
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+
+UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+ISO = "iso"
+DIRECTIVES = "%Y %m %d %H %M %S %z %f %3f %6f %9f %F %T %R %%"
+BEYOND_INT64 = "does not fit in 64 bits"
+FORM_MAX = 200  # characters
+
+_LONGER = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M"}
+_PATTERN = re.compile(r"(?:[^%\x00]|%(?:[YmdHMSzfFTR%]|[369]f))*")
+_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):([0-5][0-9])")
+
+
+@frozen
+class TimeForm:
+    """How a source writes the times of a field.
+
+    form: ``"iso"``; the unit of whole numbers since 1970, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``;
+    or a pattern of DIRECTIVES with the year, the month and the day. zone: of a text that names
+    none, ``"UTC"`` or an offset such as ``"+01:00"``; without it such a text is no time.
+    short_ones: whether ISO's minutes may be missing, and its hour where there is a zone. Raises
+    SchemaError for anything else.
+    """
+
+    form: str
+    zone: str | None = None
+    short_ones: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.form, str) or not (
+            self.form in (ISO, *UNITS_NS) or "%" in self.form
+        ):
+            raise SchemaError(
+                f"format is {shown(self.form)}: it is 'iso', 's', 'ms', 'us', 'ns' or a pattern "
+                "such as '%d.%m.%Y %H:%M:%S'"
+            )
+        if self.zone is not None and not self.is_text:
+            raise SchemaError(
+                f"zone is {shown(self.zone)}, and numbers since 1970 are in UTC: leave it out"
+            )
+        offset_s(self.zone)
+        if self.is_text and self.form != ISO:
+            self._check_pattern()
+
+    def _check_pattern(self) -> None:
+        if len(self.form) > FORM_MAX or not _PATTERN.fullmatch(self.form):
+            raise SchemaError(
+                f"format is {shown(self.form)}: a pattern has at most {FORM_MAX} characters, and "
+                f"the directives {DIRECTIVES}"
+            )
+        pattern = _expanded(self.form).replace("%%", "")
+        given = re.findall(r"%([A-Za-z])|%[369](f)", pattern)
+        names = [one or other for one, other in given]
+        for name in names:
+            if names.count(name) > 1:
+                raise SchemaError(f"format is {shown(self.form)}, which has %{name} twice")
+        if not {"Y", "m", "d"} <= {*names}:
+            raise SchemaError(
+                f"format is {shown(self.form)}: a time has a year, a month and a day, %Y, %m and %d"
+            )
+        if "z" not in names and self.zone is None:
+            raise SchemaError(
+                f"format is {shown(self.form)}, in which no zone is written: add zone='UTC', or "
+                "an offset such as zone='+01:00'"
+            )
+        if "z" in names and self.zone is not None:
+            raise SchemaError(
+                f"format is {shown(self.form)}, in which the zone is written: leave zone= out"
+            )
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the source has texts, and not whole numbers."""
+        return self.form not in UNITS_NS
+
+    @property
+    def words(self) -> str:
+        """What is wrong with a value that is no time, after "the field"."""
+        if not self.is_text:
+            return BEYOND_INT64
+        if self.form != ISO:
+            return f"is no time of the form {self.form}"
+        example = "2026-01-31T09:30:00" if self.zone else "2026-01-31T09:30:00Z"
+        return f"is no time of ISO 8601 such as {example}"
+
+    def parsed(self, column: pa.Array) -> tuple[pa.Array, Mask]:
+        """Return a column of strings, or of int64, as nanoseconds, and where it is no time.
+
+        It is null there, and where the column is.
+        """
+        if not self.is_text:
+            return self._scaled(column)
+        form = b"" if self.form == ISO else _expanded(self.form).encode()
+        has_zone, east_s = self.zone is not None, offset_s(self.zone)
+        valid, offsets, data = parts(column)
+        values, found = times(valid, offsets, data, form, has_zone, east_s, self.short_ones)
+        return _where(values, found.view(np.bool_), column)
+
+    def _scaled(self, column: pa.Array) -> tuple[pa.Array, Mask]:
+        unit_ns = UNITS_NS[self.form]
+        numbers = np.asarray(column.fill_null(0))
+        limits = np.iinfo(np.int64)
+        found = (numbers <= limits.max // unit_ns) & (numbers >= -(-limits.min // unit_ns))
+        return _where(np.where(found, numbers, 0) * unit_ns, found, column)
+
+
+def offset_s(zone: str | None) -> int:
+    """Return the seconds that a zone is east of UTC; 0 for none. Raises SchemaError."""
+    if zone is None or zone == "UTC":
+        return 0
+    found = _OFFSET.fullmatch(zone) if isinstance(zone, str) else None
+    if found is None:
+        raise SchemaError(
+            f"zone is {shown(zone)}: it is 'UTC' or an offset such as '+01:00'; zones by their "
+            "names are not known yet"
+        )
+    return (3600 * int(found[2]) + 60 * int(found[3])) * (-1 if found[1] == "-" else 1)
+
+
+def _where(values: Any, found: Mask, column: pa.Array) -> tuple[pa.Array, Mask]:
+    if not column.null_count and found.all():
+        return pa.array(values), ~found
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(values, mask=~(found & valid)), valid & ~found
+
+
+def _expanded(form: str) -> str:
+    """Return a pattern without directives for several others."""
+    pieces = re.findall(r"%[369]f|%.|[^%]+", form, re.DOTALL)
+    return "".join(_LONGER.get(one[1:], one) if one[0] == "%" else one for one in pieces)

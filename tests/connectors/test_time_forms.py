@@ -1,0 +1,199 @@
+"""Times as sources write them, by the forms that a record declares."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ripple as rp
+from ripple.connectors.locate import open_source
+from ripple.core.errors import PlanError, SchemaError
+from ripple.model.batch import Batch
+from ripple.model.records import nested_checks_of, schema_of
+from ripple.model.schema import fingerprint
+from ripple.storage.log import PartitionWriter, Topic
+from ripple.task.one_shot import at_once, entries
+from ripple.world import LiveClock, LiveDisk
+
+NOON = 1_769_860_800_000_000_000  # 2026-01-31
+GOOD, BAD = "2026-01-31T13:00:00+01:00", "2026-01-31T24:00:00Z"
+WORDS = "at is no time of ISO 8601 such as 2026-01-31T09:30:00Z"
+
+
+@rp.record
+class Order:
+    name: str
+    at: rp.Timestamp = rp.field(format="iso", ge=0)
+    sent: rp.Timestamp | None = rp.field(format="ms", default=None)
+
+
+@rp.record(name="order")
+class Plain:
+    name: str
+    at: rp.Timestamp
+    sent: rp.Timestamp | None = None
+
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "a", "at": GOOD, "sent": 1_769_860_800_001},
+    {"name": "b", "at": BAD, "sent": 1},
+    {"name": "c", "at": GOOD, "sent": None},
+    {"name": "d", "at": "1969-12-31T23:59:59Z", "sent": 1},
+    {"name": "e", "at": GOOD, "sent": 1 << 60},
+]
+WANTED = [
+    {"name": "a", "at": NOON, "sent": NOON + 1_000_000},
+    {"name": "c", "at": NOON, "sent": None},
+]
+REASONS = [(1, WORDS), (3, "at is not at least 0"), (4, "sent does not fit in 64 bits")]
+
+
+def read(place: Any, cls: type = Order, batch_rows: int = 100) -> list[Batch]:
+    inputs = open_source(
+        place, schema_of(cls), name="orders", checks=nested_checks_of(cls), batch_rows=batch_rows
+    )
+    try:
+        return [one for one in entries(inputs, batch_rows) if isinstance(one, Batch)]
+    finally:
+        at_once(inputs.close())
+
+
+def rows_of(batches: list[Batch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.records.to_pylist()]
+
+
+def csv_file(folder: Path) -> str:
+    lines = (f"{row['name']},{row['at']},{'' if row['sent'] is None else row['sent']}\n"
+             for row in ROWS)  # fmt: skip
+    (folder / "orders.csv").write_text("".join(lines))
+    return str(folder / "orders.csv")
+
+
+def json_file(folder: Path) -> str:
+    (folder / "orders.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return str(folder / "orders.jsonl")
+
+
+def parquet_file(folder: Path) -> str:
+    pq.write_table(pa.Table.from_pylist(ROWS), folder / "orders.parquet")
+    return str(folder / "orders.parquet")
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        csv_file,
+        json_file,
+        parquet_file,
+        lambda _: list(ROWS),
+        lambda _: iter(ROWS),
+        lambda _: pa.Table.from_pylist(ROWS),
+    ],
+    ids=["csv", "jsonl", "parquet", "list", "iterator", "table"],
+)
+@pytest.mark.parametrize("batch_rows", [1, 3, 100])
+def test_each_source_has_times_by_their_forms(put: Any, batch_rows: int, tmp_path: Path) -> None:
+    batches = read(put(tmp_path), batch_rows=batch_rows)
+    assert rows_of(batches) == WANTED
+    rejected = [bad for batch in batches for bad in batch.rejected]
+    assert [(bad.offset, bad.reason) for bad in rejected] == REASONS
+    for bad in rejected:  # as it came
+        assert json.loads(bad.raw)["at"] == ROWS[bad.offset]["at"]
+    assert batches[-1].next_offset == len(ROWS)
+
+
+def test_topics_have_nanoseconds_whatever_the_form(tmp_path: Path) -> None:
+    topic = Topic.create(LiveDisk(tmp_path), "orders", schema_of(Order))
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        columns = {"name": ["a"], "at": [NOON], "sent": [NOON]}
+        writer.append(pa.RecordBatch.from_pydict(columns))
+    assert rows_of(read(f"log:{tmp_path}/orders")) == [{"name": "a", "at": NOON, "sent": NOON}]
+
+
+def test_a_column_of_times_is_no_text() -> None:
+    table = pa.table({"name": ["a"], "at": pa.array([NOON], pa.timestamp("ns", "UTC"))})
+    with pytest.raises(SchemaError, match=r"column 'at' .* is timestamp\[ns, tz=UTC\]"):
+        read(table)
+
+
+def test_a_form_is_no_part_of_a_schema_nor_of_node_keys() -> None:
+    assert fingerprint(schema_of(Order)) == fingerprint(schema_of(Plain))
+
+    def keys(cls: type) -> list[str]:
+        source = rp.Pipeline("orders").source("orders", cls, time="at")
+        plan = source.partition("by-name", "name").fold("counts", n=rp.count()).sink("out").plan()
+        return [plan.source.node_key, *(fold.node_key for fold in plan.folds)]
+
+    assert keys(Order) == keys(Plain)
+
+
+def test_a_pipeline_from_text_to_windows(tmp_path: Path) -> None:
+    by_name = rp.Pipeline("orders").source("orders", Order, time="at").partition("by", "name")
+    pipeline = by_name.window("hour", rp.Tumbling("1h")).fold("counts", n=rp.count()).sink("out")
+    out, letters = tmp_path / "out.jsonl", tmp_path / "letters.jsonl"
+    rp.run(pipeline, source=csv_file(tmp_path), sink=str(out), dead_letters=str(letters))
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {(row["name"], row["window_start_ns"], row["n"]) for row in rows} == {
+        ("a", NOON, 1),
+        ("c", NOON, 1),
+    }
+    assert [json.loads(line)["reason"] for line in letters.read_text().splitlines()] == [
+        reason for _, reason in REASONS
+    ]
+
+
+@rp.record
+class Sender:
+    at: rp.Timestamp = rp.field(format="iso")
+
+
+@rp.record
+class Letter:
+    name: str
+    sender: Sender
+
+
+def test_records_within_have_forms(tmp_path: Path) -> None:
+    rows = [{"name": name, "sender": {"at": at}} for name, at in (("a", GOOD), ("b", BAD))]
+    (tmp_path / "letters.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for place in (rows, str(tmp_path / "letters.jsonl")):
+        (batch,) = read(place, Letter)
+        assert batch.records.to_pylist() == [{"name": "a", "sender.at": NOON}]
+        assert [(bad.offset, bad.reason) for bad in batch.rejected] == [(1, f"sender.{WORDS}")]
+
+
+class Struct(msgspec.Struct):
+    at: Annotated[rp.Timestamp, rp.schema.Checks(format="%d.%m.%Y", zone="UTC")]
+
+
+@dataclasses.dataclass
+class Dataclass:
+    at: rp.Timestamp = rp.field(format="%d.%m.%Y", zone="UTC")  # noqa: RUF009 - a field
+
+
+@pytest.mark.parametrize("cls", [Struct, Dataclass])
+def test_classes_of_other_libraries(cls: type) -> None:
+    assert rows_of(read([{"at": "31.01.2026"}], cls)) == [{"at": NOON - 43_200_000_000_000}]
+
+
+def test_what_has_no_form() -> None:
+    with pytest.raises(SchemaError, match=r"format is 'isO': it is 'iso', 's', 'ms', 'us', 'ns'"):
+        rp.field(format="isO")
+    with pytest.raises(SchemaError, match="zone is 'UTC', which is of a format"):
+        rp.field(zone="UTC")
+
+    @rp.record
+    class Text:
+        name: str = rp.field(format="iso")
+
+    with pytest.raises(SchemaError, match="'name' is String, but format is a check of times"):
+        read([], Text)
+    with pytest.raises(PlanError, match=r"has format='iso', which records of tables cannot have"):
+        rp.Pipeline("p").table("orders", Order, key="name")
