@@ -170,7 +170,7 @@ def test_records_within_have_forms(tmp_path: Path) -> None:
 
 
 class Struct(msgspec.Struct):
-    at: Annotated[rp.Timestamp, rp.schema.Checks(format="%d.%m.%Y", zone="UTC")]
+    at: Annotated[rp.Timestamp, rp.schema.TimedChecks(format="%d.%m.%Y", zone="UTC")]
 
 
 @dataclasses.dataclass

@@ -36,6 +36,7 @@ from ripple.model.pipeline.nodes import (
     Versions,
     types_of,
 )
+from ripple.model.schema.checks import TimedChecks
 from ripple.model.schema.types import (
     Bool,
     Field,
@@ -103,7 +104,7 @@ def table_source(
         raise PlanError("out_of_order needs an event time: name it with time=")
     checks = checks_in(cls, schema)
     for formed, given in checks.items():
-        if given.format is not None:
+        if isinstance(given, TimedChecks):
             raise PlanError(
                 f"the field {formed!r} has format={given.format!r}, which records of tables cannot "
                 "have yet, since deletions lack fields: declare it a str, and take its time in a "

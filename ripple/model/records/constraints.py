@@ -23,7 +23,7 @@ from ripple.model.records.members import (
     record_class_in,
     unwrap,
 )
-from ripple.model.schema.checks import Checks
+from ripple.model.schema.checks import Checks, checks_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def checks_of(cls: type) -> dict[str, Checks]:
                 )
         try:
             if given:
-                found[member.name] = Checks(**given)
+                found[member.name] = checks_with(given)
         except SchemaError as error:
             raise SchemaError(f"{cls.__name__}.{member.name}: {error}") from None
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, 
 from ripple.core.arguments import need_text, need_whole, shown
 from ripple.core.errors import PlanError, SchemaError
 from ripple.core.frozen import frozen
-from ripple.model.schema.checks import Checks
+from ripple.model.schema.checks import checks_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,12 @@ def field(
     default, default_factory, kw_only: as for ``dataclasses.field``. Raises
     SchemaError for an invalid check.
     """
-    checks = Checks(gt, ge, lt, le, finite, min_length, max_length, format, zone)
+    given: dict[str, Any] = {
+        "gt": gt, "ge": ge, "lt": lt, "le": le, "finite": finite, "min_length": min_length,
+        "max_length": max_length,
+    }  # fmt: skip
+    forms = {"format": format, "zone": zone}
+    checks = checks_with(given | {name: one for name, one in forms.items() if one is not None})
     return dataclasses.field(
         default=default,
         default_factory=default_factory,
@@ -147,18 +152,15 @@ class Column:
     costs the same as in any dataclass.
     """
 
-    __slots__ = ("inner", "name")
+    __slots__ = ("name",)  # it is part of what users' functions are, where they name the class
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.inner: Any = _UNKNOWN
 
     def __get__(self, instance: object, owner: type) -> Any:
         if instance is not None:
             raise AttributeError(f"this {owner.__name__} has no value for {self.name!r}")
-        if self.inner is _UNKNOWN:
-            self.inner = _inner_class(owner, self.name)
-        return _column(self.name, self.inner)
+        return _column(self.name, _inner_class(owner, self.name))
 
 
 class RecordColumn:
@@ -192,9 +194,6 @@ class RecordColumn:
 
 class _NoFieldError(PlanError, AttributeError):
     """A field that a record in a record does not have."""
-
-
-_UNKNOWN = object()
 
 
 def _column(path: str, inner: type | None) -> Any:

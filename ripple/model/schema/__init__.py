@@ -10,7 +10,7 @@ exported, inside, failing   columns where they lie, and whether all of their val
 
 from __future__ import annotations
 
-from ripple.model.schema.checks import Checks
+from ripple.model.schema.checks import Checks, TimedChecks
 from ripple.model.schema.compat import (
     Compatibility,
     Compatible,
@@ -63,6 +63,7 @@ __all__ = [
     "Ref",
     "Schema",
     "String",
+    "TimedChecks",
     "Variant",
     "check_backward",
     "check_forward",

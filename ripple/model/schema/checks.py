@@ -38,8 +38,7 @@ class Checks:
 
     gt, ge, lt, le: bounds of a number, at most one from below and one from above; NaN is within no
     bounds. finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
-    characters (code points). format, zone: how a source writes the time, as ``TimeForm`` has them;
-    bounds are of its nanoseconds. Raises SchemaError for anything else.
+    characters (code points). Raises SchemaError for anything else.
     """
 
     gt: Number | None = None
@@ -49,14 +48,8 @@ class Checks:
     finite: bool = False
     min_length: int | None = None
     max_length: int | None = None
-    format: str | None = None
-    zone: str | None = None
 
     def __post_init__(self) -> None:
-        if self.zone is not None and self.format is None:
-            raise SchemaError(f"zone is {self.zone!r}, which is of a format: add format='iso'")
-        if self.format is not None:
-            TimeForm(self.format, self.zone)
         for name, value in self.given().items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if name in _BOUNDS and not (is_number and -math.inf < value < math.inf):
@@ -113,7 +106,7 @@ class Checks:
     @property
     def time_form(self) -> TimeForm | None:
         """How a source writes the time, None for nanoseconds."""
-        return None if self.format is None else TimeForm(self.format, self.zone)
+        return None
 
     @property
     def is_bounded(self) -> bool:
@@ -175,6 +168,36 @@ class Checks:
         if self.min_length is None:
             return f"at most {self.max_length} characters long"
         return f"{self.min_length} to {self.max_length} characters long"
+
+
+# Functions of users that name a class of records are known by its checks: those without a form of
+# times have to stay what they were, so the form is no field of theirs.
+@frozen
+class TimedChecks(Checks):
+    """Checks of a time, and how a source writes it, as ``TimeForm`` has ``format`` and ``zone``.
+
+    Bounds are of its nanoseconds. Raises SchemaError for what is no form, too.
+    """
+
+    format: str | None = None
+    zone: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.format is None:
+            raise SchemaError(f"zone is {self.zone!r}, which is of a format: add format='iso'")
+        TimeForm(self.format, self.zone)
+        Checks.__post_init__(self)
+
+    @property
+    def time_form(self) -> TimeForm | None:
+        """How a source writes the time."""
+        assert self.format is not None
+        return TimeForm(self.format, self.zone)
+
+
+def checks_with(given: Mapping[str, Any]) -> Checks:
+    """Return the checks of these names; raises SchemaError as they do."""
+    return Checks(**given) if given.keys().isdisjoint(("format", "zone")) else TimedChecks(**given)
 
 
 def checks_to_sexp(checks: Mapping[str, Checks]) -> Sexp:

@@ -27,10 +27,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ripple.model.aggregate as ra
+from ripple.model.code_fingerprint.attributes import attributes
 from ripple.model.code_fingerprint.form import CodeForm, code_form
 from ripple.model.expression import col
+from ripple.model.schema.checks import Checks
 from ripple.model.window import Tumbling
 from tests.model.code_fingerprint.modules import Node, linked
+from tests.records import Trade
 
 
 def form(value: object) -> CodeForm:
@@ -209,3 +212,10 @@ def test_order_of_attributes_and_sets_is_no_part_of_a_form() -> None:
         assert form({Node("a")}).digest != form({Node("b")}).digest
     finally:
         Node.__hash__ = None  # type: ignore[assignment]
+
+
+def test_records_are_known_by_no_more_than_in_the_first_version() -> None:
+    """Functions that name a record's class have it in their node keys, which are in checkpoints."""
+    checks = {"gt", "ge", "lt", "le", "finite", "min_length", "max_length"}
+    assert attributes(Checks(gt=0)).keys() == checks
+    assert attributes(vars(Trade)["price"]).keys() == {"name"}
