@@ -90,11 +90,12 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     "model": {
         "code_fingerprint": set(),
         "schema": set(),
-        "expression": {"schema"},
+        "calendar": set(),
+        "expression": {"calendar", "schema"},
         "keys": {"schema"},
         "aggregate": {"keys", "schema"},
         "records": {"expression", "schema"},
-        "window": {"keys", "schema"},
+        "window": {"calendar", "keys", "schema"},
         "pipeline": {
             "aggregate",
             "code_fingerprint",

@@ -174,7 +174,7 @@ class Reconciliation:
             return left
         is_lost = self._base.checkpoint is None
         over_ns = self._engine.watermark_ns if is_lost else self._restored_ns
-        ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns(fold)
+        ends = plan.closes_ns(fold, left.column("window_start_ns").to_numpy())
         return left.filter(pa.array(ends > over_ns))
 
     def _compare(self, output: str, standing: OutputStatus, found: str) -> None:

@@ -241,7 +241,7 @@ class ReplayedOutputs(Outputs):
         left = shown.left()
         if replayed is None and plan.frees(plan.fold(of)) and "window_start_ns" in names:
             # Rows of windows that are over are in no state, and stay what they were.
-            ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns(plan.fold(of))
+            ends = plan.closes_ns(plan.fold(of), left.column("window_start_ns").to_numpy())
             left = left.filter(pa.array(ends > engine.watermark_ns))
         op = pa.array(np.full(table.num_rows, OP_SET, np.int8))
         both = [table.append_column(OP, op), left]

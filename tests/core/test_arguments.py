@@ -235,6 +235,8 @@ TABLE: dict[str, P] = {
     ),
     # Windows
     "Tumbling(size)": P(rp.Tumbling, "three np_int"),
+    "Tumbling(zone)": P(lambda v: rp.Tumbling("1d", zone=v), "none"),
+    "Tumbling(offset)": P(lambda v: rp.Tumbling("1d", zone="UTC", offset=v), "none zero"),
     "Sliding(size)": P(lambda v: rp.Sliding(v, 1), "three np_int"),
     "Sliding(slide)": P(lambda v: rp.Sliding(100, v), "three np_int"),
     "Session(gap)": P(rp.Session, "three np_int"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ripple.core.frozen import frozen
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from ripple.engine.edges.edge_changes import Closes
     from ripple.engine.edges.remote_groups import RemoteGroups
     from ripple.engine.edges.remote_rows import RemoteRows
     from ripple.engine.graph.column import Column
@@ -61,9 +63,9 @@ class Edge(ABC):
         return self.stage.edge.kind.transport
 
     @property
-    def closes_after_ns(self) -> int | None:
-        """How long after their windows groups of the stage end; None if they do not."""
-        return self.plan.closes_after_ns(self.fold) if self.plan.frees(self.fold) else None
+    def closes_ns(self) -> Closes | None:
+        """When groups of the stage end, by the starts of their windows; None if they do not."""
+        return partial(self.plan.closes_ns, self.fold) if self.plan.frees(self.fold) else None
 
     @property
     @abstractmethod

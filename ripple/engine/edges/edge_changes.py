@@ -13,13 +13,16 @@ from ripple.core.row_ops import OP, OP_FINAL, OP_REMOVE, OP_SET
 from ripple.model.keys.partitioner import partition_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     import numpy.typing as npt
 
     from ripple.core.cut import Cut
 
     Ints = npt.NDArray[np.int64]
+    Closes: TypeAlias = Callable[[Ints], Ints]
+    """When windows are over, by their starts."""
 
 
 @frozen
@@ -89,9 +92,9 @@ class Retained:
     They are no part of the sender's table, and of no digest.
     """
 
-    def __init__(self, schema: pa.Schema, closes_after_ns: int) -> None:
-        """Retain rows of ``schema``, which are over so long after their ``window_start_ns``."""
-        self._closes_after_ns = closes_after_ns
+    def __init__(self, schema: pa.Schema, closes_ns: Closes) -> None:
+        """Retain rows of ``schema``; closes_ns: when they are over, by ``window_start_ns``."""
+        self._closes_ns = closes_ns
         self._rows = pa.RecordBatch.from_pylist([], schema)
         self._new: list[pa.RecordBatch] = []
 
@@ -106,7 +109,7 @@ class Retained:
         rows = self.rows()
         if rows.num_rows:
             starts = rows.column("window_start_ns").to_numpy()
-            self._rows = rows.filter(pa.array(starts + self._closes_after_ns > watermark_ns))
+            self._rows = rows.filter(pa.array(self._closes_ns(starts) > watermark_ns))
 
     def rows(self) -> pa.RecordBatch:
         """Return the retained rows."""

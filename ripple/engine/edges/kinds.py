@@ -38,7 +38,7 @@ class PartialEdge(Edge):
 
     def receiver(self, graph: Graph, senders: Sequence[str]) -> RemoteGroups:
         """Return the merged groups."""
-        return RemoteGroups(graph, self.fold, len(senders), self.closes_after_ns)
+        return RemoteGroups(graph, self.fold, len(senders), self.closes_ns)
 
 
 class RowEdge(Edge):
@@ -58,7 +58,7 @@ class RowEdge(Edge):
 
     def receiver(self, graph: Graph, senders: Sequence[str]) -> RemoteRows:
         """Return the copy of the rows."""
-        return RemoteRows(graph, self.above, self.fold, self.closes_after_ns, sorted(senders))
+        return RemoteRows(graph, self.above, self.fold, self.closes_ns, sorted(senders))
 
 
 _KINDS: dict[EdgeKind, type[Edge]] = {

@@ -51,10 +51,10 @@ class Outgoing:
         self.groups = self._table if isinstance(self._table, Groups) else None
         """Those that the sender keeps for its edge: state, which is in its snapshots."""
         self._retained: list[Retained] = []
-        closes_after_ns = edge.closes_after_ns
-        if not self._is_log and closes_after_ns is not None:
+        closes_ns = edge.closes_ns
+        if not self._is_log and closes_ns is not None:
             schema = edge.schema
-            self._retained = [Retained(schema, closes_after_ns) for _ in range(self.targets)]
+            self._retained = [Retained(schema, closes_ns) for _ in range(self.targets)]
 
     def as_log(self) -> None:
         """Keep no row once it was taken: the log keeps it, in order."""

@@ -26,6 +26,7 @@ from ripple.model.schema.types import Field, Int64
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.engine.edges.edge_changes import Closes
     from ripple.engine.graph.node import Graph
     from ripple.model.pipeline.nodes import Fold
 
@@ -49,8 +50,8 @@ class RemoteGroups:
 
     frees = True
 
-    def __init__(self, graph: Graph, fold: Fold, senders: int, closes_after_ns: int | None) -> None:
-        """Merge groups of ``senders``; closes_after_ns: if groups end with their windows, when."""
+    def __init__(self, graph: Graph, fold: Fold, senders: int, closes_ns: Closes | None) -> None:
+        """Merge groups of ``senders``; closes_ns: if groups end with their windows, when."""
         self.fold = fold
         self.result_rows = ResultRows(fold)
         self.fields = self.result_rows.fields
@@ -65,7 +66,7 @@ class RemoteGroups:
         self.result_rows.lay_out(self._merged)
         self._touched = SlotSet()
         self._emptied: list[Ints] = []
-        self._ends = WindowEnds(self.keys, closes_after_ns)
+        self._ends = WindowEnds(self.keys, closes_ns)
         self.ledger = Ledger(self._pairs, self)
 
     def take_in(self, sender: int, rows: pa.RecordBatch, *, whole: bool) -> None:

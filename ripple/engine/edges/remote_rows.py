@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.edges.edge_changes import Closes
     from ripple.engine.graph.node import Graph
     from ripple.model.pipeline.nodes import Fold
 
@@ -55,7 +56,7 @@ class RemoteRows:
         graph: Graph,
         fold: Fold,
         above: Fold,
-        closes_after_ns: int | None,
+        closes_ns: Closes | None,
         senders: Sequence[str],
     ) -> None:
         """Copy the rows of ``fold`` that ``senders`` have, as ``above`` reads them."""
@@ -70,8 +71,8 @@ class RemoteRows:
         self.uncomputable = UncomputableRows(self.keys)
         self._owners = np.empty(0, np.int64)
         self._erased: list[Ints] = []
-        self._keeps_final = closes_after_ns is not None
-        self._ends = WindowEnds(self.keys, closes_after_ns)
+        self._keeps_final = closes_ns is not None
+        self._ends = WindowEnds(self.keys, closes_ns)
         self.ledger = Ledger(self.keys, self)
 
     def take_in(self, sender: int, rows: pa.RecordBatch, *, whole: bool) -> None:

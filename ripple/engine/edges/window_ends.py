@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from ripple.engine.edges.edge_changes import Closes
     from ripple.model.keys.space import KeySpace
 
     Ints = npt.NDArray[np.int64]
@@ -29,33 +30,33 @@ class WindowEnds:
     gone, and a sender's retained rows of it were counted.
     """
 
-    def __init__(self, keys: KeySpace, closes_after_ns: int | None) -> None:
-        """Wait for rows of ``keys``; closes_after_ns: how long after its start a window is over."""
+    def __init__(self, keys: KeySpace, closes_ns: Closes | None) -> None:
+        """Wait for rows of ``keys``; closes_ns: when windows are over, by their starts."""
         self._keys = keys
-        self._closes_after_ns = closes_after_ns
+        self._closes_ns = closes_ns
         self._timers = Timers()
         self._over: list[Ints] = []
         self._reached_ns = watermark.NONE
 
     def open_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that may be taken in."""
-        if self._closes_after_ns is None:
+        if self._closes_ns is None:
             return rows
         return those_of(rows, self._ends_ns(rows) > self._reached_ns)
 
     def arm(self, slots: Ints, rows: pa.RecordBatch | pa.Table) -> None:
         """Wait for the windows of ``rows``, which are at ``slots``."""
-        if self._closes_after_ns is not None:
+        if self._closes_ns is not None:
             self._timers.arm_new(slots, self._ends_ns(rows), self._keys.capacity)
 
     def _ends_ns(self, rows: pa.RecordBatch | pa.Table) -> Ints:
-        ends: Ints = rows.column("window_start_ns").to_numpy() + self._closes_after_ns
-        return ends
+        assert self._closes_ns is not None
+        return self._closes_ns(rows.column("window_start_ns").to_numpy())
 
     def reach(self, watermark_ns: int) -> None:
         """Note the windows over at ``watermark_ns``, which every sender has reached."""
         self._reached_ns = watermark_ns
-        if self._closes_after_ns is not None:
+        if self._closes_ns is not None:
             due = self._timers.pop_due(watermark_ns)
             if len(due):
                 self._over.append(due)
@@ -75,5 +76,5 @@ class WindowEnds:
 
     def forget(self, slots: Ints) -> None:
         """Wait no more for ``slots``, which are about to be freed."""
-        if self._closes_after_ns is not None:
+        if self._closes_ns is not None:
             self._timers.disarm(slots)

@@ -16,7 +16,7 @@ from ripple.model.keys.space import PairKeys, key_space
 from ripple.model.schema.types import Field, Int64
 from ripple.model.window import OnCount, OnEveryElement, OnInterval, Session, watermark
 from ripple.model.window.assign import reached_count
-from ripple.model.window.book import AlignedWindows, SessionWindows, windows_of
+from ripple.model.window.book import AlignedWindows, SessionWindows, ZonedWindows, windows_of
 from ripple.model.window.timers import Timers
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class WindowedFold(EventFold):
         self._shows_parts = bool(self._count) or self._unshown is not None
         # How it nearly always is: tumbling windows that show nothing while a batch is added.
         self._tumbling = None
-        if isinstance(self.windows, AlignedWindows) and not self._shows_parts:
+        if isinstance(self.windows, AlignedWindows | ZonedWindows) and not self._shows_parts:
             self._tumbling = self.windows.tumbling
         # Where a session is shown when it joins another depends on the very moment, so sessions
         # that show partial results take one event at a time.

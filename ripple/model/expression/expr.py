@@ -567,6 +567,10 @@ def _method_text(expr: Expr) -> str:
         return f"{_text(expr.args[0], _TIGHTEST)}.cast({', '.join(rest)})"
     if expr.operation == "str.split.list.get":
         return f"{_text(expr.args[0], _TIGHTEST)}.str.split({rest[0]}).list.get({rest[1]})"
+    if expr.operation == "dt.in_zone":
+        return f"{_text(expr.args[0], _TIGHTEST)}.dt.in_zone({rest[0]})"
+    if expr.operation == "dt.span_begin":
+        return f"{_text(expr.args[0], _TIGHTEST)}.dt.in_zone({rest[1]}).truncate({rest[0]})"
     if expr.operation == "dt.truncate":
         rest = [_scalar_text(f"{expr.args[1].value}{expr.args[2].value}")]
     if expr.operation in _LITERAL:
@@ -575,7 +579,9 @@ def _method_text(expr: Expr) -> str:
         rest = [f"[{', '.join(rest)}]"]
     if expr.value is not None:
         rest.append(_scalar_text(expr.value))
-    return f"{_text(expr.args[0], _TIGHTEST)}.{expr.operation}({', '.join(rest)})"
+    is_of_zone = expr.args[0].operation == "dt.in_zone"
+    method = expr.operation.removeprefix("dt.") if is_of_zone else expr.operation
+    return f"{_text(expr.args[0], _TIGHTEST)}.{method}({', '.join(rest)})"
 
 
 def _scalar_text(value: Scalar) -> str:

@@ -27,9 +27,22 @@ _FORM = re.compile(r"(?:[^%]|%(?:[YmdHMSjuFTR%]|[369]f))*")
 
 @dataclass(frozen=True, slots=True)
 class TimeMethods:
-    """Functions of a time, int nanoseconds since 1970, in UTC; null of null."""
+    """Functions of a time, int nanoseconds since 1970; null of null.
+
+    They are those of UTC, or of the zone that ``in_zone`` names.
+    """
 
     expr: Expr
+    zone: str | None = None
+
+    def in_zone(self, zone: str) -> TimeMethods:
+        """Return the functions of a zone's clocks: ``.dt.in_zone("America/New_York").hour()``.
+
+        Zones are those of the package ``tzdata``, not of the machine. Raises PlanError for others.
+        """
+        from ripple.model.calendar.zone import need_zone  # noqa: PLC0415 - most have none
+
+        return TimeMethods(self.expr, need_zone("zone", zone).name)
 
     def year(self) -> Expr:
         """Return the year."""
@@ -72,8 +85,11 @@ class TimeMethods:
 
         every: a whole number and a unit, ``"15m"``, of ns, us, ms, s, m, h, d, w (from Monday),
         mo, q and y. Spans are counted from 1970, weeks from its first Monday's week, months from
-        year 0.
+        year 0. In a zone they are those of ``rp.Tumbling`` with ``zone=``: of its calendar, and
+        shorter ones from the begin of each day.
         """
+        if self.zone is not None:
+            return self._span_begin(every)
         need_text("every", every)
         found = _EVERY.fullmatch(every)
         count = int(found[1]) if found else 0
@@ -93,14 +109,16 @@ class TimeMethods:
         """Return the time since 1970 in ``"ns"``, ``"us"``, ``"ms"``, ``"s"`` or ``"d"``."""
         if time_unit not in EPOCHS:
             raise PlanError(f"time_unit must be ns, us, ms, s or d, not {shown(time_unit)}")
-        return self._of("epoch", time_unit)
+        return Expr("dt.epoch", (self.expr, lit(time_unit)))  # the same in each zone
 
-    def to_string(self, format: str = "%FT%T.%9fZ") -> Expr:  # noqa: A002 - Polars' name
-        """Return the time as a text.
+    def to_string(self, format: str | None = None) -> Expr:  # noqa: A002 - Polars' name
+        """Return the time as a text, by default with all digits, and a Z in UTC.
 
         format: texts and %Y %m %d %H %M %S, %j (day of the year), %u (of the week), %F (%Y-%m-%d),
         %T (%H:%M:%S), %R (%H:%M), %3f %6f %9f (of the second, so many digits) and %%.
         """
+        if format is None:
+            format = "%FT%T.%9f" if self.zone else "%FT%T.%9fZ"  # noqa: A001
         need_text("format", format)
         if not _FORM.fullmatch(format) or len(format) > FORM_MAX:
             raise PlanError(
@@ -109,7 +127,23 @@ class TimeMethods:
         return self._of("to_string", format)
 
     def _of(self, name: str, *options: Scalar) -> Expr:
-        return Expr(f"dt.{name}", (self.expr, *map(lit, options)))
+        return Expr(f"dt.{name}", (self._shown(), *map(lit, options)))
+
+    def _shown(self) -> Expr:
+        """Return what clocks show, as nanoseconds."""
+        if self.zone is None:
+            return self.expr
+        from ripple.model.calendar.zone import zone  # noqa: PLC0415
+
+        return Expr("dt.in_zone", (self.expr, lit(self.zone), lit(zone(self.zone).digest)))
+
+    def _span_begin(self, every: str) -> Expr:
+        from ripple.model.calendar.spans import normal_size, spans  # noqa: PLC0415
+
+        assert self.zone is not None
+        size = normal_size("every", every)
+        digest = spans(size, self.zone).digest
+        return Expr("dt.span_begin", (self.expr, lit(size), lit(self.zone), lit(digest)))
 
     if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
 

@@ -34,7 +34,7 @@ from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.stages import Stage, Transport
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.types import FieldType, Option
-from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
+from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec, ZonedTumbling
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
 _UNSEEN_MAX = 10  # per step, in texts for people
@@ -292,6 +292,10 @@ def window_text(window: WindowSpec) -> str:
     match window.assigner:
         case Tumbling(size_ns=size_ns):
             text = f"tumbling {span_text(size_ns)}"
+        case ZonedTumbling(size=size, zone=zone, offset_s=offset_s):
+            text = f"tumbling {size} of {zone}"
+            if offset_s:
+                text += f" at {'-' * (offset_s < 0)}{span_text(abs(offset_s) * 10**9)}"
         case Sliding(size_ns=size_ns, slide_ns=slide_ns):
             text = f"sliding {span_text(size_ns)} every {span_text(slide_ns)}"
         case Session(gap_ns=gap_ns):

@@ -48,11 +48,16 @@ from ripple.model.schema import notation
 from ripple.model.schema.checks import checks_to_sexp
 from ripple.model.schema.fingerprint import canonical, fingerprint
 from ripple.model.schema.types import Schema
-from ripple.model.window.spec import Session
+from ripple.model.window.spec import ends_ns
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from ripple.core.sexp import Sexp
     from ripple.model.code_fingerprint.form import CodeForm
+
+    Ints = npt.NDArray[np.int64]
 
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
 
@@ -262,8 +267,8 @@ class Plan:
             return fold.window is not None
         return fold.ends_with_window and self.frees(self.fold(fold.input))
 
-    def closes_after_ns(self, fold: Fold) -> int:
-        """Return how long after their start windows of ``fold`` are over, by the watermark.
+    def closes_ns(self, fold: Fold, starts_ns: Ints) -> Ints:
+        """Return when windows of ``fold`` that start then are over, by the watermark.
 
         Sessions are over then at the earliest; only aligned windows may be a further fold's key.
         """
@@ -272,9 +277,7 @@ class Plan:
             first = self.fold(first.input)
         window = first.window
         assert window is not None
-        assigner = window.assigner
-        size_ns = assigner.gap_ns if isinstance(assigner, Session) else assigner.size_ns
-        return size_ns + window.lateness_ns
+        return ends_ns(window.assigner, starts_ns) + window.lateness_ns
 
     @property
     def notes(self) -> dict[str, str]:

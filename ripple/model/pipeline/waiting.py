@@ -17,7 +17,7 @@ from ripple.model.pipeline.nodes import (
     tables_below,
 )
 from ripple.model.window.duration import duration_ns
-from ripple.model.window.spec import LATENESS_DEFAULT, Sliding
+from ripple.model.window.spec import LATENESS_DEFAULT, Sliding, ZonedTumbling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,10 +108,14 @@ def _never_final(draft: Draft, fold: Fold) -> str:
             "and match their rows with .join_interval(..., within=('0s', '0s'))"
         )
     assigner = ending.window.assigner
-    aligned_ns = assigner.slide_ns if isinstance(assigner, Sliding) else assigner.size_ns
+    if isinstance(assigner, ZonedTumbling):
+        windows = f"rp.Tumbling({assigner.size!r}, zone={assigner.zone!r})"
+    else:
+        aligned_ns = assigner.slide_ns if isinstance(assigner, Sliding) else assigner.size_ns
+        windows = f"rp.Tumbling({span_text(aligned_ns)!r})"
     rest = ", ".join(one.name for one in fold.key if one.name not in WINDOW_FIELD_NAMES)
     return (
         f"{leave} of a fold with a .window(...) become a stream: take .finals(...) of "
         f"{below}, and fold their rows by {rest or 'a constant, of .derive(...),'} in windows of "
-        f"rp.Tumbling({span_text(aligned_ns)!r})"
+        f"{windows}"
     )

@@ -19,6 +19,7 @@ from ripple.model.window.spec import (
     Trigger,
     Tumbling,
     WindowSpec,
+    ZonedTumbling,
     window_spec,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "Trigger",
     "Tumbling",
     "WindowSpec",
+    "ZonedTumbling",
     "duration_ns",
     "window_spec",
 ]

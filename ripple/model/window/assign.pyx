@@ -67,6 +67,60 @@ cdef class Tumbling:
         return 0
 
 
+cdef class Zoned(Tumbling):
+    """Windows of a zone's calendar: the same, with starts from a table.
+
+    Invariants: _begins ascends, the first is the least and the last the greatest of 64 bits.
+    """
+
+    cdef const int64_t[::1] _begins
+
+    def __init__(
+        self, KeyIndex index not None, const int64_t[::1] begins_ns not None, int64_t elapsed_ns
+    ):
+        """Find the slots in an index of pairs (key slot, window start).
+
+        begins_ns: of days and longer spans. elapsed_ns: of the windows that divide them, or 0.
+        """
+        assert begins_ns.shape[0] > 1
+        self.index, self.size_ns, self._begins = index, elapsed_ns, begins_ns
+
+    cdef int find(
+        self, const int64_t* keys, const int64_t* times_ns, Py_ssize_t n, int64_t* out
+    ) except -1 nogil:
+        cdef int64_t begin = 0, start = 0, end = 0, size = self.size_ns, key, slot, greatest = -1
+        cdef Py_ssize_t i, place
+        for i in range(n):
+            greatest = max(greatest, keys[i])
+        if <int64_t>self.latest.size() <= greatest:
+            self.latest.resize(max(greatest + 1, 2 * <int64_t>self.latest.size()), -1)
+        for i in range(n):
+            if not start <= times_ns[i] < end:
+                place = self.place_of(times_ns[i])
+                begin, end = self._begins[place], self._begins[place + 1]
+                start = begin
+                if size:
+                    start += (times_ns[i] - begin) // size * size
+                    end = min(end - start, size) + start
+            key = keys[i]
+            slot = self.latest[key]
+            if not self.index.has_pair(slot, key, start):
+                slot = self.latest[key] = self.index.find_or_add_pair(key, start)
+            out[i] = slot
+        return 0
+
+    cdef Py_ssize_t place_of(self, int64_t time_ns) noexcept nogil:
+        """Return the last place, but that of the end, which begins by then."""
+        cdef Py_ssize_t low = 0, high = self._begins.shape[0] - 1, middle
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._begins[middle] <= time_ns:
+                low = middle
+            else:
+                high = middle
+        return low
+
+
 def ended(
     KeyIndex index not None, const int64_t[::1] slots not None, int64_t size_ns, int64_t until_ns
 ):

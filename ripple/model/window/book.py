@@ -1,7 +1,7 @@
 """The open windows of one fold: which slot an event's window has, when it ends, when it is over.
 
-Two kinds share one interface: windows with bounds from event time alone (tumbling, sliding) and
-sessions, with bounds from the events.
+Three kinds share one interface: windows with bounds from event time alone (tumbling, sliding),
+spans of a zone's calendar, and sessions, with bounds from the events.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import numpy as np
 
 from ripple.model.window import assign
 from ripple.model.window.sessions import SessionBook
-from ripple.model.window.spec import Assigner, Session, Tumbling
+from ripple.model.window.spec import Assigner, Session, Tumbling, ZonedTumbling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.model.calendar.spans import Spans
     from ripple.model.keys.space import PairKeys
     from ripple.model.schema.exported import Lent
 
@@ -83,6 +84,30 @@ class AlignedWindows:
         """There is no state besides the slots."""
 
 
+class ZonedWindows:
+    """Windows of a zone's calendar."""
+
+    def __init__(self, space: PairKeys, spans: Spans) -> None:
+        self._space = space
+        self._spans = spans
+        self.tumbling = assign.Zoned(space.index, spans.begins_ns, spans.elapsed_ns)
+
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
+        """Return the window of each event."""
+        return Assigned(None, self.tumbling.slots(keys, times_ns), _NO_SLOTS, _NO_SLOTS)
+
+    def ends_ns(self, slots: Ints) -> Ints:
+        """Return where the next span of the day, or of the calendar, begins."""
+        return self._spans.ends_of(self._space.index.pairs_at(slots)[1])
+
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the windows that end by ``until_ns``."""
+        return slots[self.ends_ns(slots) <= until_ns]
+
+    def forget(self, slots: Ints) -> None:
+        """There is no state besides the slots."""
+
+
 class SessionWindows:
     """Session windows."""
 
@@ -112,6 +137,8 @@ def windows_of(assigner: Assigner, space: PairKeys) -> Windows:
     """Return the windows that ``assigner`` describes, over slots of (key, window start)."""
     if isinstance(assigner, Session):
         return SessionWindows(space, assigner.gap_ns)
+    if isinstance(assigner, ZonedTumbling):
+        return ZonedWindows(space, assigner.spans)
     if isinstance(assigner, Tumbling):
         return AlignedWindows(space, assigner.size_ns, assigner.size_ns)
     return AlignedWindows(space, assigner.size_ns, assigner.slide_ns)

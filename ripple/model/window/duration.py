@@ -22,14 +22,15 @@ _UNIT_NS = {
     "d": 86400 * 10**9,
 }
 _OURS = ("ripple.", "contextlib", "functools")  # modules between a pipeline and this one
-_FORM = re.compile(r"(-?)\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([a-z]+)")
+_PART = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([a-z]+)\s*")
+_FORM = re.compile(r"(-?)\s*((?:[0-9]{1,20}(?:\.[0-9]{1,9})?\s*[a-z]+\s*){1,6})")
 
 DURATION_NS_MAX = 1 << 60  # 36 years: start and end of a window stay inside int64
 BRIEF_NS = 10**6  # an int below it may have been meant as seconds
 
 
 def duration_ns(span: str | int, what: str = "a duration", *, of_wall_clock: bool = False) -> int:
-    """Return ``span`` in nanoseconds: ``"60s"``, ``"1.5min"``, ``"500ms"`` or an ``int`` as it is.
+    """Return ``span`` in nanoseconds: ``"60s"``, ``"9h30min"``, ``"1.5s"`` or an ``int`` as it is.
 
     Event times may be counts of anything, so an int below a millisecond is only warned of.
     what: how messages call it. of_wall_clock: the caller refuses so short a span instead. Raises
@@ -56,12 +57,12 @@ def signed_duration_ns(span: str | int, what: str = "a duration") -> int:
 
     Raises :class:`PlanError` where it lies outside [-2^60, 2^60], and as ``duration_ns`` does.
     """
-    if isinstance(span, str):
-        value_ns = _parse(span, what)
-    elif isinstance(span, bool) or not hasattr(span, "__index__"):
+    try:
+        value_ns = _parse(span, what) if isinstance(span, str) else operator.index(span)
+    except TypeError:
+        value_ns = None
+    if value_ns is None or isinstance(span, bool):
         return duration_ns(span, what)
-    else:
-        value_ns = operator.index(span)
     if abs(value_ns) > DURATION_NS_MAX:
         raise PlanError(f"{what} must be within -2^60 to 2^60 ns (36 years), not {shown(span)}")
     _warn_of_brief(span, what)
@@ -85,13 +86,15 @@ def _warn_of_brief(span: str | int, what: str) -> None:
 def _parse(text: str, what: str) -> int:
     """Return a span in nanoseconds, with its sign."""
     match = _FORM.fullmatch(text.strip())
-    if match is None or match[4] not in _UNIT_NS:
+    parts = _PART.findall(match[2]) if match else []
+    if match is None or any(unit not in _UNIT_NS for _, _, unit in parts):
         units = ", ".join(_UNIT_NS)
         raise PlanError(f"{what} must be a number and a unit ({units}), not {shown(text)}")
-    sign, whole, fraction, unit = match[1], match[2], match[3] or "", match[4]
-    scaled = int(whole + fraction) * _UNIT_NS[unit]
-    scale: int = 10 ** len(fraction)
-    value_ns, remainder = divmod(scaled, scale)
-    if remainder:
-        raise PlanError(f"{what} must be a whole number of nanoseconds, unlike {shown(text)}")
-    return -value_ns if sign else value_ns
+    total_ns = 0
+    for whole, fraction, unit in parts:
+        scale: int = 10 ** len(fraction)
+        value_ns, remainder = divmod(int(whole + fraction) * _UNIT_NS[unit], scale)
+        if remainder:
+            raise PlanError(f"{what} must be a whole number of nanoseconds, unlike {shown(text)}")
+        total_ns += value_ns
+    return -total_ns if match[1] else total_ns

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.window.duration import duration_ns
+from ripple.model.window.duration import duration_ns, signed_duration_ns
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ripple.model.calendar.spans import Spans
+
+    Ints = npt.NDArray[np.int64]
 
 LATENESS_DEFAULT = "60s"
 FUTURE_TOLERANCE_DEFAULT = "60s"
@@ -16,12 +24,65 @@ WINDOWS_PER_EVENT_MAX = 10_000
 
 @frozen
 class Tumbling:
-    """Windows of one size, end to end, aligned to the epoch. Each event is in exactly one."""
+    """Windows of one size, end to end, aligned to the epoch. Each event is in exactly one.
+
+    With ``zone="America/New_York"`` they are spans of its calendar: size may be in d, w (from
+    Monday), mo, q and y of its clocks, and begins them at midnight or ``offset`` after it
+    (``offset="9h30min"``, below zero before it). Smaller units divide each day, from its begin.
+    """
 
     size_ns: int
 
-    def __init__(self, size: str | int) -> None:
+    def __new__(cls, *given: Any, zone: Any = None, **named: Any) -> Any:
+        """Make windows of another kind for a zone."""
+        return object.__new__(cls) if zone is None else ZonedTumbling(*given, zone=zone, **named)
+
+    def __init__(
+        self, size: str | int, *, zone: str | None = None, offset: str | int | None = None
+    ) -> None:
+        if zone is not None or offset is not None:
+            raise PlanError("Tumbling: offset is of a zone's days: name one, as in zone='UTC'")
         object.__setattr__(self, "size_ns", _positive(size, "Tumbling: size"))
+
+
+@frozen
+class ZonedTumbling:
+    """Windows of a zone's calendar, as ``Tumbling`` with ``zone=`` makes them.
+
+    size: such as "1d". offset_s: of their begins on the clock, from midnight. digest: of all
+    bounds, so that another release of the zone makes another node.
+    """
+
+    size: str
+    zone: str
+    offset_s: int
+    digest: str
+
+    def __init__(self, size: str, *, zone: str, offset: str | int | None = None) -> None:
+        # What has no zone starts without them.
+        from ripple.model.calendar.spans import DAY_S, normal_size, spans  # noqa: PLC0415
+        from ripple.model.calendar.zone import need_zone  # noqa: PLC0415
+
+        normal = normal_size("Tumbling: size", size)
+        name = need_zone("Tumbling: zone", zone).name
+        offset_ns = 0 if offset is None else signed_duration_ns(offset, "Tumbling: offset")
+        nominal_ns = max(spans(normal, name).nominal_ns, DAY_S * 10**9)
+        if offset_ns % 10**9 or abs(offset_ns) >= nominal_ns:
+            raise PlanError(
+                "Tumbling: offset must be whole seconds and shorter than a window, or a day where "
+                f"windows divide it, not {shown(offset)}"
+            )
+        offset_s = offset_ns // 10**9
+        for field, value in (("size", normal), ("zone", name), ("offset_s", offset_s)):
+            object.__setattr__(self, field, value)
+        object.__setattr__(self, "digest", self.spans.digest)
+
+    @property
+    def spans(self) -> Spans:
+        """The spans of time that the windows are."""
+        from ripple.model.calendar.spans import spans  # noqa: PLC0415 - as above
+
+        return spans(self.size, self.zone, self.offset_s)
 
 
 @frozen
@@ -61,7 +122,14 @@ class Session:
         object.__setattr__(self, "gap_ns", _positive(gap, "Session: gap"))
 
 
-Assigner: TypeAlias = Tumbling | Sliding | Session
+Assigner: TypeAlias = Tumbling | ZonedTumbling | Sliding | Session
+
+
+def ends_ns(assigner: Assigner, starts_ns: Ints) -> Ints:
+    """Return the exclusive ends of windows that start then; of sessions, the earliest ones."""
+    if isinstance(assigner, ZonedTumbling):
+        return assigner.spans.ends_of(starts_ns)
+    return starts_ns + (assigner.gap_ns if isinstance(assigner, Session) else assigner.size_ns)
 
 
 def windows_per_event(assigner: Assigner) -> int:
@@ -144,7 +212,7 @@ def window_spec(
     future: str | int = FUTURE_TOLERANCE_DEFAULT,
 ) -> WindowSpec:
     """Return the checked form of a ``.window(...)`` step; raises :class:`PlanError`."""
-    if not isinstance(assigner, (Tumbling, Sliding, Session)):
+    if not isinstance(assigner, (Tumbling, ZonedTumbling, Sliding, Session)):
         raise PlanError(
             f"assigner must be rp.Tumbling, rp.Sliding or rp.Session, not {shown(assigner)}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ripple.model.calendar.definition import span_at
 from ripple.model.window.spec import (
     Assigner,
     OnCount,
@@ -14,6 +15,7 @@ from ripple.model.window.spec import (
     Session,
     Trigger,
     Tumbling,
+    ZonedTumbling,
 )
 
 Key = tuple[Any, ...]
@@ -51,20 +53,24 @@ def windows_with(open_windows: list[Window], assigner: Assigner, event: Event) -
     if isinstance(assigner, Session):
         return [_session_with(open_windows, assigner.gap_ns, event)]
     found = [
-        _window_at(open_windows, event.key, start_ns, start_ns + assigner.size_ns)
-        for start_ns in starts_of(assigner, event.time_ns)
+        _window_at(open_windows, event.key, *bounds)
+        for bounds in bounds_of(assigner, event.time_ns)
     ]
     for window in found:
         window.events.append(event)
     return found
 
 
-def starts_of(assigner: Assigner, time_ns: int) -> list[int]:
-    """Return the start of every tumbling or sliding window that holds ``time_ns``."""
+def bounds_of(assigner: Assigner, time_ns: int) -> list[tuple[int, int]]:
+    """Return start and end of every window, no session, that holds ``time_ns``."""
     assert not isinstance(assigner, Session)
-    slide_ns = assigner.size_ns if isinstance(assigner, Tumbling) else assigner.slide_ns
+    if isinstance(assigner, ZonedTumbling):
+        return [span_at(assigner.size, assigner.zone, assigner.offset_s, time_ns)]
+    size_ns = assigner.size_ns
+    slide_ns = size_ns if isinstance(assigner, Tumbling) else assigner.slide_ns
     latest = time_ns - time_ns % slide_ns  # Python's % is never negative here
-    return list(range(latest, time_ns - assigner.size_ns, -slide_ns))
+    starts = range(latest, time_ns - size_ns, -slide_ns)
+    return [(start_ns, start_ns + size_ns) for start_ns in starts]
 
 
 def _window_at(open_windows: list[Window], key: Key, start_ns: int, end_ns: int) -> Window:

@@ -124,6 +124,9 @@ _NUMBERS_OF_TIMES: list[Any] = [
     lambda x: x.dt.second(), lambda x: x.dt.nanosecond(), lambda x: x.dt.epoch("s"),
     lambda x: x.dt.epoch("d"), lambda x: x.dt.truncate("15m"), lambda x: x.dt.truncate("1d"),
     lambda x: x.dt.truncate("1w"), lambda x: x.dt.truncate("1mo"), lambda x: x.dt.truncate("5q"),
+    lambda x: x.dt.in_zone("America/Havana").day(), lambda x: x.dt.in_zone("Asia/Tokyo").hour(),
+    lambda x: x.dt.in_zone("America/Havana").truncate("1d"),
+    lambda x: x.dt.in_zone("Europe/Paris").truncate("7h"),
 ]  # fmt: skip
 FORMS = ["%F %T.%3f", "%j", "%u", "%H:%M é", "%Y%m%d%%%9f%6f", "%R", "%S"]
 _NUMBERS_OF_TEXTS: list[Any] = [

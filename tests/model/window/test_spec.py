@@ -30,13 +30,22 @@ def _keyed() -> rp.Pipeline:
 
 @pytest.mark.parametrize(
     ("text", "expected_ns"),
-    [("60s", 60 * 10**9), ("1min", 60 * 10**9), ("1.5ms", 1_500_000), ("0s", 0), (7, 7)],
+    [
+        ("60s", 60 * 10**9),
+        ("1min", 60 * 10**9),
+        ("1.5ms", 1_500_000),
+        ("9h30min", 34_200 * 10**9),
+        ("0s", 0),
+        (7, 7),
+    ],
 )
 def test_duration_reads_number_and_unit(text: str | int, expected_ns: int) -> None:
     assert rw.duration_ns(text) == expected_ns
 
 
-@pytest.mark.parametrize("text", ["", "60", "s", "-1s", "1.5ns", "1 fortnight", "1e3s", True, 1.5])
+@pytest.mark.parametrize(
+    "text", ["", "60", "s", "-1s", "1.5ns", "1 fortnight", "1e3s", "1h 5", True, 1.5]
+)
 def test_unreadable_duration_is_refused(text: object) -> None:
     with pytest.raises(PlanError):
         rw.duration_ns(text)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Functions of times, nanoseconds since 1970 in UTC, in the Gregorian calendar."""
+"""Functions of times, nanoseconds since 1970, in the Gregorian calendar: in UTC, or a zone's."""
 
 from __future__ import annotations
 
@@ -147,6 +147,39 @@ def _plain_text(t: int, form: str) -> str:
     return text
 
 
+def _offset(times: Any, name: str, _digest: str) -> Any:
+    from ripple.model.calendar.zone import zone  # noqa: PLC0415 - most pipelines have none
+
+    return zone(name).offsets_ns(times)
+
+
+def _plain_offset(t: int, name: str, _digest: str) -> int:
+    from ripple.model.calendar.definition import offset_ns  # noqa: PLC0415 - by definition
+
+    return offset_ns(name, t)
+
+
+def _plain_local(t: int, name: str, digest: str) -> int:
+    return t + _plain_offset(t, name, digest)
+
+
+def _local(t: Typed, name: str, digest: str) -> Typed:
+    offset = Typed("dt.zone_offset", Kind.INT, t.nullable, (t,), (name, digest))
+    return arithmetic("+", t, offset)
+
+
+def _span_begin(times: Any, size: str, name: str, _digest: str) -> Any:
+    from ripple.model.calendar.spans import spans  # noqa: PLC0415
+
+    return spans(size, name).begins_of(times)
+
+
+def _plain_span_begin(t: int, size: str, name: str, _digest: str) -> int:
+    from ripple.model.calendar.definition import span_at  # noqa: PLC0415
+
+    return span_at(size, name, 0, t)[0]
+
+
 _LONGER = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M"}
 
 
@@ -180,5 +213,8 @@ TIMES = table(
         lambda t, unit: t // UNITS[unit],
         formula=lambda t, unit: arithmetic("//", t, UNITS[unit]),
     ),
+    Function("dt.zone_offset", _TIME, Kind.INT, _plain_offset, columns=_offset),
+    Function("dt.in_zone", _TIME, Kind.INT, _plain_local, formula=_local),
+    Function("dt.span_begin", _TIME, Kind.INT, _plain_span_begin, columns=_span_begin),
     Function("dt.to_string", _TIME, Kind.TEXT, _plain_text, columns=_text),
 )
