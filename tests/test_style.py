@@ -89,8 +89,8 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
     "model": {
         "code_fingerprint": set(),
-        "schema": set(),
         "calendar": set(),
+        "schema": {"calendar"},
         "expression": {"calendar", "schema"},
         "keys": {"schema"},
         "aggregate": {"keys", "schema"},

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
 
 # All of 64 bits of nanoseconds, and two days more: 1677 to 2262.
 FIRST_S, LAST_S = -(1 << 63) // 10**9 - 2 * 86_400, (1 << 63) // 10**9 + 2 * 86_400
 ZONES_SUGGESTED = 3
+
+_LEAST_S = -((1 << 63) // 10**9)  # whole seconds of 64 bits of nanoseconds
 
 _STEP_S = 28 * 86_400  # rules of years to come change clocks months apart
 
@@ -57,6 +60,21 @@ class Zone:
         at = np.searchsorted(self.begins_s, seconds, side="right") - 1
         offsets: Ints = self.offsets_s[at] * 10**9
         return offsets
+
+    def instants_ns(self, locals_ns: Ints) -> tuple[Ints, Mask]:
+        """Return the instant at which clocks show each time, and where there is just one.
+
+        Clocks that are set forward skip times, and those that are set back show some twice.
+        """
+        locals_s, rest_ns = np.divmod(locals_ns, 10**9)
+        first = self.reached_s(locals_s)
+        at = np.searchsorted(self.begins_s, first, side="right") - 1
+        # The last offset under which clocks may show it: all later ones begin with later times.
+        begins = np.minimum.accumulate((self.begins_s + self.offsets_s)[::-1])[::-1]
+        last = np.searchsorted(begins, locals_s, side="right") - 1
+        is_one = (first + self.offsets_s[at] == locals_s) & (last == at)
+        is_one &= (first > _LEAST_S) & (first < -_LEAST_S)
+        return np.where(is_one, first, 0) * 10**9 + rest_ns, is_one
 
     def reached_s(self, locals_s: Ints) -> Ints:
         """Return the first instant at which clocks show each time or a later one.

@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.core.arguments import shown
-from ripple.core.errors import SchemaError
+from ripple.core.errors import PlanError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.text_columns import parts
 from ripple.model.schema.time_texts import times
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from ripple.model.calendar.zone import Zone
 
     Mask = npt.NDArray[np.bool_]
 
@@ -40,7 +42,8 @@ class TimeForm:
 
     form: ``"iso"``; the unit of whole numbers since 1970, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``;
     or a pattern of DIRECTIVES with the year, the month and the day. zone: of a text that names
-    none, ``"UTC"`` or an offset such as ``"+01:00"``; without it such a text is no time.
+    none, a name such as ``"America/New_York"`` or an offset such as ``"+01:00"``; without it such a
+    text is no time. A time that clocks of the zone skip or show twice is none, either.
     short_ones: whether ISO's minutes may be missing, and its hour where there is a zone. Raises
     SchemaError for anything else.
     """
@@ -61,7 +64,8 @@ class TimeForm:
             raise SchemaError(
                 f"zone is {shown(self.zone)}, and numbers since 1970 are in UTC: leave it out"
             )
-        offset_s(self.zone)
+        if self.clocks is None:
+            offset_s(self.zone)
         if self.is_text and self.form != ISO:
             self._check_pattern()
 
@@ -92,6 +96,22 @@ class TimeForm:
             )
 
     @property
+    def clocks(self) -> Zone | None:
+        """The zone that is given by its name; None for UTC and offsets.
+
+        Raises SchemaError for an unknown name.
+        """
+        if not isinstance(self.zone, str) or not self.zone[:1].isalpha() or self.zone == "UTC":
+            return None
+        # Most pipelines have no zone, and the package is not read for them.
+        from ripple.model.calendar.zone import zone  # noqa: PLC0415
+
+        try:
+            return zone(self.zone)
+        except PlanError as error:
+            raise SchemaError(f"zone is {shown(self.zone)}: {error}") from None
+
+    @property
     def is_text(self) -> bool:
         """Whether the source has texts, and not whole numbers."""
         return self.form not in UNITS_NS
@@ -102,9 +122,11 @@ class TimeForm:
         if not self.is_text:
             return BEYOND_INT64
         if self.form != ISO:
-            return f"is no time of the form {self.form}"
-        example = "2026-01-31T09:30:00" if self.zone else "2026-01-31T09:30:00Z"
-        return f"is no time of ISO 8601 such as {example}"
+            kind = f"the form {self.form}"
+        else:
+            kind = f"ISO 8601 such as 2026-01-31T09:30:00{'' if self.zone else 'Z'}"
+        skipped = f", or one that clocks of {self.zone} skip or show twice" if self.clocks else ""
+        return f"is no time of {kind}{skipped}"
 
     def parsed(self, column: pa.Array) -> tuple[pa.Array, Mask]:
         """Return a column of strings, or of int64, as nanoseconds, and where it is no time.
@@ -114,10 +136,19 @@ class TimeForm:
         if not self.is_text:
             return self._scaled(column)
         form = b"" if self.form == ISO else _expanded(self.form).encode()
-        has_zone, east_s = self.zone is not None, offset_s(self.zone)
+        has_zone, east_s = self.zone is not None, 0 if self.clocks else offset_s(self.zone)
         valid, offsets, data = parts(column)
         values, found = times(valid, offsets, data, form, has_zone, east_s, self.short_ones)
-        return _where(values, found.view(np.bool_), column)
+        if self.clocks is None:
+            return _where(values, found.view(np.bool_), column)
+        # As of UTC: those with a zone of their own are instants, the others what clocks show.
+        if self.form == ISO:
+            _, has_own = times(valid, offsets, data, form, False, 0, self.short_ones)
+        else:
+            has_own = np.zeros_like(found)
+        instants, is_one = self.clocks.instants_ns(values)
+        own, read = has_own.view(np.bool_), found.view(np.bool_)
+        return _where(np.where(own, values, instants), own | (read & is_one), column)
 
     def _scaled(self, column: pa.Array) -> tuple[pa.Array, Mask]:
         unit_ns = UNITS_NS[self.form]
@@ -134,8 +165,8 @@ def offset_s(zone: str | None) -> int:
     found = _OFFSET.fullmatch(zone) if isinstance(zone, str) else None
     if found is None:
         raise SchemaError(
-            f"zone is {shown(zone)}: it is 'UTC' or an offset such as '+01:00'; zones by their "
-            "names are not known yet"
+            f"zone is {shown(zone)}: it is 'UTC', a name such as 'America/New_York' or an offset "
+            "such as '+01:00'"
         )
     return (3600 * int(found[2]) + 60 * int(found[3])) * (-1 if found[1] == "-" else 1)
 

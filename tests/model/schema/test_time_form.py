@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.core.errors import SchemaError
+from ripple.model.calendar.zone import Zone, zone
 from ripple.model.schema.time_form import TimeForm
+from tests.examples import EXAMPLES, SAMPLED
 
 SECOND = 1_000_000_000
 NOON = 1_769_860_800 * SECOND  # 2026-01-31
@@ -135,13 +138,64 @@ def test_numbers_of_a_unit(unit: str, ns: int) -> None:
         assert parsed(TimeForm(unit), most + 1, least - 1) == [None, None]
 
 
+NEW_YORK = TimeForm("iso", "America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2026-01-31T07:00", "2026-01-31T12:00Z"),
+        ("2026-07-31T07:00", "2026-07-31T11:00Z"),
+        ("2026-03-08T01:59:59.9", "2026-03-08T06:59:59.9Z"),
+        ("2026-03-08T02:30", None),  # skipped
+        ("2026-03-08T03:00", "2026-03-08T07:00Z"),
+        ("2026-11-01T00:59:59", "2026-11-01T04:59:59Z"),
+        ("2026-11-01T01:00", None),  # twice
+        ("2026-11-01T01:59:59", None),
+        ("2026-11-01T01:30-05:00", "2026-11-01T06:30Z"),
+        ("2026-11-01T02:00", "2026-11-01T07:00Z"),
+        ("1677-09-21T00:00", None),
+        ("no time", None),
+    ],
+)
+def test_a_text_is_what_clocks_of_a_zone_show_just_once(text: str, utc: str | None) -> None:
+    wanted = [None] if utc is None else parsed(TimeForm("iso"), utc)
+    assert parsed(NEW_YORK, text) == wanted
+    if not text.endswith("-05:00") and len(text) == len("2026-01-31T07:00"):
+        assert parsed(TimeForm("%FT%R", "America/New_York"), text) == wanted
+    assert "or one that clocks of America/New_York skip or show twice" in NEW_YORK.words
+
+
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
+@given(st.lists(st.integers(-8 * 10**9, 8 * 10**9), min_size=1, max_size=9))
+def test_clocks_of_a_zone_are_read_back(seconds: list[int]) -> None:
+    clocks = zone("America/Havana")
+    times = np.array(seconds) * SECOND
+    shown = times + clocks.offsets_ns(times)
+    instants, is_one = clocks.instants_ns(shown)
+    assert (instants[is_one] == times[is_one]).all()
+    others = instants_that_show(clocks, shown)
+    assert is_one.tolist() == [len(each) == 1 for each in others]
+
+
+def instants_that_show(clocks: Zone, shown: np.ndarray) -> list[set[int]]:
+    """Return by definition the instants at which clocks show each time."""
+    offsets = {int(one) * SECOND for one in clocks.offsets_s}
+    found: list[set[int]] = []
+    for local in shown.tolist():
+        near = {local - offset for offset in offsets}
+        found.append({at for at in near if clocks.offsets_ns(np.array([at]))[0] == local - at})
+    return found
+
+
 @pytest.mark.parametrize(
     ("form", "zone", "words"),
     [
         ("ISO", None, "format is 'ISO': it is 'iso', 's', 'ms', 'us', 'ns' or a pattern such as"),
         (5, None, "format is 5"),
         ("ms", "UTC", "zone is 'UTC', and numbers since 1970 are in UTC: leave it out"),
-        ("iso", "Europe/Paris", "zone is 'Europe/Paris': it is 'UTC' or an offset such as"),
+        ("iso", "Europe/Pari", "write one such as Europe/Paris"),
+        ("iso", "01:00", "zone is '01:00': it is 'UTC', a name such as 'America/New_York' or an"),
         ("iso", "+24:00", "zone is '+24:00'"),
         ("iso", 1, "zone is 1"),
         ("%Y-%m", "UTC", "a time has a year, a month and a day"),
