@@ -18,6 +18,11 @@ _WINDOW = '.window("NAME", rp.Tumbling("60s")) before .fold(...)'
 _JOIN = '.join("NAME", other, on="FIELD", how="left") of tables, or .join_asof and .join_interval'
 _INTERVAL = '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"), emit="final")'
 _DISTINCT = '.distinct("NAME", key="FIELD", within="1h")'
+_PREVIOUS = (
+    '.join_asof("NAME", same, on="FIELD", allow_exact_matches=False, emit="final"), which gives '
+    "the row before as FIELD_right, of a stream with itself"
+)
+_THERE = '.filter("NAME", rp.col("FIELD").is_not_null())'
 _SINK = '.sink("NAME")'
 _ASK = '.ask("NAME", async_function, into=Record)'
 _TOP = '.fold("NAME", rows=rp.top_rows(10, by="FIELD", fields=["FIELD"]))'
@@ -57,6 +62,8 @@ _HERE = {
     "str": '.derive("NAME", field=rp.col("FIELD").str.to_lowercase())',
     "dt": '.derive("NAME", field=rp.col("FIELD").dt.truncate("1h"))',
     "pipe": _MAP,
+    **dict.fromkeys(("dropna", "dropnulls"), _THERE),
+    **dict.fromkeys(("shift", "lag", "diff", "pctchange"), _PREVIOUS),
 }
 # The same of functions and classes.
 _HERE_IN_RP = {
@@ -77,6 +84,8 @@ _HERE_IN_RP = {
     **dict.fromkeys(("float32", "float64", "double"), "float: it has 64 bits"),
     **dict.fromkeys(("utf8", "string", "varchar"), "str"),
     "boolean": "bool",
+    **{one: f'rp.col("FIELD").{one}()' for one in ("log", "log10", "log1p", "exp", "sqrt", "abs")},
+    **dict.fromkeys(("lag", "shift", "diff"), _PREVIOUS),
     **dict.fromkeys(("readcsv", "scancsv", "readparquet", "scanparquet", "readjson"), _FILE),
 }
 # The same of methods of texts and times.
@@ -145,6 +154,7 @@ _HERE_IN_EXPR = {
     **{name: f'.fold("NAME", result=rp.{written})' for name, written in _RESULTS.items()},
     **{name: f"{_X} {operator} {_X}" for name, operator in _INFIX.items()},
     "over": _OVER,
+    **dict.fromkeys(("shift", "lag", "diff", "pctchange"), _PREVIOUS),
     **dict.fromkeys(("cumsum", "cumulativesum"), _TOTAL),
     **dict.fromkeys(("rank", "denserank", "rownumber"), _TOP),
     **dict.fromkeys(("rollingsum", "rollingmean", "rolling"), _WINDOW),

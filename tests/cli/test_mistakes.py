@@ -68,10 +68,24 @@ def test_a_time_that_is_text_gets_a_hint_at_its_transform(pipeline: Path, tmp_pa
     (hinted,) = (line for line in ended.err.splitlines() if "through:" in line)
     assert "line 1: at_ns is not an integer" in hinted
     assert 'timestamp = "at_ns" and from = "iso"' in hinted
+    assert 'rp.field(format="iso") of its record' in hinted
     transforms.write_text('[[transform]]\ntimestamp = "at_ns"\nfrom = "iso"\n')
     source.write_text("a,1,2024-02-27T02:13:20Z\n")
     ended = ripple("run", pipeline, "--source", f"through:{transforms},{source}", "--sink", "-")
     assert (ended.code, ended.out.startswith("a,1708999980000000000,")) == (0, True)
+
+
+def test_a_time_without_a_zone_gets_a_hint_at_the_zone(pipeline: Path, tmp_path: Path) -> None:
+    source, formed = tmp_path / "levels.csv", tmp_path / "formed.py"
+    text = pipeline.read_text()
+    formed.write_text(
+        text.replace("at_ns: rp.Timestamp", 'at_ns: rp.Timestamp = rp.field(format="iso")')
+    )
+    source.write_text("a,1,2024-02-27T02:13:20.5\na,1,2024-02-27T02:13:61Z\na,1,soon\n")
+    ended = ripple("run", formed, "--source", source, "--sink", "-")
+    (hinted,) = (line for line in ended.err.splitlines() if "zone=" in line)
+    assert "is no time of ISO 8601" in hinted
+    assert 'rp.field(format="iso", zone="UTC")' in hinted
 
 
 def test_events_ahead_of_their_watermark_are_explained(pipeline: Path, tmp_path: Path) -> None:

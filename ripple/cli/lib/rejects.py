@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60
 _ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+_WITHOUT_ZONE = re.compile(_ISO_TIME.pattern + rb"(:\d\d(\.\d{1,9})?)?([\s\",]|$)")
 
 
 class ReportedLetters(DeadLetters):
@@ -59,13 +60,15 @@ class ReportedLetters(DeadLetters):
         super().write(source, rejected)
 
     def _hint(self, record: Rejected) -> str:
-        """Return a hint for a heading or an ISO time that was read as a value, "" for others."""
+        """Return a hint for a heading, an ISO time or a missing zone, "" for others."""
         field = record.cause.removesuffix(" is not an integer")
         if field != record.cause and _ISO_TIME.search(record.raw):
             return (
-                f' (is it a time? through:FILE.toml,URI reads it, with timestamp = "{field}" and '
-                'from = "iso" in the file)'
+                ' (is it a time? rp.field(format="iso") of its record reads it; for a log, '
+                f'through:FILE.toml,URI with timestamp = "{field}" and from = "iso" in the file)'
             )
+        if "is no time of ISO 8601" in record.cause and _WITHOUT_ZONE.search(record.raw):
+            return ' (without a zone? rp.field(format="iso", zone="UTC") reads it as UTC)'
         words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
         is_heading = any(len(fields & words) > len(fields) // 2 for fields in self._names)
         return " (is it a heading? --header reads it as one)" if is_heading else ""
