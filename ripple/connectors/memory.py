@@ -165,8 +165,9 @@ def _of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[_Hel
     words = {pa.RecordBatch: "record batch", pa.Table: "table"}
     name = f"the {words.get(type(item), type(item).__name__)}"
     tops = [*schema.names, *(parts[0] for parts in shape.paths.values())]
-    reader = _reader_of(item, tops, name)
+    # Before its reader: DuckDB counts by a query, and a connection has one at a time.
     is_empty = hasattr(item, "__len__") and not len(item)
+    reader = _reader_of(item, tops, name)
     check_columns(reader.schema, schema, name, is_empty=is_empty)
     found = with_leaf_types(reader.schema, schema.names, name)
     _check_any(found.names, schema, name)

@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
 import pandas as pd
 import polars as pl
@@ -84,6 +85,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "a reader": TABLE.to_reader,
     "a pandas frame": lambda: pd.DataFrame(ROWS),
     "a polars frame": lambda: pl.DataFrame(ROWS),
+    "a relation of duckdb": lambda: duckdb.connect().from_arrow(TABLE),
     "several kinds": lambda: [ROWS[0], TABLE.slice(1, 1), Reading(**ROWS[2])],
 }
 
