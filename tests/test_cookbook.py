@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import runpy
 from pathlib import Path
@@ -112,3 +113,12 @@ def test_orders_without_a_fill_are_found(cooked: Any) -> None:
     rows = cooked("Orders without a fill")
     assert [row["order"] for row in rows["missed"]] == ["o2", "o3"]
     assert {row["desk"]: row["orders"] for row in rows["counts"]} == {"north": 1, "south": 1}
+
+
+def test_returns_of_minutes_give_the_volatility_of_a_day(cooked: Any) -> None:
+    rows = cooked("Log returns and realized volatility")
+    logs = [row["log_return"] for row in rows["returns"]]
+    assert logs == pytest.approx([math.log(102 / 101), math.log(101 / 102)])
+    (day,) = rows["days"]
+    assert (day["day"], day["returns"]) == ("2026-03-06", 2)
+    assert day["volatility"] == pytest.approx(math.hypot(*logs))
