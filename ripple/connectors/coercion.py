@@ -14,7 +14,7 @@ from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     import numpy.typing as npt
 
@@ -24,11 +24,17 @@ if TYPE_CHECKING:
 BEYOND_INT64 = "does not fit in 64 bits"
 MORE_DIGITS = "has more digits than a float holds"
 NOT_UTF8 = "is not valid UTF-8"
+TYPED_TIME = "a time already, and not a number of its format: leave the format out"
 _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def check_columns(
-    found: pa.Schema, wanted: pa.Schema, source: str, *, is_empty: bool = False
+    found: pa.Schema,
+    wanted: pa.Schema,
+    source: str,
+    *,
+    is_empty: bool = False,
+    units: Collection[str] = (),
 ) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
 
@@ -36,6 +42,7 @@ def check_columns(
     known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string. A name with dots may be the path of a value within structs.
+    units: fields of which columns of times are refused, as ``RecordShape`` has them.
     """
     found = with_leaf_types(found, wanted.names, source)
     for field in wanted:
@@ -50,6 +57,10 @@ def check_columns(
             raise SchemaError(
                 f"column {field.name!r} of {source} is {found.field(index[0]).type}, "
                 f"but the schema declares {field.type}"
+            )
+        elif field.name in units and not kinds.is_integer(_values_of(found.field(index[0]).type)):
+            raise SchemaError(
+                f"column {field.name!r} of {source} is {found.field(index[0]).type}, {TYPED_TIME}"
             )
 
 

@@ -168,7 +168,7 @@ def _of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[_Hel
     # Before its reader: DuckDB counts by a query, and a connection has one at a time.
     is_empty = hasattr(item, "__len__") and not len(item)
     reader = _reader_of(item, tops, name)
-    check_columns(reader.schema, schema, name, is_empty=is_empty)
+    check_columns(reader.schema, schema, name, is_empty=is_empty, units=shape.units)
     found = with_leaf_types(reader.schema, schema.names, name)
     _check_any(found.names, schema, name)
     for batch in reader:

@@ -44,17 +44,19 @@ class RecordShape:
     """The records of ``schema`` that a source delivers.
 
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
-    the fields to deliver, all by default. ``table``: how the records become a table, if they do;
-    then an engine has the checks, which are not for deletions. Records within are flattened;
-    ``paths``: the parts of the fields that are found by path. Raises SchemaError when a name is no
-    field, a check does not fit its field, or a field's type is not String, Int, Int64, Float or
-    Bool, optional or not.
+    the fields to deliver, all by default. ``units``: the fields that are numbers of another unit
+    than nanoseconds, which columns of times are not. ``table``: how the records become a table, if
+    they do; then an engine has the checks, which are not for deletions. Records within are
+    flattened; ``paths``: the parts of the fields that are found by path. Raises SchemaError when a
+    name is no field, a check does not fit its field, or a field's type is not String, Int, Int64,
+    Float or Bool, optional or not.
     """
 
     schema: Schema
     checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}))
     columns: tuple[str, ...] | None = None
     table: TableSpec | None = None
+    units: frozenset[str] = frozenset()
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
     paths: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 

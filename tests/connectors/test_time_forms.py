@@ -123,6 +123,25 @@ def test_a_column_of_times_is_no_text() -> None:
         read(table)
 
 
+@rp.record
+class Sent:
+    sent: rp.Timestamp = rp.field(format="ms")
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.timestamp("ns", "UTC"), pa.date32()])
+def test_a_column_of_times_is_no_number_of_a_unit(kind: pa.DataType, tmp_path: Path) -> None:
+    table = pa.table({"sent": pa.array([1], pa.int32()).cast(pa.int64())})
+    path = str(tmp_path / "sent.parquet")
+    pq.write_table(table, path)
+    assert rows_of(read(table, Sent)) == rows_of(read(path, Sent)) == [{"sent": 1_000_000}]
+    times = pa.table({"sent": pa.array([1], pa.int32() if pa.types.is_date(kind) else pa.int64())
+                      .cast(kind)})  # fmt: skip
+    pq.write_table(times, path)
+    for place in (times, path, times.to_reader()):
+        with pytest.raises(SchemaError, match=r"column 'sent' .* a time already"):
+            read(place, Sent)
+
+
 def test_a_form_is_no_part_of_a_schema_nor_of_node_keys() -> None:
     assert fingerprint(schema_of(Order)) == fingerprint(schema_of(Plain))
 

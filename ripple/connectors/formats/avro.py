@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.coercion import BEYOND_INT64, in_ns
+from ripple.connectors.coercion import BEYOND_INT64, TYPED_TIME, in_ns
 from ripple.connectors.formats.avro_columns import KINDS, decode
 from ripple.connectors.formats.contract import at_rows, shown_of
 from ripple.connectors.formats.framed import (
@@ -184,7 +184,19 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
     ]
     fields = flat if len(flat) == len(kinds) <= FIELDS_MAX else None
     wanted = _wanted_of(document["fields"], known, records_in(document), keeps_units=True)
+    for name in sorted(shape.units.intersection(times_in(wanted))):
+        return Writer(f"schema {found.id}: field {name!r} is {TYPED_TIME}")
     return Writer("", fields, list(kinds), ticks_of(wanted), parsed)
+
+
+def times_in(fields: Iterable[Any], at: str = "") -> Iterator[str]:
+    """Yield the paths of fields that are moments or dates, in any unit."""
+    for field in fields:
+        inner = _inner_record(field["type"], {})
+        if inner is not None:
+            yield from times_in(inner["fields"], f"{at}{field['name']}.")
+        elif in_nanoseconds(field["type"])[0] != field["type"]:
+            yield f"{at}{field['name']}"
 
 
 def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:

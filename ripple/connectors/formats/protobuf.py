@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.contract import shown_of
 from ripple.connectors.formats.rows import batch_of_rows
 from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
@@ -88,6 +89,9 @@ class ProtobufValues:
             )
             for field in arrow_schema_of(shape.schema.fields)
         }
+        for name in sorted(shape.units):
+            if _is_time(shape.paths.get(name, (name,)), described):
+                raise InputError(f"field {name!r} of message {said[0]} is {TYPED_TIME}")
         self._fields = {name: get for name, get in getters.items() if get is not None}
         for member in shape.schema.fields:
             if member.name not in self._fields and not member.optional:
@@ -191,6 +195,14 @@ def _getter_at(
         return inner(getattr(message, name)) if message.HasField(name) else None
 
     return get
+
+
+def _is_time(path: Sequence[str], described: Any) -> bool:
+    """Return whether a field that a pipeline takes as an integer is a moment."""
+    for name in path:
+        field = None if described is None else described.fields_by_name.get(name)
+        described = None if field is None else field.message_type
+    return described is not None and described.full_name == TIMESTAMP
 
 
 def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.postgres.messages import Unchanged
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import TYPE_WORDS, value_type
@@ -91,6 +92,8 @@ class Rows:
                     f"{name} has a column {of!r} of a type that no {_WORDS[kind]} comes from, "
                     f"which the field {field.name!r} is"
                 )
+            if field.name in shape.units and column.type_number in _TIMES:
+                raise InputError(f"{name} has a column {of!r} that is {TYPED_TIME}")
             head, written = f"{json.dumps(field.name)}: ", _written(column.type_number, kind)
             self._taken.append(_Taken(head, of, at, column.is_key, is_before, written))
 

@@ -10,19 +10,20 @@ import pyarrow as pa
 
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.transforms.steps import MaskText, Passing, Transform, transform_of
+from ripple.connectors.transforms.steps import MaskText, Passing, ReadTime, Transform, transform_of
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
 
+OTHER_UNITS = ("s", "ms", "us")
 HIDDEN = b"not shown: some of its fields are masked"
 
 
@@ -59,8 +60,21 @@ class Chain:
             except InputError as error:
                 raise InputError(f"transform {number}: {error}") from error
         schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
-        self.needed = RecordShape(schema)
+        self.needed = RecordShape(schema, units=self._units(fields))
         self._hides = any(isinstance(one, MaskText) for one in self._transforms)
+
+    def _units(self, fields: Iterable[str]) -> frozenset[str]:
+        """Return the source's fields that are read as numbers of a unit."""
+        names: dict[str, str | None] = {field: field for field in fields}
+        units = set()
+        for transform in self._transforms:
+            for field, name in names.items():
+                if name is None:
+                    continue
+                if isinstance(transform, ReadTime) and transform.field == name:
+                    units |= {field} if transform.form.form in OTHER_UNITS else set()
+                names[field] = transform.called(name)
+        return frozenset(units)
 
     def name_of(self, field: str) -> str | None:
         """Return the name of a source's field after the transforms; None if it is changed."""
