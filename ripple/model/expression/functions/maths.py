@@ -12,8 +12,11 @@ cancel. ``expm1`` of |r| < 0.35 is a polynomial in s = r/64 < 2^-7.5 of degree 1
 Five products, and six times m -> 2m + m^2, whose relative derivatives have the product
 r e^r / (e^r - 1) < 1.2, make less than 1.2 * (5 + 6 * 2) * 2^-101 < 2^-96. A logarithm is
 y + log(1 + t) with a float y near it and t = m e^-y - 1: the error of e^-y - 1 is relative to y.
-Multiples of log 2 are of three floats, of 42 bits the first two, exact to 2^-127. ERROR is 2^6
-times as large as these.
+Multiples of log 2, k log 2 with |k| < 2^11, are of three floats, of which the first two have 42
+bits at most and so exact products; the third leaves 2^-127 off. As a sum of two floats below 2^10
+they err by 2^-98, relative to a logarithm by 2^-103. A difference of one from x errs by no more,
+and this is relative to e^x: so e^x errs by less than 2^-96 + 2^-98 < 2^-95, and so do all others.
+ERROR is 2^5 times as large.
 """
 
 from __future__ import annotations
