@@ -40,7 +40,7 @@ def too_long(sizes: Sizes) -> npt.NDArray[np.bool_] | None:
     """
     failed: npt.NDArray[np.bool_] = sizes > TEXT_BYTES_MAX
     if int(sizes.sum(where=~failed)) > COLUMN_BYTES_MAX:
-        raise TextsTooLargeError("the texts of a column have more than 2 GiB")
+        raise TextsTooLargeError("the texts of a column have more than 1 GiB")
     return failed if failed.any() else None
 
 
