@@ -67,7 +67,8 @@ class ReportedLetters(DeadLetters):
                 ' (is it a time? rp.field(format="iso") of its record reads it; for a log, '
                 f'through:FILE.toml,URI with timestamp = "{field}" and from = "iso" in the file)'
             )
-        if "is no time of ISO 8601" in record.cause and _WITHOUT_ZONE.search(record.raw):
+        is_instant = record.cause.endswith("such as 2026-01-31T09:30:00Z")
+        if is_instant and _WITHOUT_ZONE.search(record.raw):
             return ' (without a zone? rp.field(format="iso", zone="UTC") reads it as UTC)'
         words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
         is_heading = any(len(fields & words) > len(fields) // 2 for fields in self._names)

@@ -87,7 +87,8 @@ def _parse(text: str, what: str) -> int:
     """Return a span in nanoseconds, with its sign."""
     match = _FORM.fullmatch(text.strip())
     parts = _PART.findall(match[2]) if match else []
-    if match is None or any(unit not in _UNIT_NS for _, _, unit in parts):
+    sizes = [_UNIT_NS.get(unit, 0) for _, _, unit in parts]
+    if match is None or 0 in sizes or sizes != sorted(set(sizes), reverse=True):
         units = ", ".join(_UNIT_NS)
         raise PlanError(f"{what} must be a number and a unit ({units}), not {shown(text)}")
     total_ns = 0

@@ -44,7 +44,8 @@ def test_duration_reads_number_and_unit(text: str | int, expected_ns: int) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "60", "s", "-1s", "1.5ns", "1 fortnight", "1e3s", "1h 5", True, 1.5]
+    "text",
+    ["", "60", "s", "-1s", "1.5ns", "1 fortnight", "1e3s", "1h 5", "1s1s", "1min1h", True, 1.5],
 )
 def test_unreadable_duration_is_refused(text: object) -> None:
     with pytest.raises(PlanError):
