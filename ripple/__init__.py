@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ripple.model.aggregate import variance_pop as variance_pop
     from ripple.model.aggregate import vwap as vwap
     from ripple.model.aggregate.custom import custom as custom
+    from ripple.model.expression import Decimal as Decimal
     from ripple.model.expression import Expr as Expr
     from ripple.model.expression import coalesce as coalesce
     from ripple.model.expression import col as col
@@ -138,6 +139,7 @@ _NAMES_BY_HOME = {
         "SchemaError",
     ),
     "ripple.model.expression": (
+        "Decimal",
         "Expr",
         "coalesce",
         "col",

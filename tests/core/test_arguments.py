@@ -68,7 +68,7 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 FUNCTIONS = "class int function record"
 TEXTS = "digit word words"
-PLAIN = f"none true false zero three minus half nan inf empty np_float {TEXTS}"
+PLAIN = f"none true false zero three minus half nan inf empty np_float decimal {TEXTS}"
 
 LENGTH_MAX = 400  # of a message
 
@@ -439,6 +439,8 @@ TABLE: dict[str, P] = {
     "+ Expr": P(lambda v: v + rp.col("n"), f"expr {PLAIN}", EXPRESSION),
     "Expr ==": P(lambda v: rp.col("n") == v, f"expr {PLAIN}", EXPRESSION),
     "Expr &": P(lambda v: rp.col("n") & v, f"expr {PLAIN}", EXPRESSION),
+    "Decimal(precision)": P(rp.Decimal, "three np_int"),
+    "Decimal(scale)": P(lambda v: rp.Decimal(9, v), "zero three np_int"),
     "Expr.cast(to)": P(rp.col("n").cast, "int", "cast"),
     "Expr.fill_null(value)": P(rp.col("n").fill_null, f"expr {PLAIN}", EXPRESSION),
     "Expr.is_in(values)": P(rp.col("n").is_in, "ints texts tuple range", "is_in"),

@@ -136,6 +136,11 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     tree = typed(expr, fields)
     if tree.kind is Kind.NULL:
         raise PlanError(f"{expr!r} is always null, so that it has no type")
+    if tree.kind is Kind.DECIMAL:
+        raise PlanError(
+            f"{expr!r} is a decimal, which no field can hold: end it with .cast(str), or with"
+            " .cast(int) of as many units, as in (x * 100).cast(int)"
+        )
     names = tuple(dict.fromkeys(_columns(expr)))
     if tree.operation == "col":
         result = fields[tree.value]

@@ -103,7 +103,9 @@ def _called(tree: Typed, args: Sequence[Values]) -> Values:
         return Values(result, _valid(result), failures)
     if isinstance(result, pa.Array):
         result = _of_bools(result) if tree.kind is Kind.BOOL else numbers(result, tree.kind)
-        return Values(result.values, result.valid, failures)
+        if valid is not None and result.valid is not None:
+            valid = valid & result.valid
+        return Values(result.values, result.valid if valid is None else valid, failures)
     return Values(result, valid, failures)
 
 

@@ -104,6 +104,8 @@ class _Draft:
             return place
         if is_input(tree):
             place = _Place("input", self.inputs.setdefault(tree, len(self.inputs)))
+        elif tree.operation == "scaled":
+            place = self.place(tree.args[0])
         elif tree.operation in ("lit", "null"):
             place = _Place("constant", self.constants.setdefault(tree, len(self.constants)))
         elif tree.operation == "float" and tree.args[0].operation == "lit":

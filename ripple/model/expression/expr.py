@@ -6,15 +6,23 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
 from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
+from ripple.model.expression.decimal_type import (
+    PRECISION_MAX,
+    Decimal,
+    PlainDecimal,
+    plain_digits,
+)
 
 if TYPE_CHECKING:
+    import decimal
+
     from ripple.core.sexp import Sexp
     from ripple.model.expression.bound import Bound
     from ripple.model.expression.text_methods import TextMethods
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     from ripple.model.schema.types import FieldType
 
 Scalar: TypeAlias = float | int | str | bool | None
+_Name: TypeAlias = str  # in the class, ``str`` is its property
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 DECIMALS_MAX = 22  # the highest power of 10 that is a float
@@ -37,6 +46,7 @@ _INFIX = {
 }  # fmt: skip
 _COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
+ROUNDINGS = ("half_even", "half_up", "half_down", "down", "up", "floor", "ceiling")
 _LITERAL = frozenset({"str.replace", "str.replace_all", "str.count_matches"})
 
 
@@ -264,25 +274,44 @@ class Expr:
         """Round to so many decimals, 22 at most, ties to the even digit.
 
         The result is the float nearest to the decimal number nearest to the exact value: 2.675 is
-        a little less than that, and gives 2.67.
+        a little less than that, and gives 2.67. A decimal has so many digits behind the point.
         """
         need_whole("decimals", decimals, 0, most=DECIMALS_MAX)
         return Expr("round", (self, lit(decimals)) if decimals else (self,))
+
+    def divide(self, other: Operand, *, scale: int, rounding: _Name = "half_even") -> Expr:
+        """Divide decimals or integers, rounded once to ``scale`` digits behind the point.
+
+        rounding: half_even, half_up, half_down, down, up, floor or ceiling, as Python's decimal
+        has them. Division by zero, and a result of more than 18 digits, fails its row.
+        """
+        need_whole("the scale of .divide", scale, 0, most=PRECISION_MAX)
+        if rounding not in ROUNDINGS:
+            raise PlanError(f"rounding is one of {', '.join(ROUNDINGS)}, not {shown(rounding)}")
+        return Expr("divide", (self, as_operand(other), lit(scale), lit(rounding)))
 
     def truncate(self) -> Expr:
         """Round towards zero to a whole float."""
         return Expr("truncate", (self,))
 
-    def cast(self, to: type[float] | type[int] | type[str], *, strict: bool = True) -> Expr:
-        """Convert to ``float`` (rounded once), ``int`` (towards zero), or ``str``.
+    def cast(
+        self, to: type[float] | type[int] | type[str] | Decimal, *, strict: bool = True
+    ) -> Expr:
+        """Convert to ``float`` (rounded once), ``int`` (towards zero), ``str``, or a decimal.
+
+        To ``rp.Decimal(precision, scale)`` from a text or an integer, if it is exact, and from a
+        float rounded once, ties to even; from that to each of the others.
 
         The text of a float is the shortest that gives it again, as Python's ``repr``; those of
         bools are ``true`` and ``false``. As an int, a float that is not finite or beyond 64 bits
         fails its row, as does a text that is not a decimal number; without ``strict`` it gives
         null.
         """
+        if isinstance(to, Decimal):
+            need_bool("strict", strict)
+            return Expr("cast", (self,) if strict else (self, lit(strict)), to)
         if to is not float and to is not int and to is not str:
-            raise PlanError(f"cast takes float, int or str, not {shown(to)}")
+            raise PlanError(f"cast takes float, int or str, or rp.Decimal(18, 2), not {shown(to)}")
         need_bool("strict", strict)
         return Expr("cast", (self,) if strict else (self, lit(strict)), to.__name__)
 
@@ -314,7 +343,7 @@ class Expr:
         """Return whether this is at least ``lower`` and at most ``upper``."""
         return (self >= lower) & (self <= upper)
 
-    def is_in(self, values: Sequence[Scalar]) -> Expr:
+    def is_in(self, values: Sequence[Scalar | decimal.Decimal]) -> Expr:
         """Return whether this equals one of the plain ``values``; at least one is needed."""
         if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Sequence):
             raise PlanError(f"is_in takes a list of plain values, not {shown(values)}")
@@ -350,7 +379,7 @@ class Expr:
         return TextMethods(self)
 
 
-Operand: TypeAlias = Expr | float | int | str | bool | None
+Operand: TypeAlias = "Expr | float | int | str | bool | decimal.Decimal | None"
 """An operand: an expression, or a plain value as a constant.
 
 A field of a record class counts as its declared type for mypy (``Trade.price`` is a ``float``)
@@ -364,10 +393,12 @@ def col(name: str) -> Expr:
     return Expr("col", (), name)
 
 
-def lit(value: Scalar) -> Expr:
+def lit(value: Scalar | decimal.Decimal) -> Expr:
     """Return the expression of the constant ``value``; None is null."""
     if value is None:
         return Expr("null")
+    if type(value).__name__ == "Decimal" and type(value).__module__ == "decimal":
+        return Expr("lit", (), PlainDecimal(plain_digits(cast("decimal.Decimal", value))))
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
@@ -518,6 +549,10 @@ def _payload_sexp(value: Scalar) -> Sexp:
         return ["bool", "true" if value else "false"]
     if isinstance(value, int):
         return ["int", str(value)]
+    if isinstance(value, PlainDecimal):
+        return ["decimal", value.digits]
+    if isinstance(value, Decimal):
+        return ["decimal", str(value.precision), str(value.scale)]
     if isinstance(value, float):
         return ["float", "nan" if math.isnan(value) else value.hex()]
     return str(value)
@@ -563,7 +598,7 @@ def _plain_text(expr: Expr, own: int) -> str:
 def _method_text(expr: Expr) -> str:
     rest = [_operand_text(arg) for arg in expr.args[1:]]
     if expr.operation == "cast":
-        rest = [expr.value, *(f"strict={value}" for value in rest)]
+        rest = [str(expr.value), *(f"strict={value}" for value in rest)]
         return f"{_text(expr.args[0], _TIGHTEST)}.cast({', '.join(rest)})"
     if expr.operation == "str.split.list.get":
         return f"{_text(expr.args[0], _TIGHTEST)}.str.split({rest[0]}).list.get({rest[1]})"
@@ -573,6 +608,8 @@ def _method_text(expr: Expr) -> str:
         return f"{_text(expr.args[0], _TIGHTEST)}.dt.in_zone({rest[1]}).truncate({rest[0]})"
     if expr.operation == "dt.truncate":
         rest = [_scalar_text(f"{expr.args[1].value}{expr.args[2].value}")]
+    if expr.operation == "divide":
+        rest[1:] = [f"scale={rest[1]}", f"rounding={rest[2]}"]
     if expr.operation in _LITERAL:
         rest[-1] = f"literal={rest[-1]}"
     if expr.operation == "is_in":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.expression.decimal_type import Decimal, PlainDecimal
 from ripple.model.expression.expr import Expr
 from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Option, String
 
@@ -22,6 +23,7 @@ class Kind(Enum):
     INT = "an int"
     BOOL = "a bool"
     TEXT = "a text"
+    DECIMAL = "a decimal"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -128,6 +130,8 @@ class _Checker:
             kind, nullable = kind_of(self.fields[expr.value])
             return Typed("col", kind, nullable, (), expr.value)
         args = tuple(self.check(arg) for arg in expr.args)
+        if any(arg.kind is Kind.DECIMAL for arg in args) and expr.operation not in _OF_DECIMALS:
+            return _of_decimals("decimal_typed", expr, args)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 
@@ -139,6 +143,8 @@ class _Checker:
         return entry.typed(operands, tuple(map(plain_value, options)))
 
     def literal(self, expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+        if isinstance(expr.value, PlainDecimal):
+            return _of_decimals("literal", expr.value.digits)
         kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.TEXT}
         # The canonical payload separates 1 from 1.0 and True, and 0.0 from -0.0, where == does not.
         return Typed("lit", kinds[type(expr.value)], False, (), Literal(expr.value))
@@ -169,6 +175,8 @@ class _Checker:
         return Typed("sqrt", Kind.FLOAT, args[0].nullable, (_as_float(args[0]),))
 
     def rounding(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        if args[0].kind is Kind.DECIMAL:
+            return _of_decimals("rounded", expr, args[0], plain_value(args[1]) if args[1:] else 0)
         _require(expr, args, _NUMBERS)
         if args[0].kind is Kind.INT:
             return args[0]
@@ -176,8 +184,16 @@ class _Checker:
             return _entry("round.decimals").typed(args[:1], (plain_value(args[1]),))
         return Typed(expr.operation, Kind.FLOAT, args[0].nullable, args)
 
+    def decimal_quotient(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        scale, rounding = map(plain_value, args[2:])
+        return _of_decimals("divided", expr, args[:2], scale, rounding)
+
     def cast(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         value, strict = args[0], len(args) == 1
+        if isinstance(expr.value, Decimal):
+            return _of_decimals("cast_to", expr, value, expr.value, strict)
+        if value.kind is Kind.DECIMAL:
+            return _of_decimals("cast_of", expr, value)
         if expr.value == "str":
             _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
             return (
@@ -259,11 +275,15 @@ class _Checker:
         return _text_test(expr.operation, args, expr.value)
 
 
+# What has decimals besides other operands; all else with one goes by their own rule.
+_OF_DECIMALS = frozenset({"cast", "round", "divide"})
+
 _RULES: dict[str, _Rule] = {
     "lit": _Checker.literal,
     "null": _Checker.null,
     **dict.fromkeys(("+", "-", "*", "//", "%", "least", "greatest"), _Checker.arithmetic),
     "/": _Checker.divide,
+    "divide": _Checker.decimal_quotient,
     **dict.fromkeys(("neg", "abs"), _Checker.sign),
     "sqrt": _Checker.root,
     **dict.fromkeys(("floor", "ceil", "round"), _Checker.rounding),
@@ -297,6 +317,14 @@ class Literal:
     def __hash__(self) -> int:
         # Finds a literal again while one expression is compiled; in no result.
         return hash(self._identity)
+
+
+def _of_decimals(rule: str, *args: Any) -> Typed:
+    # Made of what is here, and most expressions have no decimal.
+    from ripple.model.expression import decimal_rules  # noqa: PLC0415
+
+    result: Typed = getattr(decimal_rules, rule)(*args)
+    return result
 
 
 def _entry(name: str) -> Function:

@@ -31,6 +31,7 @@ from typing import Any
 
 from ripple.core.arguments import need_text, shown
 from ripple.core.errors import SchemaError
+from ripple.model.expression.decimal_type import Decimal
 from ripple.model.records.declared import check_names
 from ripple.model.records.members import (
     Annotation,
@@ -77,7 +78,7 @@ _ADVICE: dict[Annotation, str] = {
         "or str"
     ),
     dt.timedelta: "use int nanoseconds",
-    decimal.Decimal: "use str, or int in the smallest unit",
+    decimal.Decimal: "use str and rp.col(...).cast(rp.Decimal(18, 4)) in expressions",
     bytes: "use str, for instance as base64",
     dict: "use a list of records with a key field",
     set: "use list",
@@ -217,6 +218,8 @@ def _inexpressible(base: Annotation, origin: Annotation, path: str) -> SchemaErr
         advice = _ADVICE.get(origin or base, "no field type can hold it")
     except TypeError:  # something that is not a type need not be hashable
         advice = "this is not a type"
+    if isinstance(base, Decimal):
+        advice = _ADVICE[decimal.Decimal]
     if isinstance(base, typing.TypeVar):
         advice = "give the generic class its arguments"
     return SchemaError(f"{path}: {_show(base)} cannot be expressed: {advice}")

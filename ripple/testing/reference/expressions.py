@@ -5,30 +5,19 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ripple.model.expression.decimal_type import PlainDecimal
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
-from ripple.model.expression.program import FAILURES, NO_NUMBER, TOO_LONG
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
+from ripple.testing.reference import decimals
+from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
 
-
-@dataclass(frozen=True)
-class Failed:
-    """The result of an expression for a row that it cannot compute."""
-
-    reason: str
-
-
-OVERFLOW = Failed("integer overflow")
-DIVISION = Failed("integer division by zero")
-CONVERSION = Failed("a float that has no 64-bit integer")
-_WORST = (OVERFLOW, DIVISION, CONVERSION, *(Failed(FAILURES[k]) for k in (NO_NUMBER, TOO_LONG)))
-# A later one hides an earlier one.
+__all__ = ["Failed", "evaluate", "is_int64", "python_type"]
 
 _OF_KIND = {Kind.FLOAT: float, Kind.INT: int, Kind.BOOL: bool, Kind.TEXT: str}
 _PYTHON_TYPES: dict[Any, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
@@ -52,12 +41,16 @@ def _evaluate(  # noqa: C901  # one case an operation
 ) -> tuple[type, Any]:
     if expr.operation == "col":
         return kinds[expr.value], row[expr.value]
+    if expr.operation == "lit" and isinstance(expr.value, PlainDecimal):
+        return decimals.constant(expr.value.digits)
     if expr.operation == "lit":
         return type(expr.value), expr.value
     if expr.operation == "null":
         return type(None), None
     typed = [_evaluate(arg, row, kinds) for arg in expr.args]
     types, args = [kind for kind, _ in typed], [value for _, value in typed]
+    if decimals.concerned(expr, types):
+        return decimals.evaluate(expr, types, args)
     match expr.operation:
         case "&" | "|":
             return bool, _logic(expr.operation == "|", *args)
@@ -74,7 +67,7 @@ def _evaluate(  # noqa: C901  # one case an operation
     kind, compute = _strict(expr, types)
     failures = [arg for arg in args if isinstance(arg, Failed)]
     if failures:
-        return kind, max(failures, key=_WORST.index)
+        return kind, max(failures, key=WORST.index)
     if None in args[: operands_of(expr)]:
         return kind, None
     return kind, compute(*args)
@@ -93,7 +86,7 @@ def _logic(decisive: bool, left: Any, right: Any) -> Any:
         return decisive
     failures = [arg for arg in (left, right) if isinstance(arg, Failed)]
     if failures:
-        return max(failures, key=_WORST.index)
+        return max(failures, key=WORST.index)
     return None if None in (left, right) else not decisive
 
 

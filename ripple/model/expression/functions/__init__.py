@@ -6,7 +6,8 @@ maths       logarithms and exponentials, over columns; exact: of one float
 text        functions of texts, over columns; pattern: regular expressions; letters: their cases
 time        functions of times, most of them formulas
 growth      how long the texts become that functions make longer
-strings     loops over columns of texts, compiled
+decimals    functions of decimals, over columns
+strings     loops over columns of texts, compiled; scaled: over decimals
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def find(name: str) -> Function:
         from ripple.model.expression.functions.time import TIMES  # noqa: PLC0415
 
         return TIMES[name]
+    if name.startswith("decimal."):
+        from ripple.model.expression.functions.decimals import DECIMALS  # noqa: PLC0415
+
+        return DECIMALS[name]
     from ripple.model.expression.functions.numbers import NUMBERS  # noqa: PLC0415
 
     if name in NUMBERS:

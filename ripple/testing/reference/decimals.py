@@ -1,0 +1,176 @@
+"""Decimals in expressions, one value at a time in fractions: nothing here is a scaled integer.
+
+A decimal is a ``Fraction``; its kind is a ``Scale``, which says where it overflows: its units, one
+of which is 10 ** -scale, have 64 bits.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ripple.model.expression.decimal_type import Decimal
+from ripple.model.expression.expr import Expr
+from ripple.model.expression.program import FAILURES, NO_NUMBER
+from ripple.testing.reference.failures import OVERFLOW, WORST, Failed
+
+_TEXT = Failed(FAILURES[NO_NUMBER])
+_WIDE = decimal.Context(prec=400)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The kind of decimals with so many digits behind the point."""
+
+    digits: int
+
+
+def constant(digits: str) -> tuple[Any, Any]:
+    """Return kind and value of a constant."""
+    return Scale(len(digits.partition(".")[2])), Fraction(digits)
+
+
+def concerned(expr: Expr, kinds: list[Any]) -> bool:
+    """Tell whether decimals are computed."""
+    if expr.operation == "divide" or isinstance(expr.value, Decimal):
+        return True
+    return any(isinstance(kind, Scale) for kind in kinds)
+
+
+def evaluate(
+    expr: Expr, kinds: list[Any], args: list[Any]
+) -> tuple[Any, Any]:  # one case an operation
+    """Return kind and value of an operation with decimals."""
+    operation = expr.operation
+    if operation == "is_null":
+        return bool, args[0] if isinstance(args[0], Failed) else args[0] is None
+    scales = [kind.digits if isinstance(kind, Scale) else 0 for kind in kinds]
+    if operation == "fill_null":
+        scale = max(scales)
+        return Scale(scale), _fits(args[1] if args[0] is None else args[0], scale)
+    if operation == "when":
+        scale = max(scales[1:])
+        if isinstance(args[0], Failed):
+            return Scale(scale), args[0]
+        return Scale(scale), _fits(args[1] if args[0] else args[2], scale)
+    kind, compute = _strict(expr, kinds, scales)
+    operands = {"cast": 1, "round": 1, "divide": 2}.get(operation, len(args))
+    if operation in _ALIGNED:  # which fails an operand before another is looked at
+        args = [_fits(arg, max(scales)) for arg in args]
+    failures = [arg for arg in args[:operands] if isinstance(arg, Failed)]
+    if failures:
+        return kind, max(failures, key=WORST.index)
+    if None in args[:operands]:
+        return kind, None
+    return kind, compute(*args)
+
+
+def _strict(expr: Expr, kinds: list[Any], scales: list[int]) -> tuple[Any, Callable[..., Any]]:
+    operation = expr.operation
+    if operation in _ALIGNED:
+        scale = max(scales)
+        return Scale(scale), lambda a, b: _fits(
+            _ALIGNED[operation](Fraction(a), Fraction(b)), scale
+        )
+    if operation == "*":
+        scale = sum(scales)
+        return Scale(scale), lambda a, b: _fits(Fraction(a) * b, scale)
+    if operation in _TESTS:
+        return bool, lambda a, b: _TESTS[operation](Fraction(a), Fraction(b))
+    if operation == "is_in":
+        return bool, lambda a, *values: any(a == value for value in values)
+    if operation in ("neg", "abs"):
+        return Scale(scales[0]), lambda a: _fits(-a if operation == "neg" else abs(a), scales[0])
+    if operation == "round":
+        digits = min(expr.args[1].value if expr.args[1:] else 0, scales[0])
+        # Python's rounding of fractions takes ties to the even one.
+        return Scale(digits), lambda a, *_: Fraction(round(a * 10**digits), 10**digits)
+    if operation == "divide":
+        return _quotient(expr)
+    return _cast(expr, kinds[0], scales[0])
+
+
+def _quotient(expr: Expr) -> tuple[Any, Callable[..., Any]]:
+    scale, rounding = expr.args[2].value, f"ROUND_{expr.args[3].value.upper()}"
+
+    def quotient(a: Any, b: Any, *_: Any) -> Any:
+        if not b:
+            return OVERFLOW
+        units = _rounded(Fraction(a) / b * 10**scale, rounding)
+        return OVERFLOW if abs(units) >= 10**18 else Fraction(units, 10**scale)
+
+    return Scale(scale), quotient
+
+
+def _cast(expr: Expr, kind: Any, scale: int) -> tuple[Any, Callable[..., Any]]:
+    to, strict = expr.value, len(expr.args) == 1
+    if not isinstance(to, Decimal):
+        if to == "str":
+            return (
+                str,
+                lambda a, *_: f"{decimal.Decimal(int(a * 10**scale)).scaleb(-scale, _WIDE):f}",
+            )
+        return {"float": (float, lambda a, *_: float(a)), "int": (int, lambda a, *_: int(a))}[to]
+    failed = _TEXT if kind is str else OVERFLOW
+
+    def cast(a: Any, *_: Any) -> Any:
+        try:
+            exact = _text(a) if kind is str else Fraction(a)
+        except (ValueError, OverflowError):
+            return failed if strict else None
+        units = exact * 10**to.scale
+        if kind is float:
+            units = Fraction(round(units))
+        if units.denominator != 1 or abs(units) >= 10**to.precision:
+            return failed if strict else None
+        return units / 10**to.scale
+
+    return Scale(to.scale), cast
+
+
+def _text(text: str) -> Fraction:
+    if not text or set(text) - set("0123456789+-.eE"):
+        raise ValueError(text)
+    try:
+        value = decimal.Decimal(text)
+        if not value:
+            return Fraction(0)
+        if abs(value.adjusted()) > 1_000:  # no fraction is made of that
+            raise ValueError(text)
+        return Fraction(value)
+    except decimal.InvalidOperation as error:
+        raise ValueError(text) from error
+
+
+def _rounded(value: Fraction, rounding: str) -> int:
+    # One digit more than is asked for, and another if anything is behind it, decide all roundings.
+    tenths, rest = divmod(abs(value) * 10, 1)
+    digits = decimal.Decimal(int(tenths) * 10 + (rest > 0)).scaleb(-2, _WIDE)
+    signed = -digits if value < 0 else digits
+    return int(signed.quantize(decimal.Decimal(1), rounding, _WIDE))
+
+
+def _fits(value: Any, scale: int) -> Any:
+    if value is None or isinstance(value, Failed):
+        return value
+    exact = Fraction(value)
+    return exact if -(2**63) <= exact * 10**scale < 2**63 else OVERFLOW
+
+
+_ALIGNED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "least": min,
+    "greatest": max,
+}
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}

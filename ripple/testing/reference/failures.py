@@ -1,0 +1,21 @@
+"""What a row has that an expression cannot compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ripple.model.expression.program import FAILURES, NO_NUMBER, TOO_LONG
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The result of an expression for a row that it cannot compute."""
+
+    reason: str
+
+
+OVERFLOW = Failed("integer overflow")
+DIVISION = Failed("integer division by zero")
+CONVERSION = Failed("a float that has no 64-bit integer")
+# A later one hides an earlier one.
+WORST = (OVERFLOW, DIVISION, CONVERSION, *(Failed(FAILURES[k]) for k in (NO_NUMBER, TOO_LONG)))

@@ -1,0 +1,198 @@
+"""Decimals in expressions against fractions, and what is refused."""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ripple as rp
+from ripple.core.errors import PlanError, SchemaError
+from ripple.model.expression import Expr, col, lit, when
+from ripple.model.expression.expr import ROUNDINGS
+from ripple.model.schema.types import Float, Int64, Option, String
+from ripple.testing.reference.expressions import Failed, evaluate
+
+FIELDS = {"t": Option(String()), "u": Option(String()), "n": Option(Int64()), "x": Option(Float())}
+KINDS = {"t": str, "u": str, "n": int, "x": float}
+
+_digits = st.text("0123456789", min_size=0, max_size=11)
+TEXTS = st.one_of(
+    st.none(),
+    st.sampled_from(
+        ["", ".", "-", "1e", "1.5.2", " 1", "1_0", "é", "5.", "-.5", "+0", "1e-2", "nan"]
+    ),
+    st.sampled_from(["99999999999999999.9", "9" * 18, "9" * 19, "0" * 30 + "1", "1." + "0" * 30]),
+    st.builds(
+        "{}{}.{}{}".format,
+        st.sampled_from(["", "-", "+"]),
+        _digits,
+        _digits,
+        st.sampled_from(["", "", "e0", "E+3", "e-4", "e17", "e999999999999"]),
+    ),
+)
+EDGE = 2**63
+INTS = st.none() | st.integers(-20, 20) | st.sampled_from([EDGE - 1, -EDGE, 10**18, 1 - 10**18])
+FLOATS = st.none() | st.floats() | st.integers(-4000, 4000).map(lambda eighths: eighths / 8)
+ROWS = st.lists(
+    st.fixed_dictionaries({"t": TEXTS, "u": TEXTS, "n": INTS, "x": FLOATS}), min_size=1, max_size=30
+)
+SCALES = st.sampled_from([0, 1, 2, 4, 9, 18])
+
+
+@st.composite
+def decimals(draw: st.DrawFn, depth: int = 2) -> Expr:  # noqa: C901  # one case an operation
+    """Return an expression of a decimal."""
+    if not depth:
+        kind = rp.Decimal(draw(st.sampled_from([18, 18])), draw(st.sampled_from([0, 1, 4, 9])))
+        of = col(draw(st.sampled_from(["t", "u", "n", "x"])))
+        return of.cast(kind, strict=draw(st.booleans()))
+    left = draw(decimals(depth - 1))
+    right = draw(
+        st.one_of(
+            decimals(depth - 1),
+            st.just(col("n")),
+            st.integers(-9, 9).map(lit),
+            st.sampled_from(["0.5", "-1.50", "3"]).map(decimal.Decimal).map(lit),
+        )
+    )
+    match draw(st.integers(0, 9)):
+        case 0:
+            return left + right
+        case 1:
+            return left - right
+        case 2:
+            return left.round(4) * right
+        case 3:
+            return left.round(draw(st.integers(0, 9)))
+        case 4:
+            rounding = draw(st.sampled_from(ROUNDINGS))
+            return left.divide(right, scale=draw(SCALES), rounding=rounding)
+        case 5:
+            return when(left > right).then(left).otherwise(right)
+        case 6:
+            return left.fill_null(right)
+        case 7:
+            return rp.least(-left, abs(right))
+        case 8:
+            return rp.greatest(left, right)
+    return left.round(2).cast(rp.Decimal(9, 3))
+
+
+@st.composite
+def results(draw: st.DrawFn) -> Expr:
+    """Return an expression of another type, made of decimals."""
+    try:
+        one, other = draw(decimals()), draw(decimals(1))
+        test = draw(
+            st.sampled_from(
+                [
+                    one.cast(str),
+                    one.cast(float),
+                    one.cast(int),
+                    one.is_null(),
+                    one.is_in([1, decimal.Decimal("0.50")]),
+                    *(one == other, one != other, one < other, one <= other, one > other),
+                    one >= other,
+                ]
+            )
+        )
+        test.bind(FIELDS)
+    except PlanError as error:
+        assert "behind the point" in str(error)  # noqa: PT017  # too fine a product
+        return lit(1).divide(3, scale=2).cast(str)
+    return test
+
+
+@given(results(), ROWS)
+def test_decimals_equal_fractions(expr: Expr, rows: list[dict[str, Any]]) -> None:
+    columns = {
+        name: pa.array([row[name] for row in rows], kind)
+        for name, kind in (
+            ("t", pa.string()), ("u", pa.string()), ("n", pa.int64()), ("x", pa.float64())
+        )
+    }  # fmt: skip
+    found = expr.bind(FIELDS).evaluate(columns, len(rows))
+    values = (
+        found.values.to_pylist() if isinstance(found.values, pa.Array) else found.values.tolist()
+    )
+    for j, row in enumerate(rows):
+        expected = evaluate(expr, row, KINDS)
+        if isinstance(expected, Failed):
+            assert found.failed.get(j, "none").startswith(expected.reason), (expr, row, expected)
+        elif expected is None:
+            assert found.valid is not None
+            assert not found.valid[j], (expr, row)
+        else:
+            assert found.valid is None or found.valid[j], (expr, row)
+            assert (type(values[j]), values[j]) == (type(expected), expected)
+
+
+@pytest.mark.parametrize("expr", [lit(decimal.Decimal("1.50")), lit(decimal.Decimal("1E+2"))])
+def test_constants_keep_their_digits(expr: Expr) -> None:
+    digits = str(expr.value.digits)
+    assert expr.cast(str).bind({}).evaluate({}, 1).values.to_pylist() == [digits]
+    assert expr.canonical == f"(lit(decimal {digits}))"
+
+
+def test_canonical_and_readable_texts() -> None:
+    expr = col("t").cast(rp.Decimal(18, 4)).divide(3, scale=2)
+    assert expr.canonical == (
+        "(divide(cast(decimal 18 4)(col t))(lit(int 3))(lit(int 2))(lit half_even))"
+    )
+    shown = 'col("t").cast(rp.Decimal(18, 4)).divide(3, scale=2, rounding="half_even")'
+    assert repr(expr) == shown
+
+
+_D = col("t").cast(rp.Decimal(18, 4))
+
+
+@pytest.mark.parametrize(
+    ("misuse", "told"),
+    [
+        (lambda: (_D + col("x")).cast(str), "mixes a decimal and a float: .cast(float)"),
+        (lambda: (_D + "1").cast(str), "mixes a decimal and a text: .cast(rp.Decimal"),
+        (lambda: _D / 3, "write .divide(other, scale=2)"),
+        (_D.sqrt, "takes no decimal: .cast(float)"),
+        (_D.is_nan, "takes no decimal: .cast(float)"),
+        (lambda: _D, "no field can hold: end it with .cast(str)"),
+        (lambda: _D * _D * _D * _D * _D, "20 digits behind the point"),
+        (lambda: _D.cast(rp.Decimal(18, 2)), ".round(2) it first"),
+        (lambda: _D > None, "use .is_null()"),
+        (lambda: _D.divide(3, scale=19), "the scale of .divide"),
+        (lambda: _D.divide(3, scale=2, rounding="nearest"), "rounding is one of half_even"),
+        (lambda: lit(decimal.Decimal("1e40")), "more than 18 digits"),
+        (lambda: lit(decimal.Decimal("nan")), "is no number"),
+        (lambda: col("t").cast(rp.Decimal(38, 9)), "up to 18 digits"),
+        (lambda: col("t").cast(rp.Decimal(2, 3)), "scale"),
+    ],
+)
+def test_what_does_not_fit_is_told(misuse: Any, told: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        misuse().bind(FIELDS)
+    assert told in str(caught.value)
+
+
+def test_a_field_is_refused_with_the_way_to_write_it() -> None:
+    @rp.record
+    class Price:
+        price: rp.Decimal(18, 2)  # type: ignore[valid-type]  # what the test is about
+
+    with pytest.raises(SchemaError, match=r"Price\.price: .* use str and rp\.col"):
+        rp.schema_of(Price)
+
+
+def test_columns_in_pieces_give_the_same() -> None:
+    column = pa.array([f"{k}.{k % 100:02d}" for k in range(1000)])
+    bound = (col("t").cast(rp.Decimal(18, 2)) * 3).divide(7, scale=5).cast(str).bind(FIELDS)
+    whole = bound.evaluate({"t": column}, 1000).values.to_pylist()
+    pieces = [
+        bound.evaluate({"t": column.slice(k, 7)}).values.to_pylist() for k in range(0, 1000, 7)
+    ]
+    assert [text for piece in pieces for text in piece] == whole
+    assert np.unique(whole).size == 1000
