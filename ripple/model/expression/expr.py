@@ -170,6 +170,8 @@ class Expr:
 
     def __pow__(self, exponent: int) -> Expr:
         """Return an integer to the power of a plain one; a power beyond 64 bits fails its row."""
+        if isinstance(exponent, float) and exponent == 0.5:
+            raise PlanError(f"the exponent of an expression is whole: write {self!r}.sqrt()")
         need_whole("the exponent of an expression", exponent, 0, most=POWER_MAX)
         return Expr("**", (self, lit(exponent)))
 

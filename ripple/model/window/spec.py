@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import need_whole, shown
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 LATENESS_DEFAULT = "60s"
 FUTURE_TOLERANCE_DEFAULT = "60s"
 WINDOWS_PER_EVENT_MAX = 10_000
+
+_OF_A_CALENDAR = re.compile(r"\s*[0-9]+\s*(?:w|mo|q|y)\s*")
 
 
 @frozen
@@ -42,6 +45,8 @@ class Tumbling:
     ) -> None:
         if zone is not None or offset is not None:
             raise PlanError("Tumbling: offset is of a zone's days: name one, as in zone='UTC'")
+        if isinstance(size, str) and _OF_A_CALENDAR.fullmatch(size):
+            raise PlanError(f"Tumbling: size {size!r} is of a calendar: add zone='UTC', or another")
         object.__setattr__(self, "size_ns", _positive(size, "Tumbling: size"))
 
 

@@ -109,6 +109,7 @@ def test_each_time_of_64_bits_is_in_a_span() -> None:
         ({"zone": "../zones"}, "no time zone '../zones' in tzdata"),
         ({"zone": 5}, "Tumbling: zone must be a name such as 'America/New_York', not 5"),
         ({"offset": "1h"}, "offset is of a zone's days: name one, as in zone='UTC'"),
+        ({"size": "1mo"}, "Tumbling: size '1mo' is of a calendar: add zone='UTC', or another"),
         ({"zone": "UTC", "size": "1 month"}, r"size must be a number and a unit .*, not '1 month'"),
         ({"zone": "UTC", "size": "24h"}, "shorter than a day with zone=.*not '24h': write 1d"),
         ({"zone": "UTC", "size": "0d"}, "size must be 1 to 100000 of its unit, not '0d'"),
