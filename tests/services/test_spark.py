@@ -382,8 +382,8 @@ def test_jobs_have_a_group_and_a_description_and_are_cancelled_by_it(
     ids = set(context.statusTracker().getJobIdsForGroup("ripple-trades"))
     assert ids
     listed = context._jsc.sc().statusStore().jobsList(None)
-    shown = {one.jobId(): one.description().get() for one in map(listed.apply, range(len(ids)))}
-    assert {shown[one] for one in ids & shown.keys()} == {"ripple trades: replay"}
+    ours = [one for one in map(listed.apply, range(listed.size())) if one.jobId() in ids]
+    assert {one.description().get() for one in ours} == {"ripple trades: replay"}
     assert context.getLocalProperty("spark.jobGroup.id") is None
 
     def endless(batches: Any) -> Any:
