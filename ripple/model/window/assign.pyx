@@ -48,23 +48,33 @@ cdef class Tumbling:
         self, const int64_t* keys, const int64_t* times_ns, Py_ssize_t n, int64_t* out
     ) except -1 nogil:
         """Write the slots of n windows, one at least."""
-        cdef int64_t start, size = self.size_ns, key, slot, greatest = -1
+        cdef int64_t start, size = self.size_ns
         cdef Py_ssize_t i
-        for i in range(n):
-            greatest = max(greatest, keys[i])
-        if <int64_t>self.latest.size() <= greatest:
-            self.latest.resize(max(greatest + 1, 2 * <int64_t>self.latest.size()), -1)
+        reserve(self, keys, n)
         start = floor_to(times_ns[0], size)
         for i in range(n):
             # Neighbours mostly share a window: one subtraction instead of a division.
             if not 0 <= times_ns[i] - start < size:
                 start = floor_to(times_ns[i], size)
-            key = keys[i]
-            slot = self.latest[key]
-            if not self.index.has_pair(slot, key, start):
-                slot = self.latest[key] = self.index.find_or_add_pair(key, start)
-            out[i] = slot
+            out[i] = slot_at(self, keys[i], start)
         return 0
+
+
+cdef inline int reserve(Tumbling windows, const int64_t* keys, Py_ssize_t n) except -1 nogil:
+    cdef int64_t greatest = -1
+    cdef Py_ssize_t i
+    for i in range(n):
+        greatest = max(greatest, keys[i])
+    if <int64_t>windows.latest.size() <= greatest:
+        windows.latest.resize(max(greatest + 1, 2 * <int64_t>windows.latest.size()), -1)
+    return 0
+
+
+cdef inline int64_t slot_at(Tumbling windows, int64_t key, int64_t start) except -1 nogil:
+    cdef int64_t slot = windows.latest[key]
+    if not windows.index.has_pair(slot, key, start):
+        slot = windows.latest[key] = windows.index.find_or_add_pair(key, start)
+    return slot
 
 
 cdef class Zoned(Tumbling):
@@ -88,12 +98,9 @@ cdef class Zoned(Tumbling):
     cdef int find(
         self, const int64_t* keys, const int64_t* times_ns, Py_ssize_t n, int64_t* out
     ) except -1 nogil:
-        cdef int64_t begin = 0, start = 0, end = 0, size = self.size_ns, key, slot, greatest = -1
+        cdef int64_t begin = 0, start = 0, end = 0, size = self.size_ns
         cdef Py_ssize_t i, place
-        for i in range(n):
-            greatest = max(greatest, keys[i])
-        if <int64_t>self.latest.size() <= greatest:
-            self.latest.resize(max(greatest + 1, 2 * <int64_t>self.latest.size()), -1)
+        reserve(self, keys, n)
         for i in range(n):
             if not start <= times_ns[i] < end:
                 place = self.place_of(times_ns[i])
@@ -102,11 +109,7 @@ cdef class Zoned(Tumbling):
                 if size:
                     start += (times_ns[i] - begin) // size * size
                     end = min(end - start, size) + start
-            key = keys[i]
-            slot = self.latest[key]
-            if not self.index.has_pair(slot, key, start):
-                slot = self.latest[key] = self.index.find_or_add_pair(key, start)
-            out[i] = slot
+            out[i] = slot_at(self, keys[i], start)
         return 0
 
     cdef Py_ssize_t place_of(self, int64_t time_ns) noexcept nogil:
