@@ -77,10 +77,7 @@ class RowTableRows(EagerRows):
 
     def _add_left(self, rows: pa.RecordBatch) -> Ints:
         """Take rows of the left side; return their numbers."""
-        slots = key_slots(self._matched_by, rows, self._join.left.names)
-        times, places = np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE))
-        numbers = self._left.count + np.arange(rows.num_rows)
-        self._left.add([*rows.columns, slots], rows.num_rows)
+        slots, times, places, numbers = self._stored(self._left, rows, self._join.left.names)
         keyed = slots >= 0
         self._waiting.add(slots[keyed], times[keyed], places[keyed], numbers[keyed])
         found = self.keys.slots(self._origins(0, rows))
@@ -93,12 +90,18 @@ class RowTableRows(EagerRows):
 
     def _add_right(self, rows: pa.RecordBatch) -> tuple[Ints, Ints, Ints]:
         """Take rows of the right side; return their slots, times and places."""
-        slots = key_slots(self._matched_by, rows, self._join.right.names)
-        times, places = np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE))
-        numbers = self._right.count + np.arange(rows.num_rows)
-        self._right.add([*rows.columns, slots], rows.num_rows)
+        slots, times, places, numbers = self._stored(self._right, rows, self._join.right.names)
         self._others.add(slots, times, places, numbers)
         return slots, times, places
+
+    def _stored(
+        self, stored: Stored, rows: pa.RecordBatch, names: Sequence[str]
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        """Keep rows of a side; return the slots of their keys, times, places and numbers."""
+        slots = key_slots(self._matched_by, rows, names)
+        numbers = stored.count + np.arange(rows.num_rows)
+        stored.add([*rows.columns, slots], rows.num_rows)
+        return slots, np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE)), numbers
 
     def _touched_by(self, slots: Ints, times: Ints, places: Ints) -> Ints:
         """Return the waiting rows that may match new rows of the right side."""
