@@ -216,7 +216,14 @@ def written(folder: Path, files: Mapping[str, str] = FILES) -> Path:
 
 @contextmanager
 def imported(folder: Path, name: str = "steps") -> Iterator[ModuleType]:
-    """Import a module of ``folder``, and forget it and its neighbours afterwards."""
+    """Import a module of ``folder``, and forget it and its neighbours afterwards.
+
+    Modules of the same names, which other tests have imported, are put aside.
+    """
+    names = {path.stem for path in folder.iterdir()}
+    aside = {one: sys.modules[one] for one in [*sys.modules] if one.split(".")[0] in names}
+    for one in aside:
+        del sys.modules[one]
     sys.path.insert(0, str(folder))
     before, writes = {*sys.modules}, sys.dont_write_bytecode
     sys.dont_write_bytecode = True
@@ -229,6 +236,7 @@ def imported(folder: Path, name: str = "steps") -> Iterator[ModuleType]:
         for module in {*sys.modules} - before:
             if Path(getattr(sys.modules[module], "__file__", None) or "/").is_relative_to(folder):
                 del sys.modules[module]
+        sys.modules.update(aside)
 
 
 @dataclass

@@ -222,6 +222,12 @@ def test_form_is_the_same_from_compiled_files_alone(base: CodeForm, tmp_path: Pa
     assert shown("-c", "from steps import step;" + SHOW, cwd=tmp_path) == base.digest
 
 
+def test_form_is_that_of_its_own_modules(base: CodeForm, tmp_path: Path) -> None:
+    (tmp_path / "rates.py").write_text("RATE = 2.5\n")
+    with imported(tmp_path, "rates"):
+        assert form_in(tmp_path / "more").digest == base.digest
+
+
 def test_form_does_not_follow_what_running_does(tmp_path: Path) -> None:
     with imported(written(tmp_path)) as module:
         before = code_form({"": module.step}).digest
