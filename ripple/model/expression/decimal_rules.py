@@ -52,6 +52,8 @@ def decimal_typed(  # noqa: C901  # one case an operation
         units, _ = _units(expr, args[0])
         return Typed("is_null", Kind.BOOL, False, (units,))
     if operation == "fill_null":
+        if args[1].kind is Kind.NULL:
+            raise PlanError(f"{expr!r} fills nulls with null: give a value")
         value, fallback, scale = _aligned(expr, args)
         nullable = value.nullable and fallback.nullable
         return _scaled(Typed("fill_null", Kind.INT, nullable, (value, fallback)), scale)
@@ -63,8 +65,8 @@ def decimal_typed(  # noqa: C901  # one case an operation
     if operation in ("/", "//", "%"):
         raise PlanError(f"{expr!r} divides decimals: write .divide(other, scale=2)")
     raise PlanError(
-        f"{expr!r} takes no decimal: .cast(float) it, or use + - *, comparisons, .abs(),"
-        " .round(n), .divide(other, scale=2)"
+        f"{expr!r} takes no decimal: .cast(float) or .cast(str) it, or use + - *, comparisons,"
+        " .abs(), .round(n), .divide(other, scale=2)"
     )
 
 
@@ -139,7 +141,7 @@ def _units(expr: Expr, arg: Typed) -> tuple[Typed, int]:
     if arg.kind is Kind.FLOAT:
         hint = ": .cast(float) the decimal, or .cast(rp.Decimal(18, 4)) the float"
     elif arg.kind is Kind.TEXT:
-        hint = ": .cast(rp.Decimal(18, 4)) the text"
+        hint = ": .cast(rp.Decimal(18, 4)) the text, or .cast(str) the decimal"
     raise PlanError(f"{expr!r} mixes a decimal and {arg.kind.value}{hint}")
 
 

@@ -6,6 +6,9 @@ import numpy.typing as npt
 NULL_STATE: int
 NO_NUMBER: int
 TOO_LONG: int
+NO_ROOM: int
+OVERFLOWN: int
+ZERO_DIVISION: int
 FAILURES: dict[int, str]
 OPCODES: dict[str, int]
 

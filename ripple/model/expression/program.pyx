@@ -39,14 +39,17 @@ cdef enum:
     # Of functions, which the machine is given.
     NOT_NUMBER = 5
     LONG_TEXT = 6
+    TOO_MANY_DIGITS = 7
 
-NULL_STATE, NO_NUMBER, TOO_LONG = NULL_ROW, NOT_NUMBER, LONG_TEXT
+NULL_STATE, OVERFLOWN, ZERO_DIVISION = NULL_ROW, OVERFLOW, DIVISION
+NO_NUMBER, TOO_LONG, NO_ROOM = NOT_NUMBER, LONG_TEXT, TOO_MANY_DIGITS
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
     CONVERSION: "a float that has no 64-bit integer",
     NOT_NUMBER: "a text that is not a number",
     LONG_TEXT: "a text of more than 1 MiB",
+    TOO_MANY_DIGITS: "a text with more digits than the rp.Decimal has",
 }
 
 cdef enum:

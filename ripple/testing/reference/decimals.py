@@ -14,10 +14,10 @@ from typing import Any
 
 from ripple.model.expression.decimal_type import Decimal
 from ripple.model.expression.expr import Expr
-from ripple.model.expression.program import FAILURES, NO_NUMBER
-from ripple.testing.reference.failures import OVERFLOW, WORST, Failed
+from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM
+from ripple.testing.reference.failures import DIVISION, OVERFLOW, WORST, Failed
 
-_TEXT = Failed(FAILURES[NO_NUMBER])
+_NO_NUMBER, _NO_ROOM = Failed(FAILURES[NO_NUMBER]), Failed(FAILURES[NO_ROOM])
 _WIDE = decimal.Context(prec=400)
 
 
@@ -98,7 +98,7 @@ def _quotient(expr: Expr) -> tuple[Any, Callable[..., Any]]:
 
     def quotient(a: Any, b: Any, *_: Any) -> Any:
         if not b:
-            return OVERFLOW
+            return DIVISION
         units = _rounded(Fraction(a) / b * 10**scale, rounding)
         return OVERFLOW if abs(units) >= 10**18 else Fraction(units, 10**scale)
 
@@ -114,18 +114,19 @@ def _cast(expr: Expr, kind: Any, scale: int) -> tuple[Any, Callable[..., Any]]:
                 lambda a, *_: f"{decimal.Decimal(int(a * 10**scale)).scaleb(-scale, _WIDE):f}",
             )
         return {"float": (float, lambda a, *_: float(a)), "int": (int, lambda a, *_: int(a))}[to]
-    failed = _TEXT if kind is str else OVERFLOW
+    no_room = _NO_ROOM if kind is str else OVERFLOW
 
     def cast(a: Any, *_: Any) -> Any:
         try:
             exact = _text(a) if kind is str else Fraction(a)
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError) as error:
+            failed = _NO_NUMBER if kind is str and type(error) is ValueError else no_room
             return failed if strict else None
         units = exact * 10**to.scale
         if kind is float:
             units = Fraction(round(units))
         if units.denominator != 1 or abs(units) >= 10**to.precision:
-            return failed if strict else None
+            return no_room if strict else None
         return units / 10**to.scale
 
     return Scale(to.scale), cast
@@ -139,7 +140,7 @@ def _text(text: str) -> Fraction:
         if not value:
             return Fraction(0)
         if abs(value.adjusted()) > 1_000:  # no fraction is made of that
-            raise ValueError(text)
+            raise OverflowError(text)
         return Fraction(value)
     except decimal.InvalidOperation as error:
         raise ValueError(text) from error

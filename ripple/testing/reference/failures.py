@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ripple.model.expression.program import FAILURES, NO_NUMBER, TOO_LONG
+from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM, TOO_LONG
 
 
 @dataclass(frozen=True)
@@ -18,4 +18,5 @@ OVERFLOW = Failed("integer overflow")
 DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
 # A later one hides an earlier one.
-WORST = (OVERFLOW, DIVISION, CONVERSION, *(Failed(FAILURES[k]) for k in (NO_NUMBER, TOO_LONG)))
+_OF_TEXTS = tuple(Failed(FAILURES[code]) for code in (NO_NUMBER, TOO_LONG, NO_ROOM))
+WORST = (OVERFLOW, DIVISION, CONVERSION, *_OF_TEXTS)

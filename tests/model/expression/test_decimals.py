@@ -49,7 +49,7 @@ SCALES = st.sampled_from([0, 1, 2, 4, 9, 18])
 def decimals(draw: st.DrawFn, depth: int = 2) -> Expr:  # noqa: C901  # one case an operation
     """Return an expression of a decimal."""
     if not depth:
-        kind = rp.Decimal(draw(st.sampled_from([18, 18])), draw(st.sampled_from([0, 1, 4, 9])))
+        kind = rp.Decimal(draw(st.sampled_from([9, 18])), draw(st.sampled_from([0, 1, 4, 9])))
         of = col(draw(st.sampled_from(["t", "u", "n", "x"])))
         return of.cast(kind, strict=draw(st.booleans()))
     left = draw(decimals(depth - 1))
@@ -158,6 +158,8 @@ _D = col("t").cast(rp.Decimal(18, 4))
         (lambda: (_D + col("x")).cast(str), "mixes a decimal and a float: .cast(float)"),
         (lambda: (_D + "1").cast(str), "mixes a decimal and a text: .cast(rp.Decimal"),
         (lambda: _D / 3, "write .divide(other, scale=2)"),
+        (lambda: (_D + " EUR").cast(str), "or .cast(str) the decimal"),
+        (lambda: _D.fill_null(None).cast(str), "fills nulls with null: give a value"),
         (_D.sqrt, "takes no decimal: .cast(float)"),
         (_D.is_nan, "takes no decimal: .cast(float)"),
         (lambda: _D, "no field can hold: end it with .cast(str)"),
@@ -185,6 +187,24 @@ def test_a_field_is_refused_with_the_way_to_write_it() -> None:
 
     with pytest.raises(SchemaError, match=r"Price\.price: .* use str and rp\.col"):
         rp.schema_of(Price)
+
+
+@pytest.mark.parametrize(
+    ("expr", "told"),
+    [
+        (_D, "a text with more digits than the rp.Decimal has"),
+        (col("u").cast(rp.Decimal(3, 1)), "a text with more digits than the rp.Decimal has"),
+        (col("v").cast(rp.Decimal(18, 4)), "a text that is not a number"),
+        (_D.round(0).divide(col("n"), scale=2), "a text with more digits than the rp.Decimal has"),
+        (lit(1).divide(col("n"), scale=2), "integer division by zero"),
+        (lit(10**18).divide(1, scale=0), "integer overflow"),
+    ],
+)
+def test_a_row_says_what_failed(expr: Expr, told: str) -> None:
+    columns = {"t": pa.array(["1.23456"]), "u": pa.array(["100"]), "v": pa.array(["1,5"])}
+    fields = {**dict.fromkeys(columns, String()), "n": Int64()}
+    found = expr.cast(str).bind(fields).evaluate({**columns, "n": np.array([0])}, 1)
+    assert found.failed[0] == f"{told} in {expr.cast(str)!r}"
 
 
 def test_columns_in_pieces_give_the_same() -> None:

@@ -10,25 +10,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ripple.model.expression.expr import ROUNDINGS
 from ripple.model.expression.functions import scaled
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.text import column
-from ripple.model.expression.program import FAILURES, NO_NUMBER
+from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM, OVERFLOWN, ZERO_DIVISION
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.text_columns import parts
 
 _INT, _TEXT, _FLOAT = (Kind.INT,), (Kind.TEXT,), (Kind.FLOAT,)
-_OVERFLOW = next(code for code, text in FAILURES.items() if text == "integer overflow")
+_OF_VERDICT = np.array([0, NO_NUMBER, NO_ROOM], np.uint8)
 _FORM = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LENGTH_MAX = 100_000  # of a text that is looked at
 _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def _failures(bad: Any, strict: bool, code: int, values: Any) -> Any:
+def _failing(values: Any, failures: Any, strict: bool) -> Any:
     """Return values and their failures, or, if not strict, null where they are."""
-    if strict:
-        return values, (bad != 0) * np.uint8(code)
-    return pa.array(values, pa.int64(), mask=bad != 0)
+    return (values, failures) if strict else pa.array(values, pa.int64(), mask=failures != 0)
 
 
 def _of_text(array: Any, precision: int, scale: int, strict: bool) -> Any:
@@ -36,10 +35,11 @@ def _of_text(array: Any, precision: int, scale: int, strict: bool) -> Any:
     values, verdicts = scaled.parse(valid, offsets, data, precision, scale)
     if not strict and valid is not None:
         verdicts = verdicts | (valid == 0)
-    return _failures(verdicts, strict, NO_NUMBER, values)
+    return _failing(values, _OF_VERDICT[verdicts], strict)
 
 
 def _plain_of_text(text: str, precision: int, scale: int, strict: bool) -> int | None:
+    failure = NO_NUMBER
     if len(text) <= _LENGTH_MAX and _FORM.fullmatch(text):
         mantissa, _, power = text.lower().partition("e")
         whole, _, fraction = mantissa.partition(".")
@@ -53,14 +53,15 @@ def _plain_of_text(text: str, precision: int, scale: int, strict: bool) -> int |
         if exponent >= 0 and len(left) + exponent <= precision:
             units: int = int(left) * 10**exponent
             return -units if text.startswith("-") else units
+        failure = NO_ROOM
     if strict:
-        raise ValueError(FAILURES[NO_NUMBER])
+        raise ValueError(FAILURES[failure])
     return None
 
 
 def _of_float(values: Any, precision: int, scale: int, strict: bool) -> Any:
     found, failed = scaled.of_floats(values, precision, scale)
-    return _failures(failed, strict, _OVERFLOW, found)
+    return _failing(found, failed * np.uint8(OVERFLOWN), strict)
 
 
 def _plain_of_float(value: float, precision: int, scale: int, strict: bool) -> int | None:
@@ -82,13 +83,15 @@ def _plain_to_text(units: int, scale: int) -> str:
 
 
 def _divide(values: Any, divisors: Any, shift: int, rounding: str) -> Any:
-    results, failed = scaled.divide(values, divisors, shift, scaled.ROUNDINGS.index(rounding))
-    return results, failed * np.uint8(_OVERFLOW)
+    results, failed = scaled.divide(values, divisors, shift, ROUNDINGS.index(rounding))
+    failures = failed * np.uint8(OVERFLOWN)
+    failures[divisors == 0] = ZERO_DIVISION
+    return results, failures
 
 
 def _plain_divide(value: int, divisor: int, shift: int, rounding: str) -> int:
     if not divisor:
-        raise OverflowError
+        raise ValueError(FAILURES[ZERO_DIVISION])
     result = _plain_round(Fraction(value) * Fraction(10) ** shift / divisor, 0, rounding)
     if abs(result) >= 10**18:
         raise OverflowError
@@ -96,7 +99,7 @@ def _plain_divide(value: int, divisor: int, shift: int, rounding: str) -> int:
 
 
 def _round(values: Any, digits: int, rounding: str) -> Any:
-    return scaled.rounded(values, digits, scaled.ROUNDINGS.index(rounding))
+    return scaled.rounded(values, digits, ROUNDINGS.index(rounding))
 
 
 def _plain_round(value: int | Fraction, digits: int, rounding: str) -> int:

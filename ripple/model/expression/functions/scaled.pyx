@@ -29,14 +29,11 @@ cdef enum:
     BYTES_MAX = 2147483647      # of the texts of a column
     GOOD = 0
     NO_NUMBER = 1
-    TOO_FINE = 2
-    TOO_LARGE = 3
+    NO_ROOM = 2
 
-cdef enum Rounding:
+cdef enum Rounding:            # in the order of ROUNDINGS of expr
     HALF_EVEN, HALF_UP, HALF_DOWN, DOWN, UP, FLOOR, CEILING
 
-ROUNDINGS = ("half_even", "half_up", "half_down", "down", "up", "floor", "ceiling")
-WHOLE_FLOAT = 1 << 53           # up to here each integer is a float
 
 cdef int64_t[19] TENS
 cdef int k_
@@ -100,17 +97,15 @@ cdef uint8_t parsed(const uint8_t* at, const uint8_t* end, int precision, int sc
     if count == 0:
         return GOOD
     shift = scale + last + exponent
-    if shift < 0:
-        return TOO_FINE
-    if count + shift > precision:
-        return TOO_LARGE
+    if shift < 0 or count + shift > precision:
+        return NO_ROOM
     value *= <uint64_t>TENS[shift]
     out[0] = -<int64_t>value if negative else <int64_t>value
     return GOOD
 
 
 def parse(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data, int precision, int scale):
-    """Return (int64[n], uint8[n]): decimals, and 1 for no number, 2 for too fine, 3 for too large."""
+    """Return (int64[n], uint8[n]): decimals, and 1 for no number, 2 for one that does not fit."""
     cdef Py_ssize_t n = offsets.shape[0] - 1, j
     cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
     values, verdicts = np.zeros(n, np.int64), np.zeros(n, np.uint8)
@@ -123,15 +118,11 @@ def parse(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::
     return values, verdicts
 
 
-cdef int written(int64_t number, int scale, bint trimmed, uint8_t* out) noexcept nogil:
-    """Write the text of a decimal and return its length; ``trimmed``: without zeros at its end."""
+cdef int written(int64_t number, int scale, uint8_t* out) noexcept nogil:
+    """Write the text of a decimal and return its length."""
     cdef uint8_t[WIDTH_MAX] text
     cdef uint64_t value = -<uint64_t>number if number < 0 else <uint64_t>number
     cdef int at = WIDTH_MAX, left = scale
-    while trimmed and left and value % 10 == 0:
-        value //= 10
-        left -= 1
-    scale = left
     while value or left >= 0:
         at -= 1
         if left == 0 and scale:
@@ -148,7 +139,7 @@ cdef int written(int64_t number, int scale, bint trimmed, uint8_t* out) noexcept
     return WIDTH_MAX - at
 
 
-def texts(const int64_t[::1] values, int scale, bint trimmed=False):
+def texts(const int64_t[::1] values, int scale):
     """Return (offsets, bytes) of decimals in plain digits, of their scale."""
     cdef Py_ssize_t n = values.shape[0], j
     cdef int64_t size = 0
@@ -159,7 +150,7 @@ def texts(const int64_t[::1] values, int scale, bint trimmed=False):
     cdef uint8_t[::1] out = result
     with nogil:
         for j in range(n):
-            size += written(values[j], scale, trimmed, &out[size])
+            size += written(values[j], scale, &out[size])
             offset[j + 1] = <int32_t>size
     return offsets, result[:size]
 
@@ -252,7 +243,7 @@ def rounded(const int64_t[::1] values, int digits, int rounding):
 def to_floats(const int64_t[::1] values, int scale):
     """Return the nearest float of each decimal."""
     cdef Py_ssize_t n = values.shape[0], j
-    cdef int64_t whole = WHOLE_FLOAT
+    cdef int64_t whole = 1 << 53    # up to here each integer is a float
     cdef double divisor = <double>TENS[scale]
     cdef uint8_t[WIDTH_MAX + 1] text
     results = np.zeros(n, np.float64)
@@ -261,7 +252,7 @@ def to_floats(const int64_t[::1] values, int scale):
         if -whole <= values[j] <= whole:
             out[j] = <double>values[j] / divisor    # both exact, rounded once
         else:
-            text[written(values[j], scale, False, text)] = 0
+            text[written(values[j], scale, text)] = 0
             out[j] = PyOS_string_to_double(<const char*>text, NULL, NULL)
     return results
 
