@@ -14,7 +14,10 @@ import pytest
 
 import ripple as rp
 from ripple.connectors.locate import open_source
-from ripple.core.errors import PlanError, SchemaError
+from ripple.connectors.postgres.messages import Column
+from ripple.connectors.postgres.row import Rows
+from ripple.connectors.record_shape import RecordShape
+from ripple.core.errors import InputError, PlanError, SchemaError
 from ripple.model.batch import Batch
 from ripple.model.records import nested_checks_of, schema_of
 from ripple.model.schema import fingerprint
@@ -140,6 +143,34 @@ def test_a_column_of_times_is_no_number_of_a_unit(kind: pa.DataType, tmp_path: P
     for place in (times, path, times.to_reader()):
         with pytest.raises(SchemaError, match=r"column 'sent' .* a time already"):
             read(place, Sent)
+
+
+@rp.record
+class Instant:
+    sent: rp.Timestamp
+
+
+RENAMED = '[[transform]]\nrename = { then = "sent" }\n'
+IN_MS = '[[transform]]\ntimestamp = "sent"\nfrom = "ms"\n'
+
+
+@pytest.mark.parametrize(("file", "cls"), [(RENAMED, Sent), (RENAMED + IN_MS, Instant)])
+def test_nor_is_one_behind_transforms(file: str, cls: type, tmp_path: Path) -> None:
+    (tmp_path / "file.toml").write_text(file)
+    place = f"through:{tmp_path}/file.toml,{tmp_path}/sent.parquet"
+    pq.write_table(pa.table({"then": [1]}), tmp_path / "sent.parquet")
+    assert rows_of(read(place, cls)) == [{"sent": 1_000_000}]
+    pq.write_table(pa.table({"then": pa.array([1], pa.timestamp("s"))}), tmp_path / "sent.parquet")
+    with pytest.raises(SchemaError, match=r"column 'then' .* a time already"):
+        read(place, cls)
+
+
+def test_nor_is_a_column_of_times_in_postgres() -> None:
+    shape = RecordShape(schema_of(Sent), units=frozenset({"sent"}))
+    Rows("table 'orders'", [Column("sent", 20, False)], shape)
+    for kind in (1082, 1114, 1184):  # date, timestamp, timestamptz
+        with pytest.raises(InputError, match="table 'orders' has a column 'sent' that is a time"):
+            Rows("table 'orders'", [Column("sent", kind, False)], shape)
 
 
 def test_a_form_is_no_part_of_a_schema_nor_of_node_keys() -> None:

@@ -17,13 +17,12 @@ from ripple.model.batch import Batch
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
 
-OTHER_UNITS = ("s", "ms", "us")
 HIDDEN = b"not shown: some of its fields are masked"
 
 
@@ -60,28 +59,24 @@ class Chain:
             except InputError as error:
                 raise InputError(f"transform {number}: {error}") from error
         schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
-        self.needed = RecordShape(schema, units=self._units(fields))
+        self.needed = RecordShape(schema, units=frozenset(filter(self._has_unit, fields)))
         self._hides = any(isinstance(one, MaskText) for one in self._transforms)
 
-    def _units(self, fields: Iterable[str]) -> frozenset[str]:
-        """Return the source's fields that are read as numbers of a unit."""
-        names: dict[str, str | None] = {field: field for field in fields}
-        units = set()
-        for transform in self._transforms:
-            for field, name in names.items():
-                if name is None:
-                    continue
-                if isinstance(transform, ReadTime) and transform.field == name:
-                    units |= {field} if transform.form.form in OTHER_UNITS else set()
-                names[field] = transform.called(name)
-        return frozenset(units)
-
-    def name_of(self, field: str) -> str | None:
-        """Return the name of a source's field after the transforms; None if it is changed."""
+    def name_of(self, field: str, steps: int | None = None) -> str | None:
+        """Return the name of a source's field after so many transforms; None if it is changed."""
         name: str | None = field
-        for transform in self._transforms:
+        for transform in self._transforms[:steps]:
             name = None if name is None else transform.called(name)
         return name
+
+    def _has_unit(self, field: str) -> bool:
+        """Whether a source's field is read as a number of another unit than nanoseconds."""
+        return self.name_of(field) in self._shape.units or any(
+            isinstance(one, ReadTime)
+            and one.form.is_other_unit
+            and self.name_of(field, at) == one.field
+            for at, one in enumerate(self._transforms)
+        )
 
     def batch(self, batch: Batch) -> Batch:
         """Return a batch transformed."""

@@ -117,6 +117,11 @@ class TimeForm:
         return self.form not in UNITS_NS
 
     @property
+    def is_other_unit(self) -> bool:
+        """Whether the source has numbers that are no nanoseconds."""
+        return UNITS_NS.get(self.form, 1) != 1
+
+    @property
     def words(self) -> str:
         """What is wrong with a value that is no time, after "the field"."""
         if not self.is_text:
