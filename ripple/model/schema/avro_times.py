@@ -70,7 +70,7 @@ def in_nanoseconds(kind: Json) -> tuple[Json, int]:
         return ([member for member, _ in members], units[0]) if len(units) == 1 else (kind, 1)
     if isinstance(kind, dict) and isinstance(kind.get("type"), (dict, list)):
         inner, ns = in_nanoseconds(kind["type"])
-        return ({"type": inner}, ns) if ns != 1 else (kind, 1)
+        return ({"type": inner}, ns) if inner != kind["type"] else (kind, 1)
     unit = unit_of(kind)
     if unit is None or unit not in TICKS_NS:
         return kind, 1

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.avro import LEFT_OVER, AvroValues, understood, writer_of
 from ripple.connectors.formats.framed import NOT_FRAMED, head_of, unreadable
 from ripple.connectors.formats.json_schema import JsonSchemaValues
@@ -25,7 +26,7 @@ from ripple.core.errors import SchemaError
 from ripple.core.row_ops import OP, OP_REMOVE, OP_SET
 from ripple.model.batch import Batch
 from ripple.model.schema.avro import to_avro
-from ripple.model.schema.avro_times import without_units
+from ripple.model.schema.avro_times import in_nanoseconds, without_units
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.nested import flattened
@@ -298,13 +299,18 @@ def event_schema(kind: Any, *, is_flat: bool) -> dict[str, Any]:
     return {"type": "record", "name": "E", "fields": [*fields, *more]}
 
 
+MOMENTS = [
+    {"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros", "nanos")
+]
+
+
 @pytest.mark.parametrize("is_flat", [True, False])
 @pytest.mark.parametrize(
     ("kind", "number", "expected"),
     [
-        ({"type": "long", "logicalType": "timestamp-millis"}, MOMENT_NS // 10**6, 123_000_000),
-        ({"type": "long", "logicalType": "timestamp-micros"}, MOMENT_NS // 10**3, 123_456_000),
-        ({"type": "long", "logicalType": "timestamp-nanos"}, MOMENT_NS, 123_456_000),
+        (MOMENTS[0], MOMENT_NS // 10**6, 123_000_000),
+        (MOMENTS[1], MOMENT_NS // 10**3, 123_456_000),
+        (MOMENTS[2], MOMENT_NS, 123_456_000),
         (
             {"type": "long", "logicalType": "local-timestamp-millis"},
             MOMENT_NS // 10**6,
@@ -361,6 +367,20 @@ def test_another_unit_is_refused_by_name_where_it_is_read(kind: Any) -> None:
         Held(document), [framed(without_units(document), {"k": "a", "t": None, "u": ""})], other
     )
     assert (rows, refused) == ({0: {"k": "a"}}, {})
+
+
+@pytest.mark.parametrize("kind", [{"type": "int", "logicalType": "date"}, *MOMENTS])
+def test_a_moment_is_no_number_of_a_unit(kind: Any) -> None:
+    in_ms = RecordShape(EVENT.schema, units=frozenset({"t"}))
+    for one in (kind, ["null", kind], [kind]):
+        document = event_schema(one, is_flat=True)
+        raw = without_units(document)
+        rows, refused = read(Held(document), [framed(raw, {"k": "a", "t": 1, "u": ""})], in_ms)
+        assert (rows, refused) == ({}, {0: f"schema 1: field 't' is {TYPED_TIME}"})
+    ns = in_nanoseconds(kind)[1]
+    for one in ({"type": kind}, {"type": ["null", {"type": kind}]}):
+        plain = json.loads(json.dumps(one).replace(json.dumps(kind), '"long"'))
+        assert in_nanoseconds(one) == (plain, ns)
 
 
 def test_a_unit_of_kafka_connect_is_refused_in_json_as_well() -> None:

@@ -199,6 +199,10 @@ def test_a_timestamp_is_its_nanoseconds_and_a_wrapper_what_it_wraps(described: P
         other = RecordShape(Schema("Timed", (Field(name, Float()),)))
         with pytest.raises(InputError, match=f"field '{name}' of message market.Timed is {word}"):
             values(described, other, "market.Timed")
+    in_ms = RecordShape(Schema("Timed", fields), units=frozenset({"at"}))
+    with pytest.raises(InputError, match=r"field 'at' of message market.Timed is a time already"):
+        values(described, in_ms, "market.Timed")
+    values(described, RecordShape(in_ms.schema, units=frozenset({"size"})), "market.Timed")
 
 
 def test_messages_in_messages_are_read_by_path(described: Path) -> None:

@@ -24,7 +24,7 @@ from ripple.core.codec.arrow import dumps
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.schema.checks import Checks
-from ripple.model.schema.types import Field, Float, Int, Schema, String
+from ripple.model.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.world.broker import Read, Record, Records
 from tests.connectors.formats.registries import no_registry
 from tests.examples import EXAMPLES, SAMPLED
@@ -186,6 +186,13 @@ def test_arrow_values_of_one_row_are_records() -> None:
         19: "size is not positive",
         20: NOT_ONE_ARROW,
     }
+
+
+def test_a_time_in_an_arrow_value_is_no_number_of_a_unit() -> None:
+    shape = RecordShape(Schema("Sent", (Field("at", Int64()),)), units=frozenset({"at"}))
+    values = [stream(at=[1]), stream(at=pa.array([1], pa.timestamp("ms")))]
+    rows, refused = told(ArrowValues(shape).batch(pa.array(values, pa.binary())))
+    assert (rows, refused) == ({0: {"at": 1}}, {1: OTHER_COLUMNS})
 
 
 def test_msgpack_values_that_are_maps_are_records() -> None:
