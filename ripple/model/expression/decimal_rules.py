@@ -6,6 +6,8 @@ the scales and products their sum; all of it is exact in 64 bits, or the row fai
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.decimal_type import PRECISION_MAX, Decimal, unscaled
@@ -18,77 +20,96 @@ from ripple.model.expression.functions.formula import (
     converted,
     whole,
 )
-from ripple.model.expression.typed import Kind, Typed
+from ripple.model.expression.typed import Kind, Typed, any_of, plain_value
 
-_SAME_SCALE = frozenset({"+", "-", "least", "greatest"})
-_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
-def decimal_typed(  # noqa: C901  # one case an operation
-    expr: Expr, args: tuple[Typed, ...]
-) -> Typed:
-    """Return an operation of which an operand is a decimal; raises PlanError for others."""
-    operation = expr.operation
-    if operation in _SAME_SCALE:
-        left, right, scale = _aligned(expr, args)
-        return _scaled(
-            Typed(operation, Kind.INT, left.nullable or right.nullable, (left, right)), scale
-        )
-    if operation == "*":
-        (left, one), (right, other) = (_units(expr, arg) for arg in args)
-        if one + other > PRECISION_MAX:
-            raise PlanError(
-                f"{expr!r} has {one + other} digits behind the point, more than {PRECISION_MAX}:"
-                " .round(n) an operand"
-            )
-        return _scaled(arithmetic("*", left, right), one + other)
-    if operation in _COMPARISONS:
-        return _compared(expr, operation, args)
-    if operation in ("neg", "abs"):
-        units, scale = _units(expr, args[0])
-        return _scaled(Typed(operation, Kind.INT, units.nullable, (units,)), scale)
-    if operation == "is_null":
-        units, _ = _units(expr, args[0])
-        return Typed("is_null", Kind.BOOL, False, (units,))
-    if operation == "fill_null":
-        if args[1].kind is Kind.NULL:
-            raise PlanError(f"{expr!r} fills nulls with null: give a value")
-        value, fallback, scale = _aligned(expr, args)
-        nullable = value.nullable and fallback.nullable
-        return _scaled(Typed("fill_null", Kind.INT, nullable, (value, fallback)), scale)
-    if operation == "when" and args[0].kind is Kind.BOOL:
-        chosen, other_one, scale = _aligned(expr, args[1:])
-        return _scaled(choice(args[0], chosen, other_one), scale)
-    if operation == "is_in":
-        return _is_in(expr, args)
-    if operation in ("/", "//", "%"):
-        raise PlanError(f"{expr!r} divides decimals: write .divide(other, scale=2)")
-    raise PlanError(
+def decimal_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    """Return an operation that has to do with decimals; raises PlanError where there is none."""
+    rule = _RULES.get(expr.operation)
+    if rule is None:
+        raise _no_decimal(expr)
+    return rule(expr, args)
+
+
+def _no_decimal(expr: Expr) -> PlanError:
+    return PlanError(
         f"{expr!r} takes no decimal: .cast(float) or .cast(str) it, or use + - *, comparisons,"
         " .abs(), .round(n), .divide(other, scale=2)"
     )
 
 
-def divided(expr: Expr, args: tuple[Typed, ...], scale: int, rounding: str) -> Typed:
-    """Return a quotient of decimals or integers, rounded once to a scale."""
-    (value, of_value), (divisor, of_divisor) = (_units(expr, arg) for arg in args)
+def _no_division(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+    raise PlanError(f"{expr!r} divides decimals: write .divide(other, scale=2)")
+
+
+def _literal(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+    units, scale = unscaled(expr.value.digits)
+    return _scaled(whole(units), scale)
+
+
+def _of_larger_scale(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    left, right, scale = _aligned(expr, args)
+    nullable = left.nullable or right.nullable
+    return _scaled(Typed(expr.operation, Kind.INT, nullable, (left, right)), scale)
+
+
+def _product(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    (left, one), (right, other) = (_units(expr, arg) for arg in args)
+    if one + other > PRECISION_MAX:
+        raise PlanError(
+            f"{expr!r} has {one + other} digits behind the point, more than {PRECISION_MAX}:"
+            " .round(n) an operand"
+        )
+    return _scaled(arithmetic("*", left, right), one + other)
+
+
+def _quotient(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    (value, of_value), (divisor, of_divisor) = (_units(expr, arg) for arg in args[:2])
+    scale, rounding = map(plain_value, args[2:])
     options = (scale + of_divisor - of_value, rounding)
     return _scaled(find("decimal.divide").typed((value, divisor), options), scale)
 
 
-def rounded(expr: Expr, value: Typed, digits: int) -> Typed:
-    """Return a decimal or an integer with at most so many digits behind the point."""
-    units, scale = _units(expr, value)
+def _sign(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    units, scale = _units(expr, args[0])
+    return _scaled(Typed(expr.operation, Kind.INT, units.nullable, (units,)), scale)
+
+
+def _round(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    units, scale = _units(expr, args[0])
+    digits = plain_value(args[1]) if args[1:] else 0
     if digits >= scale:
-        return value
+        return args[0]
     options = (scale - digits, "half_even")
     return _scaled(find("decimal.round").typed((units,), options), digits)
 
 
-def cast_of(expr: Expr, value: Typed) -> Typed:
-    """Return a decimal as a float, an int or a text."""
-    units, scale = _units(expr, value)
+def _is_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    units, _ = _units(expr, args[0])
+    return Typed("is_null", Kind.BOOL, False, (units,))
+
+
+def _fill_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    if args[1].kind is Kind.NULL:
+        raise PlanError(f"{expr!r} fills nulls with null: give a value")
+    value, fallback, scale = _aligned(expr, args)
+    nullable = value.nullable and fallback.nullable
+    return _scaled(Typed("fill_null", Kind.INT, nullable, (value, fallback)), scale)
+
+
+def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    if args[0].kind is not Kind.BOOL:
+        raise _no_decimal(expr)
+    chosen, other, scale = _aligned(expr, args[1:])
+    return _scaled(choice(args[0], chosen, other), scale)
+
+
+def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    if isinstance(expr.value, Decimal):
+        return _cast_to(expr, args[0], expr.value, strict=len(args) == 1)
+    units, scale = _units(expr, args[0])
     if expr.value == "str":
         return find("decimal.to_text").typed((units,), (scale,))
     if expr.value == "float":
@@ -96,8 +117,7 @@ def cast_of(expr: Expr, value: Typed) -> Typed:
     return units if not scale else find("decimal.round").typed((units,), (scale, "down"))
 
 
-def cast_to(expr: Expr, value: Typed, to: Decimal, strict: bool) -> Typed:
-    """Return a text, a float, an integer or another decimal as a decimal."""
+def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
     options = (to.precision, to.scale, strict)
     if value.kind is Kind.TEXT:
         return _scaled(find("decimal.of_text").typed((value,), options), to.scale)
@@ -117,12 +137,6 @@ def cast_to(expr: Expr, value: Typed, to: Decimal, strict: bool) -> Typed:
         fits = Typed("&", Kind.BOOL, units.nullable, tests)
         held = choice(fits, units, Typed("null", Kind.INT, nullable=True))
     return _scaled(_finer(expr, held, to.scale - scale), to.scale)
-
-
-def literal(text: str) -> Typed:
-    """Return a constant decimal of plain digits."""
-    units, scale = unscaled(text)
-    return _scaled(whole(units), scale)
 
 
 def _scaled(units: Typed, scale: int) -> Typed:
@@ -166,6 +180,10 @@ def _aligned(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, Typed, int]:
     return _finer(expr, left, scale - one), _finer(expr, right, scale - other), scale
 
 
+def _compare(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    return _compared(expr, expr.operation, args)
+
+
 def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
     """Compare by value: no operand is made finer, so that none is too large for that."""
     if any(arg.kind is Kind.NULL for arg in args):
@@ -189,12 +207,8 @@ def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
 
 
 def _is_in(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    found = None
-    for choice_ in args[1:]:
-        test = _compared(expr, "==", (args[0], choice_))
-        found = test if found is None else Typed("|", Kind.BOOL, found.nullable, (found, test))
-    assert found is not None, "is_in has a value at least"
-    return found
+    value, *choices = args
+    return any_of([_compared(expr, "==", (value, one)) for one in dict.fromkeys(choices)])
 
 
 def _within(units: Typed, most: int) -> Typed:
@@ -202,3 +216,20 @@ def _within(units: Typed, most: int) -> Typed:
     for beyond in (INT64_MAX - most, INT64_MIN + most):
         units = arithmetic("-", arithmetic("+", units, beyond), beyond)
     return units
+
+
+_RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {
+    "lit": _literal,
+    **dict.fromkeys(("+", "-", "least", "greatest"), _of_larger_scale),
+    "*": _product,
+    "divide": _quotient,
+    **dict.fromkeys(("/", "//", "%"), _no_division),
+    **dict.fromkeys(_MIRRORED, _compare),
+    "is_in": _is_in,
+    **dict.fromkeys(("neg", "abs"), _sign),
+    "round": _round,
+    "is_null": _is_null,
+    "fill_null": _fill_null,
+    "when": _when,
+    "cast": _cast,
+}

@@ -130,8 +130,11 @@ class _Checker:
             kind, nullable = kind_of(self.fields[expr.value])
             return Typed("col", kind, nullable, (), expr.value)
         args = tuple(self.check(arg) for arg in expr.args)
-        if any(arg.kind is Kind.DECIMAL for arg in args) and expr.operation not in _OF_DECIMALS:
-            return _of_decimals("decimal_typed", expr, args)
+        if _has_decimals(expr, args):
+            # Made of what is here, and most expressions have none.
+            from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
+
+            return decimal_typed(expr, args)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 
@@ -143,8 +146,6 @@ class _Checker:
         return entry.typed(operands, tuple(map(plain_value, options)))
 
     def literal(self, expr: Expr, _args: tuple[Typed, ...]) -> Typed:
-        if isinstance(expr.value, PlainDecimal):
-            return _of_decimals("literal", expr.value.digits)
         kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.TEXT}
         # The canonical payload separates 1 from 1.0 and True, and 0.0 from -0.0, where == does not.
         return Typed("lit", kinds[type(expr.value)], False, (), Literal(expr.value))
@@ -175,8 +176,6 @@ class _Checker:
         return Typed("sqrt", Kind.FLOAT, args[0].nullable, (_as_float(args[0]),))
 
     def rounding(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
-        if args[0].kind is Kind.DECIMAL:
-            return _of_decimals("rounded", expr, args[0], plain_value(args[1]) if args[1:] else 0)
         _require(expr, args, _NUMBERS)
         if args[0].kind is Kind.INT:
             return args[0]
@@ -184,16 +183,8 @@ class _Checker:
             return _entry("round.decimals").typed(args[:1], (plain_value(args[1]),))
         return Typed(expr.operation, Kind.FLOAT, args[0].nullable, args)
 
-    def decimal_quotient(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
-        scale, rounding = map(plain_value, args[2:])
-        return _of_decimals("divided", expr, args[:2], scale, rounding)
-
     def cast(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         value, strict = args[0], len(args) == 1
-        if isinstance(expr.value, Decimal):
-            return _of_decimals("cast_to", expr, value, expr.value, strict)
-        if value.kind is Kind.DECIMAL:
-            return _of_decimals("cast_of", expr, value)
         if expr.value == "str":
             _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
             return (
@@ -263,7 +254,7 @@ class _Checker:
             Typed("==", Kind.BOOL, value.nullable, (value, choice))
             for choice in dict.fromkeys(choices)
         ]
-        return _any_of(tests)
+        return any_of(tests)
 
     def when(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         _require(expr, args[:1], (Kind.BOOL,), " as its condition")
@@ -275,15 +266,11 @@ class _Checker:
         return _text_test(expr.operation, args, expr.value)
 
 
-# What has decimals besides other operands; all else with one goes by their own rule.
-_OF_DECIMALS = frozenset({"cast", "round", "divide"})
-
 _RULES: dict[str, _Rule] = {
     "lit": _Checker.literal,
     "null": _Checker.null,
     **dict.fromkeys(("+", "-", "*", "//", "%", "least", "greatest"), _Checker.arithmetic),
     "/": _Checker.divide,
-    "divide": _Checker.decimal_quotient,
     **dict.fromkeys(("neg", "abs"), _Checker.sign),
     "sqrt": _Checker.root,
     **dict.fromkeys(("floor", "ceil", "round"), _Checker.rounding),
@@ -319,12 +306,10 @@ class Literal:
         return hash(self._identity)
 
 
-def _of_decimals(rule: str, *args: Any) -> Typed:
-    # Made of what is here, and most expressions have no decimal.
-    from ripple.model.expression import decimal_rules  # noqa: PLC0415
-
-    result: Typed = getattr(decimal_rules, rule)(*args)
-    return result
+def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
+    if expr.operation == "divide" or isinstance(expr.value, (Decimal, PlainDecimal)):
+        return True
+    return any(arg.kind is Kind.DECIMAL for arg in args)
 
 
 def _entry(name: str) -> Function:
@@ -371,12 +356,12 @@ def _unified(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, ...]:
     raise PlanError(f"{expr!r} mixes {first.kind.value} and {second.kind.value}")
 
 
-def _any_of(tests: list[Typed]) -> Typed:
-    # A balanced tree keeps the depth logarithmic in the number of values.
+def any_of(tests: list[Typed]) -> Typed:
+    """Return whether any of the tests, one or more, is true: a balanced tree, not a deep one."""
     if len(tests) == 1:
         return tests[0]
     middle = len(tests) // 2
-    halves = (_any_of(tests[:middle]), _any_of(tests[middle:]))
+    halves = (any_of(tests[:middle]), any_of(tests[middle:]))
     return Typed("|", Kind.BOOL, _any_null(halves), halves)
 
 
