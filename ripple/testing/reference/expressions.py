@@ -148,6 +148,7 @@ def _cast(to: str, kind: type, *, strict: bool) -> tuple[type, Callable[..., Any
 
 
 def _called(entry: Function, *args: Any) -> Any:
+    assert entry.plain is not None, "decimals are computed as fractions"
     try:
         value = entry.plain(*args)
     except OverflowError:

@@ -22,7 +22,8 @@ class Function:
     computes something else needs another. takes: for each operand the kinds that it may have;
     further arguments are options, plain values. gives: the kind of the result, None for that of
     the first operand. plain: of one row, called with the operands and options; raises
-    OverflowError for a result beyond 64 bits, and ValueError with a text of ``FAILURES``.
+    OverflowError for a result beyond 64 bits, and ValueError with a text of ``FAILURES``. None for
+    those of decimals, which the reference computes as fractions.
 
     formula: a tree of the machine's operations, from operands and options. columns: over whole
     columns, instead of a formula: called with an Arrow array a text and a NumPy array a number,
@@ -34,7 +35,7 @@ class Function:
     name: str
     takes: tuple[tuple[Kind, ...], ...]
     gives: Kind | None
-    plain: Callable[..., Any]
+    plain: Callable[..., Any] | None = None
     formula: Formula | None = None
     columns: Callable[..., Any] | None = None
     sizes: Callable[..., Any] | None = None
