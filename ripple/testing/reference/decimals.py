@@ -7,6 +7,7 @@ of which is 10 ** -scale, have 64 bits.
 from __future__ import annotations
 
 import decimal
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,19 +35,17 @@ def constant(digits: str) -> tuple[Any, Any]:
 
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:
-    """Tell whether decimals are computed."""
+    """Tell whether decimals are computed: fractions compare as all numbers do."""
+    if expr.operation in _AS_NUMBERS:
+        return False
     if expr.operation == "divide" or isinstance(expr.value, Decimal):
         return True
     return any(isinstance(kind, Scale) for kind in kinds)
 
 
-def evaluate(
-    expr: Expr, kinds: list[Any], args: list[Any]
-) -> tuple[Any, Any]:  # one case an operation
+def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     """Return kind and value of an operation with decimals."""
     operation = expr.operation
-    if operation == "is_null":
-        return bool, args[0] if isinstance(args[0], Failed) else args[0] is None
     scales = [kind.digits if isinstance(kind, Scale) else 0 for kind in kinds]
     if operation == "fill_null":
         scale = max(scales)
@@ -78,10 +77,6 @@ def _strict(expr: Expr, kinds: list[Any], scales: list[int]) -> tuple[Any, Calla
     if operation == "*":
         scale = sum(scales)
         return Scale(scale), lambda a, b: _fits(Fraction(a) * b, scale)
-    if operation in _TESTS:
-        return bool, lambda a, b: _TESTS[operation](Fraction(a), Fraction(b))
-    if operation == "is_in":
-        return bool, lambda a, *values: any(a == value for value in values)
     if operation in ("neg", "abs"):
         return Scale(scales[0]), lambda a: _fits(-a if operation == "neg" else abs(a), scales[0])
     if operation == "round":
@@ -162,16 +157,9 @@ def _fits(value: Any, scale: int) -> Any:
 
 
 _ALIGNED: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
+    "+": operator.add,
+    "-": operator.sub,
     "least": min,
     "greatest": max,
 }
-_TESTS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
+_AS_NUMBERS = frozenset({"is_null", "is_in", "==", "!=", "<", "<=", ">", ">="})
