@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact, localcontext
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,12 @@ def test_known_results(name: str, x: float, expected: float) -> None:
     (found,) = column_of(name, [x]).tolist()
     assert found.hex() == expected.hex()
     assert getattr(exact, name)(x).hex() == expected.hex()
+
+
+def test_the_decimals_of_the_caller_change_nothing() -> None:
+    expected = [getattr(exact, name)(0.75) for name in NAMES]
+    with localcontext(Context(prec=1, traps=[Inexact])):
+        assert [getattr(exact, name)(0.75) for name in NAMES] == expected
 
 
 def test_what_has_no_logarithm_is_one_nan() -> None:

@@ -26,7 +26,7 @@ def _rounded(compute: Callable[[Context], Decimal]) -> float:
     while True:
         context = _context(digits)
         value = compute(context)
-        margin = context.multiply(abs(value), Decimal(10) ** (5 - digits))
+        margin = context.scaleb(context.abs(value), 5 - digits)
         low, high = float(context.subtract(value, margin)), float(context.add(value, margin))
         if low == high:
             return low
@@ -73,7 +73,7 @@ def log1p(x: float) -> float:
         return x
     if x == -1:
         return -math.inf
-    one_more = Context(prec=1_200).add(Decimal(x), Decimal(1))
+    one_more = _context(1_200).add(Decimal(x), Decimal(1))
     return _rounded(lambda context: context.ln(one_more))
 
 
