@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _DTYPES: dict[Kind, Any] = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
-_COLUMN_BYTES_MAX = (1 << 31) - 1  # of the texts of an Arrow array
+_ARRAY_BYTES_MAX = (1 << 31) - 1  # of texts, for which Arrow has offsets
 _ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
 
 
@@ -253,7 +253,7 @@ def _joined(parts: Sequence[Values], expr: Expr) -> Values:
     values: Any
     if not isinstance(columns[0], pa.Array):
         values = np.concatenate(columns)
-    elif sum(column.nbytes for column in columns) <= _COLUMN_BYTES_MAX:
+    elif sum(column.nbytes for column in columns) <= _ARRAY_BYTES_MAX:
         values = pa.concat_arrays(columns)
     else:
         raise NodeError(

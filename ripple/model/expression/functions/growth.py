@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     Sizes: TypeAlias = npt.NDArray[np.int64]
 
 TEXT_BYTES_MAX = 1 << 20  # UTF-8 of a text that a function makes longer; more fails the row
-COLUMN_BYTES_MAX = 1 << 30  # of a column of such texts; Arrow's have at most 2 GiB
-
-
-class TextsTooLargeError(OverflowError):
-    """The texts of a column are more than Arrow's form has room for: take fewer rows."""
+COLUMN_BYTES_MAX = 1 << 30  # of a column of such texts: more is made of fewer rows at a time
 
 
 def within_limit(text: str) -> str:
@@ -36,11 +32,11 @@ def within_limit(text: str) -> str:
 def too_long(sizes: Sizes) -> npt.NDArray[np.bool_] | None:
     """Return which texts are too long, None for none of them.
 
-    Raises TextsTooLargeError if the others are too much for a column.
+    Raises OverflowError if the others are too much for a column: take fewer rows.
     """
     failed: npt.NDArray[np.bool_] = sizes > TEXT_BYTES_MAX
     if int(sizes.sum(where=~failed)) > COLUMN_BYTES_MAX:
-        raise TextsTooLargeError("the texts of a column have more than 1 GiB")
+        raise OverflowError("the texts of a column have more than 1 GiB")
     return failed if failed.any() else None
 
 
