@@ -75,6 +75,15 @@ def test_a_time_that_is_text_gets_a_hint_at_its_transform(pipeline: Path, tmp_pa
     assert (ended.code, ended.out.startswith("a,1708999980000000000,")) == (0, True)
 
 
+def test_a_number_beside_a_time_gets_no_hint_of_times(pipeline: Path, tmp_path: Path) -> None:
+    source, whole = tmp_path / "levels.jsonl", tmp_path / "whole.py"
+    whole.write_text(pipeline.read_text().replace("level: float", "level: int"))
+    time = '"at_ns": "2024-02-27T02:13:20Z"'
+    source.write_text("".join(f'{{"name": "a", "level": {one}, {time}}}\n' for one in ('"x"', 1)))
+    ended = ripple("run", whole, "--source", source, "--sink", "-")
+    assert ["is it a time?" in line for line in ended.err.splitlines()[:2]] == [False, True]
+
+
 def test_a_time_without_a_zone_gets_a_hint_at_the_zone(pipeline: Path, tmp_path: Path) -> None:
     source, formed = tmp_path / "levels.csv", tmp_path / "formed.py"
     text = pipeline.read_text()

@@ -27,6 +27,13 @@ _ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _WITHOUT_ZONE = re.compile(_ISO_TIME.pattern + rb"(:\d\d(\.\d{1,9})?)?([\s\",]|$)")
 
 
+def _may_be_time(field: str, raw: bytes) -> bool:
+    """Return whether a field's value, of a line without names any one, is a time of ISO 8601."""
+    name = re.escape(field.rpartition(".")[2]).encode()
+    before = rb'"%b"\s*:\s*"' % name if raw.lstrip().startswith(b"{") else b""
+    return re.search(before + _ISO_TIME.pattern, raw) is not None
+
+
 class ReportedLetters(DeadLetters):
     """Dead letters, of which the first SHOWN_MAX are printed and all are counted by reason."""
 
@@ -62,7 +69,7 @@ class ReportedLetters(DeadLetters):
     def _hint(self, record: Rejected) -> str:
         """Return a hint for a heading, an ISO time or a missing zone, "" for others."""
         field = record.cause.removesuffix(" is not an integer")
-        if field != record.cause and _ISO_TIME.search(record.raw):
+        if field != record.cause and _may_be_time(field, record.raw):
             return (
                 ' (is it a time? rp.field(format="iso") of its record reads it; for a log, '
                 f'through:FILE.toml,URI with timestamp = "{field}" and from = "iso" in the file)'
