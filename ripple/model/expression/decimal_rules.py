@@ -1,4 +1,4 @@
-"""The type rule of decimals: they become scaled integers, on which the machine's operations are.
+"""The type rules of decimals: they become scaled integers, for the machine's own operations.
 
 A decimal is ``scaled`` of a tree of an int, with its scale as the value. Sums have the larger of
 the scales and products their sum; all of it is exact in 64 bits, or the row fails as integers do.

@@ -1,4 +1,4 @@
-"""What a row has that an expression cannot compute."""
+"""The results of rows that an expression cannot compute."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ formula     functions as formulas of the machine's operations; numbers: those of
 maths       logarithms and exponentials, over columns; exact: of one float
 text        functions of texts, over columns; pattern: regular expressions; letters: their cases
 time        functions of times, most of them formulas
-growth      how long the texts become that functions make longer
+growth      the bytes of texts made longer, known before the texts
 decimals    functions of decimals, over columns
 strings     loops over columns of texts, compiled; scaled: over decimals
 """

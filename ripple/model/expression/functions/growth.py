@@ -1,4 +1,4 @@
-"""How long the texts become that functions make longer: known before they are made."""
+"""The bytes of texts that functions make longer, known before the texts are made."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def padded(array: Any, length: int, fill: str) -> Sizes:
 
 
 def replaced(columns: Callable[..., Any], *, once: bool) -> Callable[..., Sizes]:
-    """Return the sizes of what ``columns``, which replaces matches of a pattern, makes.
+    """Return the function for the sizes of what ``columns`` makes, a replacement of matches.
 
     No match is empty. Where the texts may become too long the replaced parts are measured, by
     replacements that at most double a text.

@@ -55,7 +55,7 @@ _HEAD: list[Any] = [
     (1.0, 0.0),
 ]
 _ROOT_HALF = 0.7071067811865476
-_LOG_NEAR = 2.0**-45  # how near NumPy's logarithm must be to be a begin
+_LOG_NEAR = 2.0**-45  # how near NumPy's logarithm has to be, our starting value
 
 
 def _sum(a: Any, b: Any) -> Any:
