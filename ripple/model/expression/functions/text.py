@@ -193,8 +193,7 @@ def _numbers(parse: Callable[..., Any], to: Any) -> Callable[[Any, bool], Any]:
         values, failed = parse(valid, offsets, data)
         if strict:
             return values, failed * np.uint8(NO_NUMBER)
-        bad = failed.view(np.bool_)
-        return pa.array(values, to, mask=bad if valid is None else bad | ~valid.view(np.bool_))
+        return pa.array(values, to, mask=failed.view(np.bool_))
 
     return numbers
 
