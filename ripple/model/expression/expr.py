@@ -546,7 +546,7 @@ def _pattern(operation: str, value: str) -> str:
     return value
 
 
-def _payload_sexp(value: Scalar) -> Sexp:
+def _payload_sexp(value: Scalar | PlainDecimal | Decimal) -> Sexp:
     if isinstance(value, bool):
         return ["bool", "true" if value else "false"]
     if isinstance(value, int):
@@ -598,29 +598,28 @@ def _plain_text(expr: Expr, own: int) -> str:
 
 
 def _method_text(expr: Expr) -> str:
+    method, of = expr.operation, expr.args[0]
     rest = [_operand_text(arg) for arg in expr.args[1:]]
-    if expr.operation == "cast":
-        rest = [str(expr.value), *(f"strict={value}" for value in rest)]
-        return f"{_text(expr.args[0], _TIGHTEST)}.cast({', '.join(rest)})"
-    if expr.operation == "str.split.list.get":
-        return f"{_text(expr.args[0], _TIGHTEST)}.str.split({rest[0]}).list.get({rest[1]})"
-    if expr.operation == "dt.in_zone":
-        return f"{_text(expr.args[0], _TIGHTEST)}.dt.in_zone({rest[0]})"
-    if expr.operation == "dt.span_begin":
-        return f"{_text(expr.args[0], _TIGHTEST)}.dt.in_zone({rest[1]}).truncate({rest[0]})"
-    if expr.operation == "dt.truncate":
+    if method == "cast":
+        rest = [str(expr.value), *map("strict={}".format, rest)]
+    elif method == "str.split.list.get":
+        method, rest = f"str.split({rest[0]}).list.get", rest[1:]
+    elif method == "dt.in_zone":
+        rest = rest[:1]
+    elif method == "dt.span_begin":
+        method, rest = f"dt.in_zone({rest[1]}).truncate", rest[:1]
+    elif method == "dt.truncate":
         rest = [_scalar_text(f"{expr.args[1].value}{expr.args[2].value}")]
-    if expr.operation == "divide":
+    elif method == "divide":
         rest[1:] = [f"scale={rest[1]}", f"rounding={rest[2]}"]
-    if expr.operation in _LITERAL:
+    elif method in _LITERAL:
         rest[-1] = f"literal={rest[-1]}"
-    if expr.operation == "is_in":
+    elif method == "is_in":
         rest = [f"[{', '.join(rest)}]"]
-    if expr.value is not None:
+    elif expr.value is not None:
         rest.append(_scalar_text(expr.value))
-    is_of_zone = expr.args[0].operation == "dt.in_zone"
-    method = expr.operation.removeprefix("dt.") if is_of_zone else expr.operation
-    return f"{_text(expr.args[0], _TIGHTEST)}.{method}({', '.join(rest)})"
+    method = method.removeprefix("dt." if of.operation == "dt.in_zone" else "")
+    return f"{_text(of, _TIGHTEST)}.{method}({', '.join(rest)})"
 
 
 def _scalar_text(value: Scalar) -> str:
