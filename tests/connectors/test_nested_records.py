@@ -160,6 +160,50 @@ def test_the_engine_takes_structs_and_agrees_with_the_reference() -> None:
     )
 
 
+@rp.record
+class Person:
+    login: str
+    home: Org | None = None
+
+
+JOINED = {
+    "table": lambda: (
+        COUNTS.join(
+            "with-home",
+            rp.Pipeline("events").table("others", Person, key="login"),
+            left_on="actor.login",
+            right_on="login",
+            how="left",
+        ),
+        [{"login": "ada", "home.name": "h", "home.size": 1}, {"login": "cy"}],
+        {("ada", "home.name", "h"), ("cy", "home.name", None)},
+    ),
+    "as of": lambda: (
+        EVENTS.join_asof(
+            "before",
+            rp.Pipeline("events").source("others", Event, time=Event.meta.at_ns),
+            on="actor.login",
+            emit="final",
+        ),
+        [flat(one) for one in ROWS[:1]],
+        {("ada", "actor.id_right", 1), ("cy", "actor.id_right", None)},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", JOINED)
+def test_joins_show_values_by_path(kind: str) -> None:
+    pipeline, others, expected = JOINED[kind]()
+    pipeline, found = pipeline.sink("out"), MemorySink()
+    rows = {"others": others, "events": [flat(ROWS[at]) for at in (0, 1, 2, 5)]}
+    rp.run(pipeline, source=rows, sink={"out": found})
+    shown = {
+        (row["actor.login"], name, row[name]) for row in found.rows() for _, name, _ in expected
+    }
+    assert expected <= shown, shown
+    check_pipeline(pipeline, [(name, row) for name, of in rows.items() for row in of])
+
+
 def test_functions_get_instances() -> None:
     def org_of(event: Event) -> dict[str, Any]:
         assert isinstance(event.actor, Actor)

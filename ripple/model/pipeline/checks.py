@@ -233,9 +233,12 @@ def digest_in(given: str) -> str:
     return digest
 
 
-def check_new_field(name: str, taken: Iterable[str]) -> None:
-    """Raise PlanError unless a field of that name may be added."""
-    if not name.isidentifier():
+def check_new_field(name: str, taken: Iterable[str], *, is_path: bool = False) -> None:
+    """Raise PlanError unless a field of that name may be added.
+
+    is_path: whether it may be a path, of a value of a record in a record.
+    """
+    if not all(part.isidentifier() for part in (name.split(".") if is_path else (name,))):
         raise PlanError(f"the field {name!r} is no Python name: use letters, digits and '_'")
     if name in taken:
         raise PlanError(

@@ -354,7 +354,7 @@ def _added_fields(sides: Sides, how: str, suffix: Any) -> tuple[Fields, Fields]:
                 f"two fields would be called {name!r}: choose another suffix=, or rename one with "
                 ".map(..., into=...)"
             )
-        check_new_field(name, ())
+        check_new_field(name, (), is_path=True)
         kind = type_of(field)
         is_optional = how in ("left", "full") or isinstance(kind, Option)
         added.append(Field(name, bare_type(kind), optional=is_optional))

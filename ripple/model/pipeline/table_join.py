@@ -241,7 +241,7 @@ def renamed(
             continue
         name = f"{field.name}{suffix}" if field.name in taken else field.name
         try:
-            check_new_field(name, taken)
+            check_new_field(name, taken, is_path=True)
         except PlanError as error:
             raise PlanError(f"{error}: suffix= ends the names of fields of the right") from error
         check_result_field(name)
