@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
 from ripple.model.schema.nested import leaf_names, with_leaf_types
+from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Numbers = npt.NDArray[Any]
 
-BEYOND_INT64 = "does not fit in 64 bits"
 MORE_DIGITS = "has more digits than a float holds"
 NOT_UTF8 = "is not valid UTF-8"
 TYPED_TIME = "a time already, and not a number of its format: leave the format out"
-_TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def check_columns(
@@ -98,14 +97,6 @@ def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask 
         return _without(floats, MORE_DIGITS, _is_rounded(column, floats))
 
 
-def in_ns(ticks: pa.Array, tick_ns: int) -> tuple[pa.Array, list[int]]:
-    """Return numbers of a unit as nanoseconds, and the rows that do not fit, which are null."""
-    values = _numbers(ticks)
-    far = _is_far(values, tick_ns)
-    null = far | ticks.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(np.where(null, 0, values) * tick_ns, mask=null), np.flatnonzero(far).tolist()
-
-
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type is one of the forms of text."""
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
@@ -126,15 +117,7 @@ def _beyond_int64(column: pa.Array) -> Mask:
     if not kinds.is_timestamp(column.type):
         big: Mask = _numbers(column) > np.iinfo(np.int64).max
         return big
-    return _is_far(_numbers(column.cast(pa.int64())), _TICKS_NS[column.type.unit])
-
-
-def _is_far(ticks: Numbers, tick_ns: int) -> Mask:
-    """Return which numbers of a unit need more than 64 bits as nanoseconds."""
-    far: Mask = (ticks > np.iinfo(np.int64).max // tick_ns) | (
-        ticks < -(-np.iinfo(np.int64).min // tick_ns)
-    )
-    return far
+    return is_far(_numbers(column.cast(pa.int64())), UNITS_NS[column.type.unit])
 
 
 def _is_rounded(integers: pa.Array, floats: pa.Array) -> Mask:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.coercion import BEYOND_INT64, MORE_DIGITS, NOT_UTF8
+from ripple.connectors.coercion import MORE_DIGITS, NOT_UTF8
 from ripple.connectors.record_shape import TYPE_WORDS
 from ripple.core.errors import SchemaError
 from ripple.model.records.members import field_names, is_record_class
+from ripple.model.schema.time_form import BEYOND_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.coercion import BEYOND_INT64, TYPED_TIME, in_ns
+from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.avro_columns import KINDS, decode
 from ripple.connectors.formats.contract import at_rows, shown_of
 from ripple.connectors.formats.framed import (
@@ -33,6 +33,7 @@ from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import in_nanoseconds, without_units
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
+from ripple.model.schema.time_form import BEYOND_INT64, in_ns
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -58,7 +59,7 @@ class Writer(NamedTuple):
 
     why_not: why they cannot be; "" if they can. fields: as ``decode`` takes them, None where they
     are read one by one. names: of all fields, in order. ticks_ns: of those fields that are moments
-    in another unit than nanoseconds, how many of these it has. parsed: for fastavro.
+    or dates, how many nanoseconds their unit has. parsed: for fastavro.
     """
 
     why_not: str
@@ -128,9 +129,9 @@ class AvroValues:
         for at, name in enumerate(wanted):
             if columns[at].type == pa.binary():
                 columns[at] = _as_text(columns[at], name, refused)
-            elif name in writer.ticks_ns:
+            elif writer.ticks_ns.get(name, 1) != 1:
                 columns[at], failed = in_ns(columns[at], writer.ticks_ns[name])
-                for row in failed:
+                for row in np.flatnonzero(failed).tolist():
                     refused.setdefault(row, f"{name} {BEYOND_INT64}")
         shown, numbers = shown_of(values), rows
         records = pa.RecordBatch.from_arrays(columns, wanted)
@@ -184,29 +185,21 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
     ]
     fields = flat if len(flat) == len(kinds) <= FIELDS_MAX else None
     wanted = _wanted_of(document["fields"], known, records_in(document), keeps_units=True)
-    for name in sorted(shape.units.intersection(times_in(wanted))):
+    ticks_ns = ticks_of(wanted)
+    for name in sorted(shape.units & ticks_ns.keys()):
         return Writer(f"schema {found.id}: field {name!r} is {TYPED_TIME}")
-    return Writer("", fields, list(kinds), ticks_of(wanted), parsed)
-
-
-def times_in(fields: Iterable[Any], at: str = "") -> Iterator[str]:
-    """Yield the paths of fields that are moments or dates, in any unit."""
-    for field in fields:
-        inner = _inner_record(field["type"], {})
-        if inner is not None:
-            yield from times_in(inner["fields"], f"{at}{field['name']}.")
-        elif in_nanoseconds(field["type"])[0] != field["type"]:
-            yield f"{at}{field['name']}"
+    return Writer("", fields, list(kinds), ticks_ns, parsed)
 
 
 def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
-    """Return how many nanoseconds a tick has, of each field in another unit than these."""
+    """Return how many nanoseconds a tick has, of each field that is a moment or a date, by path."""
     found: dict[str, int] = {}
     for field in fields:
         inner = _inner_record(field["type"], {})
+        plain, ns = in_nanoseconds(field["type"])
         if inner is not None:
             found |= ticks_of(inner["fields"], f"{at}{field['name']}.")
-        elif (ns := in_nanoseconds(field["type"])[1]) != 1:
+        elif plain != field["type"]:
             found[f"{at}{field['name']}"] = ns
     return found
 
@@ -280,7 +273,8 @@ def _leaves(
 ) -> Iterator[tuple[str, Any]]:
     """Yield all fields of a writer and their types, in the order of their bytes.
 
-    A record within a record is no bytes of its own; one in a union is left as it is.
+    The bytes of an inner record are those of its fields, one after the other. A record in a union
+    is left as it is: the number of its type comes before it.
     """
     for field in fields:
         inner = None if isinstance(field["type"], list) else _inner_record(field["type"], records)

@@ -139,7 +139,7 @@ class TimeForm:
         It is null there, and where the column is.
         """
         if not self.is_text:
-            return self._scaled(column)
+            return in_ns(column, UNITS_NS[self.form])
         form = b"" if self.form == ISO else _expanded(self.form).encode()
         has_zone, east_s = self.zone is not None, 0 if self.clocks else offset_s(self.zone)
         valid, offsets, data = parts(column)
@@ -155,12 +155,22 @@ class TimeForm:
         own, read = has_own.view(np.bool_), found.view(np.bool_)
         return _where(np.where(own, values, instants), own | (read & is_one), column)
 
-    def _scaled(self, column: pa.Array) -> tuple[pa.Array, Mask]:
-        unit_ns = UNITS_NS[self.form]
-        numbers = np.asarray(column.fill_null(0))
-        limits = np.iinfo(np.int64)
-        found = (numbers <= limits.max // unit_ns) & (numbers >= -(-limits.min // unit_ns))
-        return _where(np.where(found, numbers, 0) * unit_ns, found, column)
+
+def in_ns(column: pa.Array, unit_ns: int) -> tuple[pa.Array, Mask]:
+    """Return whole numbers of a unit as nanoseconds, and where they do not fit in 64 bits.
+
+    It is null there, and where the column is.
+    """
+    numbers = np.asarray(column.fill_null(0))
+    far = is_far(numbers, unit_ns)
+    return _where(np.where(far, 0, numbers) * unit_ns, ~far, column)
+
+
+def is_far(numbers: npt.NDArray[Any], unit_ns: int) -> Mask:
+    """Return which numbers of a unit need more than 64 bits as nanoseconds."""
+    limits = np.iinfo(np.int64)
+    far: Mask = (numbers > limits.max // unit_ns) | (numbers < -(-limits.min // unit_ns))
+    return far
 
 
 def offset_s(zone: str | None) -> int:

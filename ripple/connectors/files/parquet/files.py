@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from ripple.connectors.coercion import BEYOND_INT64, check_columns
+from ripple.connectors.coercion import check_columns
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
 from ripple.connectors.prefetch import prefetched
@@ -23,6 +23,7 @@ from ripple.connectors.validation import screened
 from ripple.core.errors import InputError, OutputError, SchemaError
 from ripple.core.row_ops import op_first
 from ripple.model.schema.nested import with_leaf_types, with_leaves
+from ripple.model.schema.time_form import BEYOND_INT64
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
