@@ -70,19 +70,20 @@ def open_source(
     shape = RecordShape(schema, checks) if table is None else RecordShape(schema, table=table)
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
-        if is_readable(place) or not shape.forms:
-            return ended(_held(place, shape, name, batch_rows), name)
-        return _formed(shape, lambda asked: ended(_held(place, asked, name, batch_rows), name))
+        return _formed(
+            shape,
+            lambda asked: ended(_held(place, asked, name, batch_rows), name),
+            has_times=is_readable(place),
+        )
     reading = Reading(
         name, shape, batch_rows, header=header, one_shot=True, whole=whole, needs_all=needs_all
     )
     found = find(text_of(place), "source")
     _check_keys(name, shape, found.use)
-    if found.use.has_times or not shape.forms:
-        return ended(found.opened(reading, is_readable), name)
     return _formed(
         shape,
         lambda asked: ended(found.opened(replace(reading, shape=asked), is_readable), name),
+        has_times=found.use.has_times,
     )
 
 
@@ -120,17 +121,23 @@ def open_inputs(
             f"cannot read {place} in {part.of} partitions: its records are not divided by key. "
             f"Put them into a topic that is, with ripple log append, or start one partition"
         )
-    if found.use.has_times or not shape.forms:
-        inputs: Inputs = found.opened(reading, is_inputs)
-        return inputs
-    return _formed(shape, lambda asked: found.opened(replace(reading, shape=asked), is_inputs))
+    return _formed(
+        shape,
+        lambda asked: found.opened(replace(reading, shape=asked), is_inputs),
+        has_times=found.use.has_times,
+    )
 
 
-def _formed(shape: RecordShape, opened: Callable[[RecordShape], Inputs]) -> Inputs:
+def _formed(
+    shape: RecordShape, opened: Callable[[RecordShape], Inputs], *, has_times: bool
+) -> Inputs:
     """Return inputs with times as ``shape`` has them, of those that a source writes in a form.
 
-    opened: opens the source for records with times as it writes them.
+    opened: opens the source for records with times as it writes them. has_times: whether it has
+    nanoseconds, whatever the forms.
     """
+    if has_times or not shape.forms:
+        return opened(shape)
     # slow to import
     from ripple.connectors.transforms.chain import Chain  # noqa: PLC0415
     from ripple.connectors.transforms.opening import ThroughInputs  # noqa: PLC0415

@@ -91,12 +91,10 @@ def _wanted_of(described: dict[str, Any], known: set[str], at: str = "") -> dict
     for name, one in described["properties"].items():
         path = f"{at}{name}"
         is_around = any(other.startswith(f"{path}.") for other in known)
-        if path not in known and is_around and isinstance(one, dict):
-            if isinstance(one.get("properties"), dict):
-                kept[name] = _wanted_of(one, known, f"{path}.")
-            else:
-                kept[name] = one  # of another type, as the comparison says
-        elif path in known:
-            kept[name] = one
+        is_object = isinstance(one, dict) and isinstance(one.get("properties"), dict)
+        if is_around and is_object and path not in known:
+            kept[name] = _wanted_of(one, known, f"{path}.")
+        elif path in known or (is_around and isinstance(one, dict)):
+            kept[name] = one  # if it is of another type, the comparison says so
     required = [name for name in described.get("required") or () if name in kept]
     return {**described, "properties": kept, "required": required}

@@ -91,13 +91,12 @@ def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.Record
     Raises InputError.
     """
     batch, declared = as_arrow(batch), pa.schema(arrow_fields(source.fields_taken))
-    if isinstance(batch, pa.RecordBatch):
-        batch = with_leaves(batch, paths_in(declared.names))
     if not isinstance(batch, pa.RecordBatch):
         raise InputError(
             f"source {source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
             f"them as .to_batches()), not {shown(batch)}"
         )
+    batch = with_leaves(batch, paths_in(declared.names))
     if DELETED in declared.names and DELETED not in batch.schema.names:
         batch = batch.append_column(DELETED, pa.nulls(batch.num_rows, pa.bool_()))
     missing = [name for name in declared.names if name not in batch.schema.names]

@@ -46,7 +46,7 @@ class _Instance:
 def _maker(
     cls: type | None, leaves: list[tuple[tuple[str, ...], int]], *, may_lack: bool = False
 ) -> _Instance:
-    annotations = {} if cls is None else {one.name: one for one in members_of(cls)}
+    members = {} if cls is None else {one.name: one for one in members_of(cls)}
     groups: dict[str, list[tuple[tuple[str, ...], int]]] = {}
     values = []
     for path, at in leaves:
@@ -56,7 +56,7 @@ def _maker(
             groups.setdefault(path[0], []).append((path[1:], at))
     inner = []
     for name, below in groups.items():
-        member = annotations.get(name)
+        member = members.get(name)
         of = None if member is None else record_class_in(member.annotation)
         lacks = member is not None and unwrap(member.annotation)[0] is not of
         inner.append((name, _maker(of, below, may_lack=lacks)))
