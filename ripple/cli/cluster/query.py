@@ -1,7 +1,8 @@
 """Query live outputs in SQL, each partition at its own committed cut, which is reported.
 
 Tables hold the current rows, without windows that are over and were freed; tables of outputs of
-events hold the newest rows. Names of outputs that are not SQL identifiers need double quotes.
+events hold the newest rows. Names that are no SQL identifiers, such as vwap-1m or actor.login, need
+double quotes.
 """
 
 from __future__ import annotations

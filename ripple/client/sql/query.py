@@ -22,6 +22,7 @@ TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
 PIECE_ROWS = 8192  # of a result
 _ABSENT = re.compile(r"Table with name (.+?) does not exist")
+_NO_TABLE = re.compile(r'Referenced table "(.+?)" not found')
 _LISTS = re.compile(r"\s*show\s+(all\s+)?tables\b", re.IGNORECASE)
 _ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
@@ -81,17 +82,22 @@ def query(
     except duckdb.Error as error:
         if is_late.is_set():
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
-        raise InputError(_explained(error)[:MESSAGE_CHARACTERS_MAX]) from error
+        raise InputError(_explained(error, tables)[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()
         connection.close()
 
 
-def _explained(error: duckdb.Error) -> str:
+def _explained(error: duckdb.Error, tables: Mapping[str, pa.Table]) -> str:
     """Return DuckDB's message in a line, with the remedy where we know one."""
     text = " ".join(str(error).split())
     if absent := _ABSENT.search(text):  # DuckDB would suggest its own names
         return f"no output {absent[1]}: ripple query --list shows the outputs"
+    if absent := _NO_TABLE.search(text):
+        columns = (name for table in tables.values() for name in table.schema.names)
+        for name in columns:
+            if name.startswith(f"{absent[1]}."):
+                return f'{text} (a column with a dot is put in double quotes: SELECT "{name}")'
     if 'at or near "-"' in text:
         return f'{text} (a name with a hyphen is put in double quotes: FROM "vwap-1m")'
     return text

@@ -39,6 +39,15 @@ def test_name_with_a_hyphen_gets_a_hint_at_its_quotes() -> None:
     assert query('SELECT n FROM "out-1m"', {"out-1m": TABLE}).num_rows == TABLE.num_rows
 
 
+def test_a_path_without_quotes_gets_a_hint_at_them() -> None:
+    table = pa.table({"actor.login": ["ada"]})
+    with pytest.raises(InputError, match=r'put in double quotes: SELECT "actor.login"'):
+        query("SELECT actor.login FROM out", {"out": table})
+    with pytest.raises(InputError, match=r'"act" not found'):
+        query("SELECT act.login FROM out", {"out": table})
+    assert query('SELECT "actor.login" FROM out', {"out": table}) == table
+
+
 def test_listing_outputs_in_sql_names_the_command() -> None:
     for sql in ("SHOW TABLES", " show all\ttables;"):
         with pytest.raises(InputError, match="ripple query --list"):
