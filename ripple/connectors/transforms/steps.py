@@ -100,7 +100,10 @@ class ReadTime:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
         if value_type(field)[0] != pa.int64():
-            raise InputError(f"{self.field!r} is no number of nanoseconds")
+            raise InputError(
+                f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "
+                "leave this transform out"
+            )
         if not self.form.is_text:
             return fields
         kind = Option(String()) if isinstance(field.type, Option) else String()
