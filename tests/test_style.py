@@ -384,6 +384,7 @@ OF_EXTRA = {
     "ripple/client/sql/tables_read.py": ("query", {"duckdb"}),
     "ripple/client/sql/query.py": ("query", {"duckdb"}),
     "ripple/connectors/formats/avro.py": ("avro", {"fastavro"}),
+    "ripple/connectors/formats/avro_writers.py": ("avro", {"fastavro"}),
     "ripple/connectors/formats/msgpack.py": ("msgpack", {"msgspec"}),
     "ripple/connectors/formats/protobuf.py": ("protobuf", {"google"}),
     "ripple/connectors/nats/inputs.py": ("nats", {"nats"}),

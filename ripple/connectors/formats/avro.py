@@ -7,76 +7,33 @@ columns by a compiled pass; other writers' records one by one by fastavro.
 from __future__ import annotations
 
 import io
-import json
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.coercion import TYPED_TIME
-from ripple.connectors.formats.avro_columns import KINDS, decode
+from ripple.connectors.formats.avro_columns import decode
+from ripple.connectors.formats.avro_writers import Writer, writer_of
 from ripple.connectors.formats.contract import at_rows, shown_of
-from ripple.connectors.formats.framed import (
-    HEAD_BYTES,
-    NOT_FRAMED,
-    WriterSchemas,
-    by_schema,
-    unreadable,
-)
+from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, WriterSchemas, by_schema
 from ripple.connectors.formats.json import buffers_of
 from ripple.connectors.formats.rows import batch_of_rows
 from ripple.connectors.validation import screened
-from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
-from ripple.model.schema.avro import from_avro
-from ripple.model.schema.avro_times import in_nanoseconds, without_units
-from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
 from ripple.model.schema.time_form import BEYOND_INT64, in_ns
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
-    from fastavro.schema import SchemaParseException, UnknownType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     import numpy.typing as npt
 
-    from ripple.connectors.formats.registry import Registered, Registry
+    from ripple.connectors.formats.registry import Registry
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.schema.types import Schema
 
-FORM = "AVRO"
 LEFT_OVER = "bytes are left over after the record"
 NOT_ONE = "not a record of its schema"
-FIELDS_MAX = 512
-
-
-class Writer(NamedTuple):
-    """How records of a registered schema are read.
-
-    why_not: why they cannot be; "" if they can. fields: as ``decode`` takes them, None where they
-    are read one by one. names: of all fields, in order. ticks_ns: of those fields that are moments
-    or dates, how many nanoseconds their unit has. parsed: for fastavro.
-    """
-
-    why_not: str
-    fields: Sequence[tuple[int, int, bool]] | None = None
-    names: Sequence[str] = ()
-    ticks_ns: Mapping[str, int] = MappingProxyType({})
-    parsed: Any = None
-
-    def to_ns(self, row: Any) -> None:
-        """Turn the moments of a row, if it is one, into nanoseconds."""
-        for name, ticks_ns in self.ticks_ns.items():
-            *around, last = name.split(".")
-            inner = row
-            for part in around:
-                inner = inner.get(part) if isinstance(inner, dict) else None
-            if isinstance(inner, dict) and inner.get(last) is not None:
-                inner[last] *= ticks_ns
 
 
 class AvroValues:
@@ -154,136 +111,6 @@ class AvroValues:
         return batch_of_rows(found, refused, self.shape, lambda row: shown(int(rows[row])))
 
 
-def understood(text: str, shape: RecordShape) -> Schema:
-    """Return an Avro schema with those of its fields that the shape has."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SchemaError("it is no JSON") from error
-    if not isinstance(document, dict) or document.get("type") != "record":
-        raise SchemaError("it is no Avro record")
-    fields = _wanted_of(document.get("fields"), known_in(shape), records_in(document))
-    return flattened(from_avro({**document, "fields": fields}, name=shape.schema.name))
-
-
-def writer_of(found: Registered, shape: RecordShape) -> Writer:
-    """Return how records of a schema are read as ``shape``."""
-    why = unreadable(found, FORM, shape, understood)
-    if why:
-        return Writer(f"schema {found.id}: {why}")
-    document = json.loads(found.text)
-    try:
-        plain, parsed = parsed_in(document)
-    except SchemaError as error:
-        return Writer(f"schema {found.id} is no Avro schema: {error}")
-    known = known_in(shape)
-    kinds = {name: _kind(kind) for name, kind in _leaves(plain["fields"], records_in(plain))}
-    flat = [
-        (kind, null_at, name in known)
-        for name, (kind, null_at) in kinds.items()
-        if kind is not None
-    ]
-    fields = flat if len(flat) == len(kinds) <= FIELDS_MAX else None
-    wanted = _wanted_of(document["fields"], known, records_in(document), keeps_units=True)
-    ticks_ns = ticks_of(wanted)
-    for name in sorted(shape.units & ticks_ns.keys()):
-        return Writer(f"schema {found.id}: field {name!r} is {TYPED_TIME}")
-    return Writer("", fields, list(kinds), ticks_ns, parsed)
-
-
-def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
-    """Return how many nanoseconds a tick has, of each field that is a moment or a date, by path."""
-    found: dict[str, int] = {}
-    for field in fields:
-        inner = _inner_record(field["type"], {})
-        plain, ns = in_nanoseconds(field["type"])
-        if inner is not None:
-            found |= ticks_of(inner["fields"], f"{at}{field['name']}.")
-        elif plain != field["type"]:
-            found[f"{at}{field['name']}"] = ns
-    return found
-
-
-def known_in(shape: RecordShape) -> set[str]:
-    """Return the fields of a shape that a schema without dots in names may have, and paths."""
-    names = (member.name for member in shape.schema.fields)
-    return {name for name in names if "." not in name or name in shape.paths}
-
-
-def records_in(document: Any) -> dict[str, Any]:
-    """Return the records that a schema defines, by their names without namespaces."""
-    found: dict[str, Any] = {}
-    left = [document]
-    while left:
-        node = left.pop()
-        if isinstance(node, list):
-            left += node
-        elif isinstance(node, dict):
-            if node.get("type") == "record" and isinstance(node.get("name"), str):
-                found.setdefault(node["name"].rpartition(".")[2], node)
-            left += [*node.values()]
-    return found
-
-
-def _inner_record(kind: Any, records: Mapping[str, Any]) -> Any:
-    """Return the record that a type is, also one in a union with null, or None."""
-    if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
-        return _inner_record(others[0], records) if len(others) == 1 else None
-    if isinstance(kind, str):
-        return records.get(kind.rpartition(".")[2])
-    if isinstance(kind, dict) and isinstance(kind.get("type"), (dict, list)):
-        return _inner_record(kind["type"], records)
-    return kind if isinstance(kind, dict) and kind.get("type") == "record" else None
-
-
-def _wanted_of(
-    fields: Any,
-    known: set[str],
-    records: Mapping[str, Any],
-    at: str = "",
-    *,
-    keeps_units: bool = False,
-) -> list[Any]:
-    """Return those fields of a schema that are known by their paths, with all types in place."""
-    found = []
-    for field in fields or ():
-        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
-            continue
-        path, kind = f"{at}{field['name']}", field.get("type")
-        if path in known:
-            kept = kind if keeps_units else in_nanoseconds(kind)[0]
-            found.append({**field, "type": kept})
-        elif any(name.startswith(f"{path}.") for name in known):
-            inner = _inner_record(kind, records)
-            if inner is None:
-                found.append(field)  # which is of another type, as the comparison says
-                continue
-            within = _wanted_of(
-                inner.get("fields"), known, records, f"{path}.", keeps_units=keeps_units
-            )
-            # A name of its own, for one that is used twice is here twice.
-            made = {"type": "record", "name": path.replace(".", "__"), "fields": within}
-            found.append({**field, "type": ["null", made] if isinstance(kind, list) else made})
-    return found
-
-
-def _leaves(
-    fields: Iterable[Any], records: Mapping[str, Any], at: str = "", depth: int = 0
-) -> Iterator[tuple[str, Any]]:
-    """Yield all fields of a writer and their types, in the order of their bytes.
-
-    The bytes of an inner record are those of its fields, one after the other. A record in a union
-    is left as it is: the number of its type comes before it.
-    """
-    for field in fields:
-        inner = None if isinstance(field["type"], list) else _inner_record(field["type"], records)
-        if inner is None or depth == NESTED_DEPTH_MAX:
-            yield f"{at}{field['name']}", field["type"]
-        else:
-            yield from _leaves(inner["fields"], records, f"{at}{field['name']}.", depth + 1)
-
-
 def object_of(value: bytes, parsed: Any) -> Any:
     """Return a framed value of a schema that fastavro has parsed. Raises ValueError."""
     left = io.BytesIO(value[HEAD_BYTES:])
@@ -294,38 +121,6 @@ def object_of(value: bytes, parsed: Any) -> Any:
     if left.read(1):
         raise ValueError(LEFT_OVER)
     return found
-
-
-def parsed_in(document: Any) -> tuple[Any, Any]:
-    """Return a schema without units, and as fastavro takes it. Raises SchemaError."""
-    try:
-        plain: Any = without_units(document)
-        return plain, fastavro.parse_schema(plain)
-    except (
-        SchemaParseException,
-        UnknownType,
-        ValueError,
-        LookupError,
-        TypeError,
-        RecursionError,
-    ) as error:
-        raise SchemaError(str(error)) from error
-
-
-def _kind(given: Any) -> tuple[int | None, int]:
-    """Return the name of a type in ``decode``, and which member of its union null is."""
-    null_at = -1
-    if isinstance(given, list):
-        if len(given) != 2 or "null" not in given:
-            return None, -1
-        null_at = given.index("null")
-        given = given[1 - null_at]
-    if isinstance(given, dict):
-        given = given.get("type")
-    kind = KINDS.get(given) if isinstance(given, str) else None
-    if kind == KINDS["null"] and null_at >= 0:
-        return None, -1
-    return kind, null_at
 
 
 def _as_text(column: pa.Array, name: str, refused: dict[int, str]) -> pa.Array:

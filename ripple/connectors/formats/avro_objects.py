@@ -5,14 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.formats.avro import (
-    FORM,
-    Writer,
-    object_of,
-    parsed_in,
-    ticks_of,
-    understood,
-)
+from ripple.connectors.formats.avro import object_of
+from ripple.connectors.formats.avro_writers import FORM, Writer, parsed_in, ticks_of, understood
 from ripple.connectors.formats.framed import (
     HEAD_BYTES,
     NOT_FRAMED,

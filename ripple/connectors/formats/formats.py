@@ -31,9 +31,9 @@ def _msgpack(shape: RecordShape) -> Values:
 
 
 def _avro(shape: RecordShape, registry: Registry, subject: str) -> Values:
-    from ripple.connectors.formats import avro  # noqa: PLC0415 - needs an extra
+    from ripple.connectors.formats import avro, avro_writers  # noqa: PLC0415 - need an extra
 
-    check_subject(registry, subject, avro.FORM, shape, avro.understood)
+    check_subject(registry, subject, avro_writers.FORM, shape, avro_writers.understood)
     return avro.AvroValues(shape, registry)
 
 

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.connectors.coercion import TYPED_TIME
-from ripple.connectors.formats.avro import LEFT_OVER, AvroValues, understood, writer_of
+from ripple.connectors.formats.avro import LEFT_OVER, AvroValues
+from ripple.connectors.formats.avro_writers import understood, writer_of
 from ripple.connectors.formats.framed import NOT_FRAMED, head_of, unreadable
 from ripple.connectors.formats.json_schema import JsonSchemaValues
 from ripple.connectors.formats.json_schema import understood as understood_json

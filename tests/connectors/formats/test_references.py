@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from ripple.connectors.formats.avro import understood as understood_avro
+from ripple.connectors.formats.avro_writers import understood as understood_avro
 from ripple.connectors.formats.json_schema import understood as understood_json
 from ripple.connectors.formats.references import whole
 from ripple.connectors.record_shape import RecordShape
