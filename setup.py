@@ -99,6 +99,8 @@ class BuildExtensions(build_ext):
             extension.extra_compile_args += FLAGS
             if extension.name not in INLINED:
                 extension.extra_compile_args += MODEST_INLINING
+            if not self.inplace and sys.platform == "linux":  # names that only profilers read
+                extension.extra_link_args += ["-Wl,--strip-all"]
         super().build_extensions()
 
 
