@@ -65,6 +65,7 @@ def _run(arguments: list[str]) -> int:
         _parser().print_help()
         return 0
     warn_of_mistyped(PROGRAM, os.environ)
+    arguments = _usual(arguments)
     # Options before the subcommand are the program's, all later ones the subcommand's.
     name: str = _parser().parse_args(arguments[:1]).subcommand
     module, parser = parser_of(name)
@@ -77,6 +78,17 @@ def _run(arguments: list[str]) -> int:
         options.rest = rest
     code: int = module.run(options)
     return code
+
+
+def _usual(arguments: list[str]) -> list[str]:
+    """Return the arguments with options for the words that other programs have as commands."""
+    match arguments:
+        case ["help", *words]:
+            return [*words, "--help"]
+        case ["version"]:
+            return ["--version"]
+        case _:
+            return arguments
 
 
 def parser_of(name: str) -> tuple[ModuleType, Parser]:
@@ -101,9 +113,9 @@ def _parser() -> Parser:
         usage=f"{PROGRAM} <subcommand> ...",
         description="Keyed views of event streams, kept up to date by recomputing what changed.",
         epilog=(
-            f"subcommands:\n{listed}\n\n{PROGRAM} <subcommand> --help prints details. Exit "
-            "codes: 0 success, 1 wrong\narguments or a failure, 2 no answer from an address, 3 "
-            "schemas do not match."
+            f"subcommands:\n{listed}\n\n{PROGRAM} help <subcommand> prints details. Exit codes: "
+            "0 success, 1 wrong arguments\nor a failure, 2 no answer from an address, 3 schemas do "
+            "not match."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -100,7 +100,16 @@ def test_examples_are_commands_that_parse(name: str) -> None:
 def test_mistyped_words_get_a_suggestion(arguments: list[str], meant: str) -> None:
     ended = ripple(*arguments)
     assert ended.code == 1
-    assert ended.err.splitlines()[-1].endswith(meant)
+    (line,) = ended.err.splitlines()
+    assert line.partition(" (see ripple ")[0].endswith(meant)
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [(["help"], ["--help"]), (["help", "run"], ["run", "--help"]), (["version"], ["--version"])],
+)
+def test_usual_words_are_options(words: list[str], options: list[str]) -> None:
+    assert ripple(*words) == ripple(*options)
 
 
 def test_help_loads_nothing_but_the_command_line() -> None:

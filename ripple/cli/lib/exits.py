@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print the error of the arguments, and exit."""
+        """Print the error of the arguments in a line, and exit."""
         if message.startswith("the following arguments are required"):
             # A missing argument is often present, mistyped.
             flags = _flags(self)
@@ -75,8 +75,7 @@ class Parser(argparse.ArgumentParser):
                 message += f": {given} goes with {', '.join(owners)}"
             else:
                 message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
-        self.print_usage(sys.stderr)
-        self.exit(EXIT_FAILURE, f"{self.prog}: {_shown(message)}\n")
+        self.exit(EXIT_FAILURE, f"{self.prog}: {_shown(message)} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help; argparse would ignore that it cannot be written."""

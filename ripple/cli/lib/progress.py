@@ -19,9 +19,9 @@ _ERASE = "\r\033[K"
 class Progress:
     """Shows the number and rate of events, and a bar if the source knows its size."""
 
-    def __init__(self, source: Inputs | None) -> None:
+    def __init__(self, source: Inputs | None, *, quiet: bool = False) -> None:
         self._source = source
-        self._shown = sys.stderr.isatty()
+        self._shown = not quiet and sys.stderr.isatty()
         self._started_s = self._last_s = time.perf_counter()
 
     def update(self, events: int, waiting: int = 0) -> None:

@@ -19,8 +19,9 @@ _FUTURE = (
 
 
 def say_statistics(title: str, pairs: list[tuple[str, str]]) -> None:
-    """Write labels and values below a title, aligned."""
-    say("\n".join([title, *(f"{label + ':':<{_LABEL_WIDTH}} {text}" for label, text in pairs)]))
+    """Write labels and values, if any, below a title, aligned."""
+    if pairs:
+        say("\n".join([title, *(f"{label + ':':<{_LABEL_WIDTH}} {text}" for label, text in pairs)]))
 
 
 def throughput(events: int, elapsed_s: float) -> list[tuple[str, str]]:

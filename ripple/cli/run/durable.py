@@ -53,7 +53,7 @@ def run(
 ) -> int:
     """Run until the input ends or a signal asks for it; return the exit code."""
     _check_options(options)
-    progress = Progress(None)
+    progress = Progress(None, quiet=options.quiet)
     shown: RunShown | None = None
 
     def emit(event: Event) -> None:
@@ -107,7 +107,9 @@ def run(
     finally:
         standard_error.flush()
         progress.clear()
-    _say_results(task, report, time.perf_counter() - started_s, options.checkpoint_dir)
+    _say_results(
+        task, report, time.perf_counter() - started_s, options.checkpoint_dir, quiet=options.quiet
+    )
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
@@ -140,10 +142,11 @@ class _Stopping:
         self._stop()
 
 
-def _say_results(task: Task, report: Report, elapsed_s: float, place: str) -> None:
+def _say_results(task: Task, report: Report, elapsed_s: float, place: str, *, quiet: bool) -> None:
     engine, letters = task.engine, answers_of(0)
     listing = f"{PROGRAM} dead-letter list --checkpoint-dir {quote(str(place))} --input {letters}"
     counters = engine.counters
+    problems = [*exceptions(engine), *uncomputable(engine, listing)]
     lines = [
         ("Events processed", f"{report.events}, {counters.consumed} in all"),
         *by_source(engine),
@@ -151,14 +154,13 @@ def _say_results(task: Task, report: Report, elapsed_s: float, place: str) -> No
         *throughput(report.events, elapsed_s),
         *watermark_of(engine.watermark_ns),
         ("Output records", f"{report.rows_out}"),
-        *exceptions(engine),
-        *uncomputable(engine, listing),
+        *problems,
         ("Commits", f"{report.commits}"),
         ("Checkpoint", report.checkpoint or "none"),
         ("Next offset", cuts.text(engine.cut)),
         ("Digest", engine.digest),
     ]
-    say_statistics(f"--- {task.plan.name} ---", lines)
+    say_statistics(f"--- {task.plan.name} ---", problems if quiet else lines)
     if report.rejected:
         say(f"Rejected records: {report.rejected.total()} (ripple dead-letter list shows them)")
         for reason, count in report.rejected.most_common():

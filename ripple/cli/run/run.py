@@ -60,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"{forms('source')}. Once for each source of the pipeline",
     )
     parser.add_argument(
+        "-o",
         "--sink",
         type=a_place,
         action="append",
@@ -85,6 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
+    )
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="neither progress nor statistics, only problems"
     )
     _configure_durable(parser)
 
@@ -157,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)
     say_left_out(plan, places)
-    progress = Progress(source)
+    progress = Progress(source, quiet=options.quiet)
     life = plain_life(
         plan,
         source,
@@ -174,14 +178,15 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.clear()
     say_counts(report.rejected, report.letters)
-    _say_results(life.engine, report, time.perf_counter() - started_s)
+    _say_results(life.engine, report, time.perf_counter() - started_s, quiet=options.quiet)
     if report.rejected.total() == report.consumed > 0:
         raise all_rejected(", ".join(sources.values()), report.consumed, report.letters)
     return 0
 
 
-def _say_results(engine: Partition, report: Report, elapsed_s: float) -> None:
+def _say_results(engine: Partition, report: Report, elapsed_s: float, *, quiet: bool) -> None:
     counters = engine.counters
+    problems = [*exceptions(engine), *uncomputable(engine)]
     lines = [
         ("Events processed", f"{counters.consumed}"),
         *by_source(engine),
@@ -189,7 +194,6 @@ def _say_results(engine: Partition, report: Report, elapsed_s: float) -> None:
         *throughput(counters.consumed, elapsed_s),
         *watermark_of(report.watermark_ns),
         ("Output records", f"{report.rows_out}"),
-        *exceptions(engine),
-        *uncomputable(engine),
+        *problems,
     ]
-    say_statistics(f"--- {engine.plan.name} ---", lines)
+    say_statistics(f"--- {engine.plan.name} ---", problems if quiet else lines)
