@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ripple import spark as spark
     from ripple.connectors.clock import Tick as Tick
     from ripple.connectors.clock import clock as clock
+    from ripple.connectors.memory import MemorySink as MemorySink
     from ripple.core.asked import asked as asked
     from ripple.core.errors import DeltaError as DeltaError
     from ripple.core.errors import GraphError as GraphError
@@ -88,7 +89,9 @@ if TYPE_CHECKING:
     from ripple.model.window import Sliding as Sliding
     from ripple.model.window import Tumbling as Tumbling
     from ripple.notebook.graph import Graph as Graph
+    from ripple.task.collect import collect as collect
     from ripple.task.report import Report as Report
+    from ripple.task.result import Result as Result
     from ripple.task.run import run as run
     from ripple.task.task import Task as Task
 
@@ -151,12 +154,15 @@ _NAMES_BY_HOME = {
     ),
     "ripple.engine.graph.cutoff": ("Cutoff",),
     "ripple.notebook.graph": ("Graph",),
+    "ripple.task.collect": ("collect",),
     "ripple.task.report": ("Report",),
+    "ripple.task.result": ("Result",),
     "ripple.model.pipeline.builder": ("Pipeline",),
     "ripple.model.pipeline.constant": ("Constant", "constant"),
     "ripple.model.pipeline.plan": ("Plan",),
     "ripple.model.pipeline.union": ("union",),
     "ripple.connectors.clock": ("Tick", "clock"),
+    "ripple.connectors.memory": ("MemorySink",),
     "ripple.task.run": ("run",),
     "ripple.task.task": ("Task",),
     "ripple.model.records": ("schema_of",),

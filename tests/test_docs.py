@@ -92,6 +92,11 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert names["engine"].cut == {"trades": 1}
 
 
+def test_python_document_runs(folder: Path) -> None:
+    (folder / "page.py").write_text("".join(_python("docs/python.md")))
+    runpy.run_path("page.py", run_name="page")
+
+
 def test_joins_document_runs(folder: Path) -> None:
     at_once, pairs_now, code, many, constants = _python("docs/joins.md")
     (folder / "now.py").write_text(at_once)

@@ -50,8 +50,8 @@ REFERENCE = {
 }
 NAV = {
     "Start": "index tutorial",
-    "How to": "pipelines joins cookbook sources sinks connectors kafka kafka-reading clients spark "
-    "testing changing dead-letters extending deployment",
+    "How to": "pipelines python joins cookbook sources sinks connectors kafka kafka-reading "
+    "clients spark testing changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
     "Reference": "commands reference reference-connectors reference-aggregates reference-client "
     "reference-testing schemas log delta wire glossary stability "

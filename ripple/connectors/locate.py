@@ -185,10 +185,18 @@ def open_sink(
                 raise _unsealed(_shown(place), epoch)
             check_not_async("sink", place, OutputError)
             return place
-        raise OutputError(
-            f"cannot write to {_shown(place)}: give {forms(use)}, or a sink "
-            "(ripple.connectors.contract)"
-        )
+        # slow to import
+        from ripple.connectors.python_sinks import SINK_OBJECTS, python_sink  # noqa: PLC0415
+
+        held = python_sink(place, plan.output(output))
+        if held is None:
+            raise OutputError(
+                f"cannot write to {_shown(place)}: give {forms(use)}; {SINK_OBJECTS}; or a sink "
+                "(ripple.connectors.contract)"
+            )
+        if epoch is not None:
+            raise _unsealed(_shown(place), epoch)
+        return held
     writing = Writing(plan, plan.output(output), header, epoch, part)
     found = find(text_of(place), use)
     check_takes(found.use, text_of(place), writing.output)

@@ -60,8 +60,10 @@ def run(
     source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another URI of a connector; an
     Arrow table, a data frame, a list or an iterator of batches, of mappings or of instances of a
     record class; or a source. A mapping of source names to those when the pipeline has several.
-    sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
-    pipeline has several outputs.
+    sink: a path, ``-``, ``log:DIR/TOPIC`` or another URI; a list or a ``queue.Queue``, which take
+    each row as a dict, a function of a ``pyarrow.RecordBatch`` of changes, an open file, an object
+    with ``write(changes)``, or a sink; or a mapping of output names to those when the pipeline has
+    several outputs.
     Views are updated, and changes written, every ``batch_rows`` records.
 
     A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or a sink of them.
@@ -113,6 +115,37 @@ def run(
     for name, is_given in durable_only.items():
         if is_given:
             raise InputError(f"{name} needs checkpoint_dir: a one-shot run reads a source once")
+    report, lost = run_once(
+        plan_of(pipeline),
+        source=source,
+        sink=sink,
+        batch_rows=batch_rows,
+        header=header,
+        dead_letters=dead_letters,
+        strict=strict,
+        on_batch=on_batch,
+    )
+    if lost:
+        name = plan_of(pipeline).name
+        warnings.warn(f"pipeline {name!r}: {lost}", LostRecordsWarning, stacklevel=3)
+    return report
+
+
+def run_once(
+    plan: Plan,
+    *,
+    source: Any,
+    sink: Any,
+    batch_rows: int = BATCH_ROWS,
+    header: bool = False,
+    dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
+    strict: bool = False,
+    on_batch: Callable[[Engine, Report], None] | None = None,
+) -> tuple[Report, str]:
+    """Run a pipeline once over a whole source; return also which records did not count, "" if all.
+
+    The arguments are those of ``run``.
+    """
     need_bool("header", header)
     need_bool("strict", strict)
     if on_batch is not None:
@@ -122,7 +155,6 @@ def run(
             f"dead_letters must be a file or ripple.connectors.dead_letter.DeadLetters, not "
             f"{shown(dead_letters)}"
         )
-    plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
     sources = sources_of(plan, source)
     check_ends(sources)
@@ -150,10 +182,7 @@ def run(
         on_batch=on_batch,
     )
     report = to_its_end(life, plan)
-    lost = _lost(report, plan, are_kept=dead_letters is not None)
-    if lost:
-        warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=3)
-    return report
+    return report, _lost(report, plan, are_kept=dead_letters is not None)
 
 
 def open_sources(

@@ -605,6 +605,7 @@ def _texts(value: Any) -> list[str]:
 
 # What is only looked at, never made by users, or takes anything; and parameters that hold nothing
 # a user could get wrong.
+# Those of ``collect`` have a test in tests/task/test_collect.py.
 # Those of ``field`` have a table in tests/model/schema/test_checks.py, those of ``Task`` one in
 # tests/task/test_task.py.
 NOT_MADE = {
@@ -618,6 +619,9 @@ NOT_MADE = {
         "Timestamp",
         "Expr",
         "run",
+        "collect",
+        "Result",
+        "MemorySink",
         "Task",
         "field",
     ),

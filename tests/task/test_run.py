@@ -187,7 +187,7 @@ class TestRefusals:
         with pytest.raises(rp.InputError, match=r"batch_rows must be a whole number of at least 1"):
             rp.run(PIPELINE, source=source, sink=MemorySink(), batch_rows=batch_rows)
 
-    @pytest.mark.parametrize("sink", [None, 7, [], MemorySink, {"o": None}])
+    @pytest.mark.parametrize("sink", [None, 7, (), MemorySink, {"o": None}])
     def test_sinks(self, sink: Any) -> None:
         with pytest.raises(rp.OutputError, match=r"cannot write to .*: give a .csv, .jsonl"):
             rp.run(PIPELINE, source=ROWS, sink=sink)
