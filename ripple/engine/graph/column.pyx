@@ -365,11 +365,19 @@ cdef class Column(Node):
             now_out[i] = self.present[slot_out[i]]
         return slots, was, now
 
-    def rows(self, const int64_t[::1] slots not None):
-        """Return the present rows at ``slots``: per field (values, valid or None)."""
+    def rows(self, const int64_t[::1] slots not None, fields=None):
+        """Return the present rows at ``slots``: per field (values, valid or None).
+
+        fields: the places of those to read, all by default.
+        """
         cdef int f
         self.cover(slots)
-        return [self._gather(f, slots) for f in range(self.field_count)]
+        if fields is None:
+            return [self._gather(f, slots) for f in range(self.field_count)]
+        for f in fields:
+            if not 0 <= f < self.field_count:
+                raise IndexError(f"field {f} of {self.field_count}")
+        return [self._gather(f, slots) for f in fields]
 
     def old_rows(self):
         """Return the changed rows as they were: per field (values, valid or None)."""

@@ -9,6 +9,7 @@ def lay_beside(
     joined: Column,
     left: Column,
     right: Column,
+    right_fields: Ints,
     rows: Ints,
     left_slots: Ints,
     right_slots: Ints,

@@ -1,16 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
 """Rows of two columns side by side in a third one, copied as the columns hold them."""
 
 from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
 from ripple.engine.graph.column cimport OBJECT, Column, Field
-from ripple.model.keys.checked cimport check_length
+from ripple.model.keys.checked cimport check_length, check_slots
 
 
 def lay_beside(
     Column joined not None,
     Column left not None,
     Column right not None,
+    const int64_t[::1] right_fields not None,
     const int64_t[::1] rows not None,
     const int64_t[::1] left_slots not None,
     const int64_t[::1] right_slots not None,
@@ -18,49 +21,62 @@ def lay_beside(
     bint needs_left,
     bint needs_right,
 ):
-    """Write the rows at ``rows`` of ``joined``, or take them away, while it is recomputed.
+    """Write the rows at ``rows``, which are distinct, of ``joined``, or take them away.
 
-    Its fields are those of ``left``, then those of ``right``, and may be null where those may not.
-    left_slots, right_slots: of the present rows on either side, -1 where there is none. needs_left,
-    needs_right: a row without that side is none; nor is one without both.
+    To be called while it is recomputed. Its fields are those of ``left``, then ``right_fields`` of
+    ``right``, and may be null where those may not. left_slots, right_slots: of the present rows on
+    either side, -1 where there is none. needs_left, needs_right: a row without that side is none;
+    nor is one without both.
     """
-    cdef Py_ssize_t i
-    cdef int64_t row, mine, theirs
+    cdef Py_ssize_t i, n = 0
+    cdef int64_t mine, theirs
+    cdef bint none
+    cdef int f
+    cdef vector[int64_t] at, of_left, of_right
     check_length(rows.shape[0], left_slots.shape[0])
     check_length(rows.shape[0], right_slots.shape[0])
-    assert joined.field_count == left.field_count + right.field_count
+    check_slots(right_fields, right.field_count)
+    assert joined.field_count == left.field_count + right_fields.shape[0]
     joined.cover(rows)
     for i in range(rows.shape[0]):
         if left_slots[i] >= left.room or right_slots[i] >= right.room:
             raise IndexError(f"a slot of row {i} is beyond its column")
+    at.resize(rows.shape[0])
+    of_left.resize(rows.shape[0])
+    of_right.resize(rows.shape[0])
     for i in range(rows.shape[0]):
-        row, mine, theirs = rows[i], left_slots[i], right_slots[i]
-        if (mine < 0 and (needs_left or theirs < 0)) or (theirs < 0 and needs_right):
-            if joined.present[row]:
-                joined.touch(row)
-                joined.erase_one(row)
-            continue
-        joined.touch(row)
-        joined.row_count += not joined.present[row]
-        joined.present[row] = 1
-        copy(joined, 0, row, left, mine)
-        copy(joined, left.field_count, row, right, theirs)
+        mine, theirs = left_slots[i], right_slots[i]
+        none = (mine < 0 and (needs_left or theirs < 0)) or (theirs < 0 and needs_right)
+        at[n], of_left[n], of_right[n] = rows[i], -1 if none else mine, -1 if none else theirs
+        n += not none or joined.present[rows[i]]
+    if not n:
+        return
+    joined.touch_all(at.data(), n)
+    for i in range(n):
+        joined.row_count -= joined.present[at[i]]
+        joined.present[at[i]] = of_left[i] >= 0 or of_right[i] >= 0
+        joined.row_count += joined.present[at[i]]
+    for f in range(left.field_count):
+        copy(joined, f, at.data(), left, f, of_left.data(), n)
+    for f in range(<int>right_fields.shape[0]):
+        copy(joined, left.field_count + f, at.data(), right, right_fields[f], of_right.data(), n)
 
 
-cdef int copy(Column into, int first, int64_t row, Column side, int64_t slot) except -1:
-    """Copy the fields at a slot, nulls for -1, to those of a row from ``first`` on."""
-    cdef int f
-    cdef bint valid
-    cdef Field* field
-    cdef Field* of
-    for f in range(side.field_count):
-        field, of = &into.fields[first + f], &side.fields[f]
-        valid = slot >= 0 and (not of.nullable or of.valid[slot])
-        field.bits[row] = of.bits[slot] if valid else 0
-        if field.nullable:
-            field.valid[row] = valid
-        if field.kind == OBJECT:
-            (<list>into.objects[first + f])[row] = (
-                (<list>side.objects[f])[slot] if valid else None
-            )
+cdef int copy(
+    Column into, int f, const int64_t* rows, Column side, int g, const int64_t* slots, Py_ssize_t n
+) except -1:
+    """Copy a field at slots, nulls for -1, to that of rows."""
+    cdef Field* field = &into.fields[f]
+    cdef const Field* of = &side.fields[g]
+    cdef Py_ssize_t i
+    cdef list objects, others
+    for i in range(n):
+        field.bits[rows[i]] = of.bits[slots[i]] if slots[i] >= 0 else 0
+    if field.nullable:
+        for i in range(n):
+            field.valid[rows[i]] = slots[i] >= 0 and (not of.nullable or of.valid[slots[i]])
+    if field.kind == OBJECT:
+        objects, others = into.objects[f], side.objects[g]
+        for i in range(n):
+            objects[rows[i]] = others[slots[i]] if slots[i] >= 0 else None
     return 0

@@ -19,7 +19,7 @@ from ripple.model.aggregate import AggregateError
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.keys.space import key_columns
-from ripple.model.pipeline.nodes import Fold, Map, type_of
+from ripple.model.pipeline.nodes import EventNode, Filter, Fold, Map, type_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -132,6 +132,19 @@ class ResultRows:
             pieces = [self._typed(named, slots)]
         return (*(pieces[0] if len(pieces) == 1 else self._joined(pieces)), failed)
 
+    def passes(
+        self, column: Column, slots: Ints, named: Mapping[str, Any]
+    ) -> tuple[npt.NDArray[np.bool_], dict[int, Failure]]:
+        """Return which rows pass the filters, the only steps; and failures by slot.
+
+        named: the fields that the filters read, but for those of the key.
+        """
+        rows = Rows({**key_columns(column.keys, slots), **named}, len(slots))
+        rows.run(self.fold.steps)
+        kept = np.zeros(len(slots), np.bool_)
+        kept[rows.origins] = True
+        return kept, _failed(rows, slots)
+
     def _stepped(
         self, columns: dict[str, Any], slots: Ints, failed: dict[int, Failure]
     ) -> list[Computed]:
@@ -155,8 +168,7 @@ class ResultRows:
                     for half in (first, ~first)
                     for piece in self._stepped(_chosen(columns, half), slots[half], failed)
                 ]
-        for bad in rows.rejected:
-            failed[int(slots[bad.row])] = Failure.of(bad.step, bad.reason)
+        failed.update(_failed(rows, slots))
         if not rows.count:
             return []
         return [self._typed(rows.columns, slots if rows.origin is None else slots[rows.origin])]
@@ -204,6 +216,18 @@ class ResultRows:
             values.append(value)
             masks.append(valid)
         column.write(slots[shown], values, masks)
+
+
+def read_by_filters(steps: Sequence[EventNode]) -> set[str] | None:
+    """Return the fields that steps read, all of which are filters; None if one is not."""
+    filters = [step for step in steps if isinstance(step, Filter)]
+    if len(filters) < len(steps):
+        return None
+    return {name for step in filters for name in step.condition.columns}
+
+
+def _failed(rows: Rows, slots: Ints) -> dict[int, Failure]:
+    return {int(slots[bad.row]): Failure.of(bad.step, bad.reason) for bad in rows.rejected}
 
 
 def _shown(field: str) -> str:

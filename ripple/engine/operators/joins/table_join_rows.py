@@ -10,7 +10,7 @@ import pyarrow as pa
 from ripple.engine.graph.column import Column, DerivedColumn
 from ripple.engine.kernels.beside import lay_beside
 from ripple.engine.operators.join_state import JoinState, SideState
-from ripple.engine.operators.result_rows import ResultRows
+from ripple.engine.operators.result_rows import ResultRows, read_by_filters
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown
@@ -61,6 +61,12 @@ class TableJoinRows(DerivedColumn):
             [None if name in join.hidden else next(names) for name in right.names],
         )
         """Those in a row of the fields of both sides; None for a hidden field."""
+        shown = [at for at, name in enumerate(self._names[1]) if name is not None]
+        self._shown_of_right = np.array(shown, np.int64)
+        self._needs = join.how in ("inner", "left"), join.how in ("inner", "right")
+        """Whether a row needs each side."""
+        self._filtered = read_by_filters(join.steps)
+        """The fields that the steps read, if these are filters; else None."""
         self._touched = SlotSet()
         self._row_of = self._left_at = self._link_of = self._right_at = _NONE
         self._empty: list[Ints] = []
@@ -161,23 +167,42 @@ class TableJoinRows(DerivedColumn):
         empty = rows[(left < 0) & self._has_no(rows)]
         if len(empty):
             self._empty.append(empty)
-        needs_left = self.fold.how in ("inner", "left")
-        needs_right = self.fold.how in ("inner", "right")
-        if not self.fold.steps and None not in self._names[1]:
-            needs = {"needs_left": needs_left, "needs_right": needs_right}
-            lay_beside(self, self._left, self._right, rows, left, right, **needs)
-            return
-        there = ((left >= 0) | (not needs_left)) & ((right >= 0) | (not needs_right))
-        shown, kept = rows[there & ((left >= 0) | (right >= 0))], _NONE
         failed: dict[int, Failure] = {}
-        if len(shown):
-            # It is its own source of results.
-            kept, values, valid, failed = self.result_rows.computed(self, self, shown)
-            self.put(kept, values, valid)
-        if len(kept) < len(rows):
-            self.drop(np.setdiff1d(rows, kept))
+        if self._filtered is None:
+            shown, kept = rows[self._is_there(left, right)], _NONE
+            if len(shown):
+                # It is its own source of results.
+                kept, values, valid, failed = self.result_rows.computed(self, self, shown)
+                self.put(kept, values, valid)
+            if len(kept) < len(rows):
+                self.drop(np.setdiff1d(rows, kept, assume_unique=True))
+        else:
+            if self.fold.steps:
+                at = np.flatnonzero(self._is_there(left, right))
+                named = self._fields_of(left[at], right[at], self._filtered)
+                passes, failed = self.result_rows.passes(self, rows[at], named)
+                left[at[~passes]] = right[at[~passes]] = -1
+            lay_beside(
+                self,
+                self._left,
+                self._right,
+                self._shown_of_right,
+                rows,
+                left,
+                right,
+                needs_left=self._needs[0],
+                needs_right=self._needs[1],
+            )
         if failed or self.uncomputable.failures:
             self.uncomputable.note(rows, failed)
+
+    def _is_there(self, left: Ints, right: Ints) -> Mask:
+        """Return which rows have the sides that they need, and one of them; -1 for none."""
+        there: Mask = (left >= 0) | (right >= 0)
+        for slots, needed in zip((left, right), self._needs, strict=True):
+            if needed:
+                there &= slots >= 0
+        return there
 
     def _has_no(self, rows: Ints) -> Mask:
         """Return whether rows are not kept for their right side."""
@@ -186,12 +211,25 @@ class TableJoinRows(DerivedColumn):
 
     def results(self, rows: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return rows, their fields by name, and those without: none."""
+        return rows, self._fields_of(self._left_at[rows], self._partners(rows), None), {}
+
+    def _fields_of(self, left: Ints, right: Ints, wanted: set[str] | None) -> dict[str, Any]:
+        """Return fields of rows that are not in the key, by name.
+
+        left, right: where they are on either side. wanted: those to read, None for all.
+        """
         named: dict[str, Any] = {}
-        sides = (self._left, self._left_at[rows]), (self._right, self._partners(rows))
-        for (column, slots), names in zip(sides, self._names, strict=True):
-            fields = zip(names, _fields_at(column, slots), strict=True)
-            named |= {name: values for name, values in fields if name is not None}
-        return rows, named, {}
+        for column, slots, names in zip(
+            (self._left, self._right), (left, right), self._names, strict=True
+        ):
+            chosen = [
+                (at, name)
+                for at, name in enumerate(names)
+                if name is not None and (wanted is None or name in wanted)
+            ]
+            fields = _fields_at(column, slots, [at for at, _ in chosen]) if chosen else []
+            named |= {name: values for (_, name), values in zip(chosen, fields, strict=True)}
+        return named
 
     @property
     def state(self) -> JoinState:
@@ -253,14 +291,14 @@ class TableJoinRows(DerivedColumn):
         """Load dumped state: there is none."""
 
 
-def _fields_at(column: Column, slots: Ints) -> list[Values]:
-    """Return the fields of the rows at ``slots``, null where one is -1."""
+def _fields_at(column: Column, slots: Ints, fields: list[int]) -> list[Values]:
+    """Return some fields of the rows at ``slots``, null where one is -1."""
     there = slots >= 0
     if there.all():
-        return [Values(values, _mask(valid)) for values, valid in column.rows(slots)]
+        return [Values(values, _mask(valid)) for values, valid in column.rows(slots, fields)]
     at = np.flatnonzero(there)
     found = []
-    for values, valid in column.rows(slots[at]):
+    for values, valid in column.rows(slots[at], fields):
         present = there if valid is None else there.copy()
         if valid is not None:
             present[at] = valid.view(np.bool_)
