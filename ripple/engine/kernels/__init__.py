@@ -4,7 +4,8 @@ columns     columns of a batch, read in place; screen: whether all of its rows p
 keyed       keys found, events added and noted; key_fields: keys, their hashes, their order
 states      a fold's accumulators, compiled from its aggregates: a record a slot
 feed        rows on their way from fold to fold
-stored      rows in memory that grows at the end, in the order of their times; runs: by key
+stored      rows in memory that grows at the end, in the order of their times; runs: by key; intake:
+            whole batches on their way there
 row_order   rows by key and time among which others may come, and those that match or are near
 beside      rows of two columns in one; postings: which rows name which other row
 identities  the records that rows are of, by their places; the rows' part in a digest

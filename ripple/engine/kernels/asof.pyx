@@ -2,8 +2,10 @@
 # distutils: language = c++
 """The matches of an as-of join: of each row that leaves the left side, that of the right side."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
+
+import numpy as np
 
 from ripple.core.int64s cimport int64s
 from ripple.engine.kernels.stored cimport Stored, StoredColumn, Waiting, gathered
@@ -212,20 +214,49 @@ cdef class Matches:
                     row += 1
         return int64s(found)
 
-    def renew(self, const int64_t[::1] numbers not None, int64_t capacity):
-        """Know these rows alone, in their order by slot; capacity: above all slots."""
-        cdef vector[int64_t] known
-        cdef Py_ssize_t i
-        self.right.rows.check(numbers, 0)
-        for i in range(numbers.shape[0]):
-            known.push_back(numbers[i])
-        self.check(self.right, self.their_slot, known, capacity)
-        self.last, self.runs = vector[int64_t](), vector[Run]()
-        if self.strategy == 0:
-            self.last.resize(capacity, -1)
-        else:
-            self.runs.resize(capacity)
-        self.hold(known)
+    def drop(self, int64_t oldest_ns, int64_t capacity):
+        """Drop the rows of the right side that do not wait, but for those known from a time on.
+
+        capacity: above all slots. Returns which of them have rows on either side: bool[capacity].
+        """
+        cdef const int64_t[::1] kept = self.right.keep(self.needed(oldest_ns))
+        cdef vector[int64_t] renumbered
+        cdef int64_t i
+        renumbered.resize(kept[kept.shape[0] - 1] + 1 if kept.shape[0] else 0, -1)
+        for i in range(kept.shape[0]):
+            renumbered[kept[i]] = i
+        with nogil:
+            self.renumber(renumbered)
+        is_used = np.zeros(capacity, np.bool_)
+        self.note_used(self.right, self.their_slot, is_used)
+        self.note_used(self.left, self.my_slot, is_used)
+        return is_used
+
+    cdef void renumber(self, const vector[int64_t]& renumbered) noexcept nogil:
+        """Give known rows their new numbers; those without one are not known any more."""
+        cdef vector[RunRow] rows
+        cdef RunRow row
+        cdef size_t i, at
+        for i in range(self.last.size()):
+            self.last[i] = new_number(renumbered, self.last[i])
+        for i in range(self.runs.size()):
+            rows = vector[RunRow]()
+            for at in range(self.runs[i].rows.size()):
+                row.time = self.runs[i].rows[at].time
+                row.number = new_number(renumbered, self.runs[i].rows[at].number)
+                if row.number >= 0:
+                    rows.push_back(row)
+            self.runs[i].rows.swap(rows)
+
+    cdef int note_used(self, Waiting side, size_t slot, uint8_t[::1] is_used) except -1:
+        cdef const vector[int64_t]* slots = &side.rows.columns[slot].words
+        cdef size_t i
+        for i in range(slots.size()):
+            if slots[0][i] >= is_used.shape[0]:
+                raise IndexError(f"slot {slots[0][i]} is outside 0..{is_used.shape[0] - 1}")
+            if slots[0][i] >= 0:
+                is_used[slots[0][i]] = True
+        return 0
 
     @property
     def nbytes(self):
@@ -234,6 +265,11 @@ cdef class Matches:
         for i in range(self.runs.size()):
             held += self.runs[i].rows.capacity() * sizeof(RunRow)
         return held
+
+
+cdef inline int64_t new_number(const vector[int64_t]& renumbered, int64_t number) noexcept nogil:
+    """-1 for a row without one."""
+    return renumbered[number] if 0 <= number < <int64_t>renumbered.size() else -1
 
 
 cdef inline uint64_t distance(int64_t a, int64_t b) noexcept nogil:

@@ -11,6 +11,8 @@ from ripple.model.schema.exported import Lent, Made, Part
 Ints = npt.NDArray[np.int64]
 
 class Layout:
+    places: dict[str, int]
+
     def __init__(self, schema: pa.Schema) -> None: ...
 
 class Columns(Mapping[str, Any]):

@@ -2,27 +2,13 @@
 # distutils: language = c++
 """Whether a whole batch counts: all required values are there, and all checks pass."""
 
-from libc.stdint cimport int64_t
-from libcpp.vector cimport vector
-
 from ripple.engine.kernels.columns cimport Columns
-from ripple.model.schema.exported cimport ArrowArray, Exported
+from ripple.model.schema.exported cimport ArrowArray
 from ripple.model.schema.inside cimport floats_are_inside, integers_are_inside, texts_are_inside
-
-
-cdef struct Look:
-    int place               # of the column
-    bint required
-    char kind               # of the check: as KINDS of ripple.model.schema.exported, 0 for none
-    int64_t low, high
-    double low_float, high_float
 
 
 cdef class Screen:
     """Compiled from a source's fields: one pass over each column, for batches with one layout."""
-
-    cdef vector[Look] looks
-    cdef int places
 
     def __init__(self, layout, required, checks):
         """Take the names of required fields, and by name (kind, lowest, highest) of checks."""

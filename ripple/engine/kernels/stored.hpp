@@ -90,6 +90,8 @@ struct StoredColumn {
                 for (int64_t row = 0; row < rows; row++)
                     words[i + row] = words[first + row] - from + end;
                 end += size;
+            } else if (rows == 1) { // as most are where few are kept
+                words[i] = words[first];
             } else {
                 memmove(&words[i], &words[first], 8 * rows);
             }

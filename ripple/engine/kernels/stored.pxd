@@ -38,8 +38,14 @@ cdef class Stored:
     cdef object make
     cdef readonly object schema
     cdef readonly int64_t count
+    cdef readonly int64_t added     # with the rows that were not kept
     cdef bint is_torn
 
+    cdef int put(
+        self, const vector[const ArrowArray*]& arrays, const vector[const int64_t*]& words,
+        list columns, int64_t count,
+    ) except -1
+    cdef int check_whole(self) except -1
     cdef Py_ssize_t place(self, str name) except -1
     cdef int check(self, const int64_t[::1] numbers, int64_t least) except -1
 

@@ -55,8 +55,7 @@ cdef class Stored:
         cdef const ArrowArray* array
         cdef const int64_t* word
         cdef size_t at
-        if self.is_torn:
-            raise RuntimeError("rows were added without memory for all columns: none can follow")
+        self.check_whole()
         check_length(self.columns.size(), len(columns))
         for at in range(self.columns.size()):
             column = columns[at]
@@ -80,6 +79,14 @@ cdef class Stored:
                 raise TypeError(f"a column is no {self.types[at]}")
             arrays.push_back(array)
             words.push_back(word)
+        self.put(arrays, words, columns, count)
+
+    cdef int put(
+        self, const vector[const ArrowArray*]& arrays, const vector[const int64_t*]& words,
+        list columns, int64_t count,
+    ) except -1:
+        """Add rows of checked columns: each is an array, or numbers, or of another type."""
+        cdef size_t at
         self.is_torn = True
         for at in range(self.columns.size()):
             if self.columns[at].kind == BATCH_MADE:
@@ -89,7 +96,14 @@ cdef class Stored:
             else:
                 self.columns[at].add_words(words[at], count)
         self.count += count
+        self.added += count
         self.is_torn = False
+        return 0
+
+    cdef int check_whole(self) except -1:
+        if self.is_torn:
+            raise RuntimeError("rows were added without memory for all columns: none can follow")
+        return 0
 
     def add_made(self, Made rows not None):
         """Add the rows of a batch with these columns."""

@@ -14,6 +14,7 @@ from ripple.engine.machine.way import PRECEDING, SPAN, Way
 from ripple.engine.operators.admission import Admission
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.deletion_times import give_times
+from ripple.engine.operators.waiting import Gate
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.kernels.intake import Intake
     from ripple.engine.machine.inputs import Input
     from ripple.engine.operators.asked_rows import AskedRows
     from ripple.engine.operators.event_fold import EventFold
@@ -47,6 +49,8 @@ class Port(Way):
         self.source = source
         self.counters = Counters()
         self._inputs = {name: number for number, name in enumerate(names)}
+        self.step = len(names) * FLAT_ROWS_MAX
+        """How far the places of an input's records are apart."""
         self._base = plan.sources.index(source) * SPAN
         is_alone = len(plan.sources) == 1 and not plan.waiting
         self._end = watermark.END if is_alone else SPAN - PRECEDING
@@ -54,6 +58,8 @@ class Port(Way):
         """The schema of batches that need no conversion."""
         self.layout = Layout(self.accepted)
         self._admission = Admission(source, self.layout)
+        self.intake: Intake | None = None
+        """What holds whole batches, where that is all there is to do with a record."""
 
     def lead(
         self,
@@ -67,6 +73,12 @@ class Port(Way):
         super().lead(plan, folds, streams, sides, asks)
         spans_ns = [one.fold.future_ns for one in self.folds if one.fold.future_ns is not None]
         self.future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
+        time, table = self.source.time_field, self.source.table
+        if self.alone is not None and time is not None and table is None:
+            ahead_ns = self.source.reject_future_ns
+            ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
+            gate = Gate(self._admission.screen, self.layout.places, time, self.future_ns, ahead_ns)
+            self.intake = self.alone.intake(gate)
 
     def admit(self, rows: Rows, given: Input) -> None:
         """Reject the records of an input that do not count, before they are judged by time."""
@@ -87,7 +99,7 @@ class Port(Way):
 
     def places(self, name: str, offsets: Ints) -> Ints:
         """Return the places of the first row of records of an input."""
-        places = offsets * (len(self._inputs) * FLAT_ROWS_MAX)
+        places = offsets * self.step
         places += self._inputs[name] * FLAT_ROWS_MAX + self._base
         return places
 
@@ -98,10 +110,12 @@ class Port(Way):
         """
         if offsets is not None:
             return self.places(given.name, offsets)
-        step = len(self._inputs) * FLAT_ROWS_MAX
-        first = self._inputs[given.name] * FLAT_ROWS_MAX + self._base
-        first += (given.next_offset - count) * step
+        first, step = self.place_of(given.name, given.next_offset - count), self.step
         return np.arange(first, first + count * step, step)
+
+    def place_of(self, name: str, offset: int) -> int:
+        """Return the place of the first row of a record of an input."""
+        return offset * self.step + self._inputs[name] * FLAT_ROWS_MAX + self._base
 
     def numbers(self, places: Ints) -> Ints:
         """Return of which input, by its number, the rows at these places are."""

@@ -41,7 +41,8 @@ class Admission:
         ]
         bounds = {name: judge.bounds for name, judge in self._judges.items()}
         needed = {*self.required, *(name for one in self._optional for name in one.required)}
-        self.passes = Screen(layout, needed, bounds).passes
+        self.screen = Screen(layout, needed, bounds)
+        self.passes = self.screen.passes
         """Whether all rows of a batch count; where not, ``refuse`` looks at each."""
 
     def refuse(self, rows: Rows) -> None:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.kernels.intake import Intake
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput, Gate, Mark
     from ripple.model.pipeline.nodes import Distinct, Fields
 
     Ints = npt.NDArray[np.int64]
@@ -87,6 +88,10 @@ class DistinctRows(PlacedRows):
     def hold(self, rows: Rows, identities: Ints | None = None) -> None:
         """Hold rows of one batch until they are final."""
         self._held.hold(rows, identities)
+
+    def intake(self, gate: Gate) -> Intake | None:
+        """Return what holds whole batches of a source, without null keys."""
+        return self._held.intake(gate, self._names, None, self.lateness_ns)
 
     def take(self) -> Rows | None:
         """Return the rows that became final and stay, in their order; None if there are none."""

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.intake import Intake
 from ripple.engine.kernels.stored import Stored, Waiting, gathered
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.passed_rows import Parts
 from ripple.engine.snapshots.internal import internal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import Rows
+    from ripple.engine.operators.waiting import Gate
+    from ripple.model.keys.index import KeyIndex
     from ripple.model.pipeline.nodes import Fields
     from ripple.model.schema.exported import Made
 
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 TIME, PLACE, IDENTITY = internal("time"), internal("place"), internal("identity")
 SLOT = internal("slot")
 _PASSED_ROWS_MAX = 1024
+_LENT = {pa.int64(), pa.float64(), pa.string(), pa.bool_()}
 _NONE = np.empty(0, np.int64)
 
 
@@ -68,11 +74,35 @@ class HeldRows:
         self.rows.add(columns, rows.count)
         self.waiting.add()
 
-    def batch_of(self, rows: Rows, identities: Ints | None = None) -> pa.RecordBatch:
-        """Return rows as they are held."""
-        columns = [arrow_column(rows.columns[field.name], field.type) for field in self._fields]
-        own = (pa.array(np.asarray(one)) for one in self._own(rows, identities))
-        return pa.RecordBatch.from_arrays([*columns, *own], schema=self.schema)
+    def intake(
+        self, gate: Gate, keys: Sequence[str], index: KeyIndex | None, lateness_ns: int
+    ) -> Intake | None:
+        """Return what holds whole batches of a source; None if they have columns of other types.
+
+        keys: the fields without which it holds none. index: of the one key, if slots are held.
+        """
+        kinds = {field.name: field.type for field in self._fields}
+        is_direct = not self._has_identities and _LENT.issuperset(kinds.values())
+        if self._has_slots:
+            is_direct = is_direct and len(keys) == 1 and kinds[keys[0]] != pa.bool_()
+        if not is_direct:
+            return None
+        return Intake(
+            gate.screen,
+            gate.places,
+            self.rows,
+            self.waiting,
+            time=gate.time,
+            own_time=TIME,
+            own_place=PLACE,
+            own_slot=SLOT,
+            keys=list(keys),
+            index=index if self._has_slots else None,
+            texts=self._has_slots and kinds[keys[0]] == pa.string(),
+            lateness_ns=lateness_ns,
+            future_ns=gate.future_ns,
+            future_ns_max=gate.future_ns_max,
+        )
 
     def _own(self, rows: Rows, identities: Ints | None) -> list[Any]:
         own = [rows.times_ns, rows.offsets]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from ripple.engine.kernels.intake import Intake
+    from ripple.engine.kernels.screen import Screen
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.rows import RejectedRow, Rows
     from ripple.engine.operators.stream_rows import StreamRows
@@ -58,6 +60,19 @@ class Waiting(Mark, Protocol):
         """Count some of the rows taken last, which a step cannot take, and name the first."""
 
 
+class Gate(NamedTuple):
+    """What decides whether the records of a source count.
+
+    places: of the columns in a batch. time: the field with the event time.
+    """
+
+    screen: Screen
+    places: dict[str, int]
+    time: str
+    future_ns: int
+    future_ns_max: int
+
+
 class Side(Protocol):
     """An input of a node that holds rows; a join has two."""
 
@@ -82,6 +97,9 @@ class Side(Protocol):
 
     def hold(self, rows: Rows, identities: Ints | None = None) -> None:
         """Hold rows of one batch; identities: where their places do not tell them."""
+
+    def intake(self, gate: Gate) -> Intake | None:
+        """Return what holds whole batches of a source, all of whose records count; or None."""
 
 
 class Holder(Waiting, Protocol):

@@ -44,13 +44,13 @@ def judge(
     above watermark + future_ns. Refused are those out of range and those too far ahead, above
     watermark + future_ns_max: they do not move the watermark.
     """
-    cdef Py_ssize_t i, first, n = times_ns.shape[0]
-    cdef int64_t t, late = 0, very_late = 0, future = 0, refused = 0
+    cdef Py_ssize_t first, n = times_ns.shape[0]
+    cdef Verdicts found
     cdef uint8_t[::1] out
     if n == 0:
         return watermark_ns, None, 0, 0, 0, 0
     with nogil:
-        first = _on_time(
+        first = on_time(
             &times_ns[0], n, &watermark_ns, out_of_order_ns, min(future_ns, future_ns_max)
         )
     if first == n:
@@ -58,33 +58,55 @@ def judge(
     verdicts = np.zeros(n, np.uint8)
     out = verdicts
     with nogil:
-        for i in range(first, n):
-            t = times_ns[i]
-            if not -TIME_BOUND <= t < TIME_BOUND:
-                out[i] = 4
-                refused += 1
-                continue
-            if watermark_ns != NO_WATERMARK:
-                # Event times and watermarks lie further apart than int64 reaches.
-                if t < watermark_ns:
-                    if <uint64_t>watermark_ns - <uint64_t>t > lateness_ns:
-                        out[i] = 2
-                        very_late += 1
-                    else:
-                        out[i] = 1
-                        late += 1
-                elif _is_too_far(t, watermark_ns, future_ns_max):
-                    out[i] = 5
-                    refused += 1
-                    continue
-                elif <uint64_t>t - <uint64_t>watermark_ns > future_ns:
-                    out[i] = 3
-                    future += 1
-            if t - out_of_order_ns > watermark_ns:
-                watermark_ns = t - out_of_order_ns
-    if not (late or very_late or future or refused):
+        found = weigh(
+            &times_ns[0], first, n, &watermark_ns, out_of_order_ns, lateness_ns, future_ns,
+            future_ns_max, &out[0],
+        )
+    if not (found.late or found.very_late or found.future or found.refused):
         verdicts = None
-    return watermark_ns, verdicts, late, very_late, future, refused
+    return watermark_ns, verdicts, found.late, found.very_late, found.future, found.refused
+
+
+cdef Verdicts weigh(
+    const int64_t* times_ns,
+    Py_ssize_t first,
+    Py_ssize_t n,
+    int64_t* watermark_ns,
+    int64_t out_of_order_ns,
+    uint64_t lateness_ns,
+    uint64_t future_ns,
+    uint64_t future_ns_max,
+    uint8_t* out,
+) noexcept nogil:
+    """Judge events from ``first`` on as ``judge`` does. out: where verdicts go, NULL for nowhere."""
+    cdef Py_ssize_t i
+    cdef int64_t t, mark = watermark_ns[0]
+    cdef uint8_t verdict
+    cdef Verdicts found
+    found.late = found.very_late = found.future = found.refused = 0
+    for i in range(first, n):
+        t, verdict = times_ns[i], 0
+        if not -TIME_BOUND <= t < TIME_BOUND:
+            verdict = 4
+        elif mark != NO_WATERMARK:
+            # Event times and watermarks lie further apart than int64 reaches.
+            if t < mark:
+                verdict = 2 if <uint64_t>mark - <uint64_t>t > lateness_ns else 1
+                found.very_late += verdict == 2
+                found.late += verdict == 1
+            elif _is_too_far(t, mark, future_ns_max):
+                verdict = 5
+            elif <uint64_t>t - <uint64_t>mark > future_ns:
+                verdict = 3
+                found.future += 1
+        if out != NULL:
+            out[i] = verdict
+        if verdict > 3:
+            found.refused += 1
+        elif t - out_of_order_ns > mark:
+            mark = t - out_of_order_ns
+    watermark_ns[0] = mark
+    return found
 
 
 def if_on_time(
@@ -97,13 +119,13 @@ def if_on_time(
     cdef Py_ssize_t n = times_ns.length, first
     if times_ns.kind[0] != b"q":
         return None
-    first = _on_time(
+    first = on_time(
         <const int64_t*>values_of(times_ns.array, 8), n, &watermark_ns, out_of_order_ns, near_ns
     )
     return watermark_ns if first == n else None
 
 
-cdef Py_ssize_t _on_time(
+cdef Py_ssize_t on_time(
     const int64_t* times_ns,
     Py_ssize_t n,
     int64_t* watermark_ns,

@@ -131,8 +131,9 @@ def test_matches_are_those_of_the_definition(
         if drops:
             oldest = mark if strategy == "forward" else mark - tolerance
             oldest = mark - ahead if strategy == "forward" else oldest - ahead
-            needed = known.needed(-END if how["tolerance_ns"] is None else oldest)
-            known.renew(np.searchsorted(right.waiting.keep(needed), needed), SLOTS)
+            used = known.drop(-END if how["tolerance_ns"] is None else oldest, SLOTS)
+            held = {*left.rows.words("slot").tolist(), *right.rows.words("slot").tolist()}
+            assert np.flatnonzero(used).tolist() == sorted(held - {-1})
     unmatched += take(END, END)
 
     wanted = []
@@ -158,9 +159,3 @@ def test_slots_beyond_the_known_ones_are_refused(side: str) -> None:
         right.add([pa.array([0]), pa.array([False])], [2], [0])
     with pytest.raises(IndexError, match="slot 2"):
         known.take(END, END, 2)
-
-
-def test_rows_that_are_not_there_are_not_known() -> None:
-    known = matches(Side(LEFT), Side(RIGHT))
-    with pytest.raises(IndexError):
-        known.renew(np.array([0]), SLOTS)

@@ -111,17 +111,11 @@ class AsofRows(StreamJoinRows):
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
-        needed, rows = self._matches.needed(self.oldest_ns), self.right.held.rows
-        numbers = np.searchsorted(self.right.held.keep(needed), needed)
-        is_used = np.zeros(self.keys.capacity, np.bool_)
-        is_used[rows.words(SLOT)] = True
-        waiting = self.left.held.rows.words(SLOT)
-        is_used[waiting[waiting >= 0]] = True
+        is_used = self._matches.drop(self.oldest_ns, self.keys.capacity)
         live = self.keys.index.live_slots()
         self.keys.release(live[~is_used[live]])
         self.keys.trim()
-        self._matches.renew(numbers, self.keys.capacity)
-        self._needed_before = rows.count + len(self.keys.index)
+        self._needed_before = self.right.held.rows.count + len(self.keys.index)
 
     @property
     def oldest_ns(self) -> int:

@@ -44,8 +44,6 @@ class EagerRows(ABC):
         self.uncomputable = UncomputableRows(self.keys)
         # A table without rows says that it was there.
         self.ledger = Ledger(key_space(fold.key), Stateless(fold.key))
-        for side in join.sides:
-            side.news = []
         self._matched_by = key_space(join.node.key_of(0))
         self._over = _NONE
         node = join.node

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.kernels.intake import Intake
     from ripple.engine.operators.rows import Rows
-    from ripple.engine.operators.waiting import Mark
+    from ripple.engine.operators.waiting import Gate, Mark
     from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import StreamJoin
 
@@ -57,8 +58,7 @@ class JoinSide:
         self.held = HeldRows(fields, identities=identities, slots=keys is not None)
         self._keys = keys
         self._keyed = None if keys is None else Keyed(keys, self.names)
-        self.news: list[pa.RecordBatch] | None = None
-        """The rows since they were asked for; None where nothing asks."""
+        self._told = 0  # of the rows ever held
         self.keyless = 0
         """The rows left out since the partition was restored here."""
 
@@ -90,13 +90,17 @@ class JoinSide:
         if not rows.count:
             return
         self.held.hold(rows, identities, self._slots_of(rows, nullable))
-        if self.news is not None:
-            self.news.append(self.held.batch_of(rows, identities))
+
+    def intake(self, gate: Gate) -> Intake | None:
+        """Return what holds whole batches of a source, without null keys."""
+        index = None if self._keys is None else self._keys.index
+        return self.held.intake(gate, self.names, index, self.lateness_ns)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Hold rows of a snapshot."""
         slots = _NONE if self._keys is None else key_slots(self._keys, batch, self.names)
         self.held.add(batch, slots)
+        self._told = self.held.rows.added
 
     def _slots_of(self, rows: Rows, nullable: Sequence[str]) -> Ints:
         """Return the slots of the keys of rows; empty without ``keys``."""
@@ -110,9 +114,13 @@ class JoinSide:
         return key_slots(self._keys, keys, self.names)
 
     def take_news(self) -> pa.RecordBatch | None:
-        """Return the rows since the last call, in the order of their reading; None without any."""
-        news, self.news = self.news, []
-        return pa.concat_batches(news) if news else None
+        """Return the rows held since the last call, as they were read; None without any.
+
+        To be called before any of them leaves: so they are the last ones that are held.
+        """
+        rows = self.held.rows
+        count, self._told = rows.added - self._told, rows.added
+        return self.held.made(np.arange(rows.count - count, rows.count)).arrow() if count else None
 
 
 def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
