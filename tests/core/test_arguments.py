@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +106,16 @@ def custom(**changed: Any) -> rp.Plan:
 def joined(**changed: Any) -> rp.Pipeline:
     given = {"on": "k", "emit": "final", **changed}
     return SOURCE.join_asof(given.pop("name", "j"), given.pop("right", SOURCE), **given)
+
+
+@dataclass
+class Counting:
+    n: int = 0
+
+
+def scan(**changed: Any) -> rp.Pipeline:
+    given = {"state": Counting, "step": nothing, "into": Counting, "settled": True, **changed}
+    return SOURCE.scan(given.pop("name", "sc"), given.pop("key", "k"), **given)
 
 
 def record(annotation: Any = int, **options: Any) -> rp.Schema:
@@ -339,6 +350,14 @@ TABLE: dict[str, P] = {
     "Pipeline.sink(key)": P(
         lambda v: SOURCE.sink("o", key=v), "none no_list no_tuple", "the key|no field|a column"
     ),
+    "Pipeline.scan(name)": P(lambda v: scan(name=v), "digit word"),
+    "Pipeline.scan(key)": P(lambda v: scan(key=v), "", f"key|{INPUT}"),
+    "Pipeline.scan(state)": P(lambda v: scan(state=v), "", "state"),
+    "Pipeline.scan(step)": P(lambda v: scan(step=v), FUNCTIONS, "a function of a state"),
+    "Pipeline.scan(into)": P(lambda v: scan(into=v), "record schema"),
+    "Pipeline.scan(settled)": P(lambda v: scan(settled=v), "true", "settled=True"),
+    "Pipeline.scan(lateness)": P(lambda v: scan(lateness=v), "none zero three np_int"),
+    "Pipeline.scan(ttl)": P(lambda v: scan(ttl=v), "none three np_int"),
     "Pipeline.ask(name)": P(lambda v: ASKING.ask(v, answer, into=In), "digit word"),
     "Pipeline.ask(function)": P(lambda v: ASKING.ask("a", v, into=In), "", "an async function"),
     "Pipeline.ask(into)": P(lambda v: ASKING.ask("a", answer, into=v), "record schema"),

@@ -19,6 +19,8 @@ from tests.spark.backfills import TRADES, UNTIL
 from tests.spark.logs import topic_of
 
 SOURCE = """
+from dataclasses import dataclass
+
 import ripple as rp
 
 @rp.record(version=1)
@@ -108,7 +110,23 @@ near = shown(sold.join_interval("near", quotes, on="symbol", within=("-1s", "2s"
     lateness="5s", emit="final"), "bid")
 later = shown(quotes.join_interval("later", sold, on="symbol", within=("1s", "2s"), how="right",
     lateness="5s", emit="final"), "price")
-once = shown(sold.distinct("once", key="symbol", within="2s"), "price")
+@dataclass
+class Level:
+    price: float | None = None
+    moves: int = 0
+
+@dataclass
+class Move:
+    price: float
+    moves: int
+
+def moved(level, trade):
+    before, level.price = level.price, trade.price
+    level.moves += 1
+    return None if before is None else Move(trade.price - before, level.moves)
+
+once = shown(sold.distinct("once", key="symbol", within="2s").scan("moves", "symbol",
+    state=Level, step=moved, into=Move, settled=True, ttl="20s"), "price")
 large_of = sold.partition("z-by", key="symbol").fold("most", size=rp.max("size"))
 large_then = sold.partition("y-by", key=["symbol", "size"]).fold("then", of=rp.max("size"))
 many = (

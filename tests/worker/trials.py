@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from itertools import count
 from random import Random
 from typing import Any, Literal, TypeAlias
@@ -117,8 +118,27 @@ def grown(*, more: bool) -> Any:
     return whole.also(large.sink("large")).also(sizes.sink("sizes-out"))
 
 
+@dataclass
+class Level:
+    price: float | None = None
+    moves: int = 0
+
+
+@dataclass
+class Move:
+    by: float
+    moves: int
+
+
+def stepped(level: Level, trade: Trade) -> Move | None:
+    """Tell how far a price is from the one before; nothing of the first one."""
+    before, level.price = level.price, trade.price
+    level.moves += 1
+    return None if before is None else Move(trade.price - before, level.moves)
+
+
 def ordered() -> Any:
-    """Show and fold final rows and distinct ones, in windows again, and end keys by event time."""
+    """Show and fold final rows and distinct ones, in windows again, and scan the latter."""
     start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
     keyed = start.partition("first", key=("symbol", "venue"))
     bars = keyed.window("w", rp.Tumbling(10), lateness=4)
@@ -127,12 +147,14 @@ def ordered() -> Any:
     hours = large.partition("second", key="symbol").window("h", rp.Tumbling(40))
     highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
     once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)
+    steps = once.scan("steps", "symbol", state=Level, step=stepped, into=Move, settled=True, ttl=25)
     runs = once.partition("third", key="symbol").window("v", rp.Session(15))
     return (
         final.sink("final-out")
         .also(highest.sink("hours-out"))
         .also(once.sink("once-out"))
         .also(runs.fold("runs", n=rp.count(), first=rp.first("price")).sink("last"))
+        .also(steps.sink("steps-out"))
     )
 
 

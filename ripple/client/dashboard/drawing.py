@@ -23,6 +23,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     RowTable,
+    Scan,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -119,6 +120,8 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "finals", f"of {step.fold}"
     elif isinstance(step, Distinct):
         kind, about = "distinct", ", ".join(field.name for field in step.key)
+    elif isinstance(step, Scan):
+        kind, about = "scan", ", ".join(field.name for field in step.key)
     elif isinstance(step, Versions):
         kind, about = "versions", f"of {step.reads}"
     elif isinstance(step, StreamJoin):

@@ -41,8 +41,10 @@ from ripple.model.pipeline.nodes import (
     AsofJoin,
     Distinct,
     IntervalJoin,
+    Scan,
     StreamJoin,
     sides_of,
+    tables_of,
 )
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
@@ -288,7 +290,7 @@ class GraphEngine(Engine):
 
         for node, _ in inputs_first(plan):
             waiting: Waiting | None = None
-            if isinstance(node, Distinct | StreamJoin):
+            if isinstance(node, Distinct | Scan | StreamJoin):
                 sides = [feeds(side.reads) for side in sides_of(node)]
                 waiting = marks[node.name] = self._holder(node, sides)
                 if (table := of_joins.get(node.name)) is None:
@@ -337,6 +339,10 @@ class GraphEngine(Engine):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
             holder = DistinctRows(node, feeds[0], self._by_input)
+        elif isinstance(node, Scan):
+            from ripple.engine.operators.scan_rows import ScanRows  # noqa: PLC0415
+
+            holder = ScanRows(node, feeds[0], self._by_input)
         elif isinstance(node, IntervalJoin) and node.shows_right:
             from ripple.engine.operators.joins.outer_interval_rows import (  # noqa: PLC0415
                 OuterIntervalRows,
@@ -676,7 +682,7 @@ class GraphEngine(Engine):
             asked.load([snapshot.tables[name] for name in names])
         # Then the rows of joins, of which row tables are made, and folds above those.
         for one in self._holders:
-            names = [held_key(one.node, side) for side, _ in enumerate(one.sides)]
+            names = [held_key(one.node, side) for side in range(tables_of(one.node))]
             if not all(name in snapshot.tables for name in names):
                 raise SnapshotError(f"the state of {one.node.name!r} is missing")
             one.load([snapshot.tables[name] for name in names])

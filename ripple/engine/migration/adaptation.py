@@ -20,7 +20,7 @@ from ripple.engine.snapshots.snapshot import (
     uncomputable_counter,
 )
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.nodes import sides_of
+from ripple.model.pipeline.nodes import tables_of
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding | Ask, int, 
         if name.startswith(prefix)
     }
     for node in plan.holding:
-        for side, _ in enumerate(sides_of(node)):
+        for side in range(tables_of(node)):
             yield node, side, tables[side, digest_of(node.node_key)]
     for ask in plan.asks:
         for side, _ in enumerate(HELD):

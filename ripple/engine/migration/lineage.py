@@ -20,6 +20,7 @@ from ripple.model.pipeline.nodes import (
     ConstantJoin,
     Distinct,
     IntervalJoin,
+    Scan,
     TableJoin,
     Union,
 )
@@ -279,6 +280,8 @@ def _parts_of(plan: Plan, node: Node) -> tuple[str, str]:
             return "join", "its keys, strategy, tolerance, how, lateness or the fields of its sides"
         case Distinct():
             return "distinct", "its key, within, lateness or its fields"
+        case Scan():
+            return "scan", "its step, state, key, ttl, lateness, into or the fields of its rows"
         case Ask():
             return "ask", "into or the fields of its rows"
         case Union():

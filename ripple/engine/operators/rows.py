@@ -26,6 +26,7 @@ from ripple.model.pipeline.nodes import (
     Filter,
     FlatMap,
     Map,
+    Scan,
     type_of,
 )
 from ripple.model.records.instances import instances_of
@@ -159,7 +160,7 @@ class Rows(Held):
         self.seen = {}
 
     def _map_batch(self, step: Map) -> None:
-        wanted = [field.name for field in _made_by(step)]
+        wanted = [field.name for field in made_by(step)]
         given: dict[str, npt.NDArray[Any]] = {}
         # A function need not handle the case of no rows, which only some batches have.
         if self.count:
@@ -207,16 +208,21 @@ class Rows(Held):
         """Replace each row by the result of a user's function for it."""
         self._take_results(step, returned, lambda result: result)
 
+    def take_made(self, step: Scan, made: Sequence[tuple[Any, ...]]) -> None:
+        """Replace each row by its values of the fields that ``step`` decides, beside ``kept``."""
+        names = [field.name for field in made_by(step)]
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(names)}, {})
+
     def _take_results(
         self, step: Map | Ask, given: Iterable[Any], result_of: Callable[[Any], Any]
     ) -> None:
         """Replace each row by its result, made of ``given``; reject the rows without one."""
-        wanted = [field.name for field in _made_by(step)]
+        wanted = [field.name for field in made_by(step)]
         made: list[tuple[Any, ...]] = []
         failed: dict[int, str] = {}
         for at, one in enumerate(given):
             try:
-                made.append(_attributes(result_of(one), wanted))
+                made.append(attributes_of(result_of(one), wanted))
             except Exception as error:  # any error of a user's function, or of an attribute
                 failed[at] = reason_of(error)
         self.reject(failed, step.name)
@@ -233,7 +239,7 @@ class Rows(Held):
             try:
                 rows = step.function(instance(values))
                 several = islice(_several(rows), FLAT_ROWS_MAX + 1)
-                found = [_attributes(row, wanted) for row in several]
+                found = [attributes_of(row, wanted) for row in several]
                 if len(found) > FLAT_ROWS_MAX:
                     raise ValueError(f"the function returned more than {FLAT_ROWS_MAX} rows")
                 made += found
@@ -262,7 +268,10 @@ class Rows(Held):
         return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
 
     def _take_over(
-        self, step: Map | FlatMap | Ask, returned: Mapping[str, Any], given: Mapping[str, Any]
+        self,
+        step: Map | FlatMap | Ask | Scan,
+        returned: Mapping[str, Any],
+        given: Mapping[str, Any],
     ) -> None:
         """Set the columns that a user's function returned; reject the rows that do not fit.
 
@@ -270,7 +279,7 @@ class Rows(Held):
         """
         columns = {name: self.columns[name] for name in step.kept}
         misfits: dict[int, str] = {}
-        for field in _made_by(step):
+        for field in made_by(step):
             what = f"the field {field.name!r}"
             if kind_of(type_of(field))[0] is Kind.TEXT:
                 texts = self._texts(returned[field.name], given)
@@ -283,7 +292,7 @@ class Rows(Held):
         self.columns = Columns(columns)
         self.seen = {}
         self.reject(dict(sorted(misfits.items())), step.name)
-        required = [field.name for field in _made_by(step) if not kind_of(type_of(field))[1]]
+        required = [field.name for field in made_by(step) if not kind_of(type_of(field))[1]]
         self.reject_nulls(required, step.name)
 
     def _texts(self, returned: Any, given: Mapping[str, Any]) -> Any:
@@ -329,7 +338,7 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def _made_by(step: Map | FlatMap | Ask) -> list[Field]:
+def made_by(step: Map | FlatMap | Ask | Scan) -> list[Field]:
     """Return the fields that the function decides; the others are carried over."""
     return [field for field in step.schema.fields if field.name not in step.kept]
 
@@ -354,7 +363,7 @@ def _several(rows: Any) -> Iterator[Any]:
     raise TypeError(f"the function must return a list of rows, or yield them, not {_kind(rows)}")
 
 
-def _attributes(row: Any, names: Sequence[str]) -> tuple[Any, ...]:
+def attributes_of(row: Any, names: Sequence[str]) -> tuple[Any, ...]:
     """Return the fields of a row from a user's function.
 
     Errors have no values, so that records with one cause have one reason.

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from ripple.core.arguments import need_text, shown
 from ripple.core.errors import PlanError
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = Operand
 Row: TypeAlias = Any
+S = TypeVar("S")
 
 
 class Pipeline:
@@ -418,6 +419,54 @@ class Pipeline:
                 )
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
             return _begun(draft, "distinct", node, is_held=True)
+
+    @named
+    def scan(
+        self,
+        name: str,
+        /,
+        key: Key | Sequence[Key],
+        *,
+        state: type[S],
+        step: Callable[[S, Any], Any],
+        into: type | Schema,
+        settled: bool = False,
+        lateness: str | int | None = None,
+        ttl: str | int | None = None,
+    ) -> Pipeline:
+        """Give the rows that ``step(state, row)`` makes of each row of a key, in their order.
+
+        The order is by event time; rows of one time stand in the order of sources and offsets. key:
+        the field, or fields; never null. state: a dataclass of numbers, texts and booleans, each
+        with a default, with which a key begins. step: changes the state, and returns an instance of
+        ``into``, or anything else with its fields as attributes, or a dict of them, or None for no
+        row. It reads no clock, draws no random number and keeps nothing elsewhere. If it raises,
+        the state stays as it was, and the row is counted with those that cannot be computed. into:
+        the fields of a row, beside those of the key. settled: True, a row is given once, when
+        no row on time can precede it, ``lateness`` above it by the watermark. lateness: how far
+        below the watermark a row still counts, "60s" by default; rows that come by the watermark
+        are never late, and take none. ttl: how long after its last row a key's state lasts, in
+        event time; for ever by default.
+        """
+        # Few pipelines scan.
+        from ripple.model.pipeline.scanning import scan_of  # noqa: PLC0415
+
+        with self._step("scan", name) as draft:
+            node = scan_of(
+                name,
+                draft,
+                key,
+                state=state,
+                step=step,
+                into=into,
+                settled=settled,
+                lateness=lateness,
+                ttl=ttl,
+            )
+            names = {field.name for field in node.schema.fields}
+            row = node.into if names.issuperset(node.kept) else None
+            made: dict[str, Any] = {"fields": node.fields_out, "row": row, "deleted": ""}
+            return _begun(draft, "scan", node, is_held=True, **made)
 
     @named
     def ask(

@@ -21,6 +21,7 @@ from ripple.model.pipeline.nodes import (
     IntervalJoin,
     Map,
     RowTable,
+    Scan,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -128,9 +129,8 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         yield f"union {step.name}: {fields_text(step.fields_out)}"
     elif isinstance(step, Finals):
         yield f"finals {step.name}: {fields_text(step.fields_out)}"
-    elif isinstance(step, Distinct):
-        key = ", ".join(field.name for field in step.key)
-        yield f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
+    elif isinstance(step, Distinct | Scan):
+        yield _by_key_text(step)
     elif isinstance(step, Ask):
         yield f"ask {step.name}: {_function_text(step)} -> {fields_text(step.schema.fields)}"
     elif isinstance(step, Versions):
@@ -150,6 +150,13 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
     yield from _details(*_entries(step), ("node", step.node_key))
 
 
+def _by_key_text(step: Distinct | Scan) -> str:
+    key = ", ".join(field.name for field in step.key)
+    if isinstance(step, Distinct):
+        return f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
+    return f"scan {step.name}: {_function_text(step)}, by {key} -> {fields_text(step.fields_out)}"
+
+
 def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
     """Yield the lines of a node on the rows that enter it."""
     if isinstance(step, Finals):
@@ -157,6 +164,9 @@ def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
         yield "of", step.fold
         yield "rows enter", f"at their window's end{late}"
     elif isinstance(step, Distinct):
+        yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
+    elif isinstance(step, Scan):
+        yield "state", fields_text(step.state_fields)
         yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
     elif isinstance(step, Ask):
         yield "a call", f"at most {span_text(step.timeout_ns)}, and {step.retries} more if it fails"
@@ -303,7 +313,7 @@ def window_text(window: WindowSpec) -> str:
     return f"{window.name}: {text}, lateness {span_text(window.lateness_ns)}, {window.trigger!r}"
 
 
-def _function_text(step: Map | FlatMap | Ask) -> str:
+def _function_text(step: Map | FlatMap | Ask | Scan) -> str:
     name = getattr(step.function, "__qualname__", repr(step.function))
     return f"{name} per {'batch' if isinstance(step, Map) and step.batch else 'row'}"
 

@@ -84,6 +84,7 @@ def undivided_why(
     if not shared_fields(by.values()):
         keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
         nodes = "folds and distinct rows" if plan.distincts else "folds"
+        nodes = "folds and scans" if plan.scans else nodes
         nodes = "folds and joins" if plan.stream_joins else nodes
         return f"its {nodes} have no field of their keys in common: {keys}{stay}"
     return None

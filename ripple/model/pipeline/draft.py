@@ -49,6 +49,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EVENTS, "map"): Stage.EVENTS,
     (Stage.EVENTS, "flat_map"): Stage.EVENTS,
     (Stage.EVENTS, "distinct"): Stage.EVENTS,
+    (Stage.EVENTS, "scan"): Stage.EVENTS,
     (Stage.EVENTS, "ask"): Stage.EVENTS,
     (Stage.EVENTS, "join_asof"): Stage.EVENTS,
     (Stage.EVENTS, "join_interval"): Stage.EVENTS,
@@ -91,6 +92,7 @@ _NOT_OVER_TABLES = {
     "finals": f"the rows of a table may change for ever: {AS_EVENTS}, and fold them in windows",
     "flat_map": _ONE_IN_TABLE,
     "distinct": _ONE_IN_TABLE,
+    "scan": f"a scan takes rows in the order of time: {AS_EVENTS}, and scan these",
     "ask": f"answers belong to records: {AS_EVENTS}, and ask for each record",
     **dict.fromkeys(
         ("join_asof", "join_interval"),
@@ -98,7 +100,9 @@ _NOT_OVER_TABLES = {
     ),
 }
 # Steps for events, and one in which a row without the others of its table would not be noticed.
-_NOT_OVER_ROWS = {"finals", "join", "join_asof", "join_interval", "distinct", "flat_map", "window"}
+_NOT_OVER_ROWS = {
+    *("finals", "join", "join_asof", "join_interval", "distinct", "scan", "flat_map", "window")
+}
 _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
     "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
@@ -129,7 +133,7 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         (Stage.EMPTY, verb): _NOTHING_YET
         for verb in (
             *("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink"),
-            *("distinct", "ask", "join_asof", "join_interval"),
+            *("distinct", "scan", "ask", "join_asof", "join_interval"),
         )
     },
     **{
@@ -152,7 +156,7 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     **{
         (stage, verb): _BEFORE_PARTITION
         for stage in (Stage.KEYED, Stage.WINDOWED)
-        for verb in ("distinct", "ask", "join_asof", "join_interval")
+        for verb in ("distinct", "scan", "ask", "join_asof", "join_interval")
     },
     **{
         (stage, verb): _NO_TIME_IN_FOLD
@@ -161,6 +165,13 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     },
     **{
         (stage, "distinct"): "a fold has one row a key already: put .distinct(...) before it"
+        for stage in (Stage.RESULTS, Stage.REKEYED)
+    },
+    **{
+        (stage, "scan"): (
+            "the rows of a fold have no order in time: put .scan(...) before .partition(...), or "
+            "scan the final rows of windows, with .finals(...)"
+        )
         for stage in (Stage.RESULTS, Stage.REKEYED)
     },
     **{

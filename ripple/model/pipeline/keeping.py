@@ -14,6 +14,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     IntervalJoin,
     RowTable,
+    Scan,
     StreamJoin,
     TableJoin,
     sides_of,
@@ -65,7 +66,7 @@ class Keeping:
 def keeping(plan: Plan) -> Iterator[Keeping]:
     """Yield the state of each fold, and of each node that waits, after that of its inputs."""
     for node, _ in inputs_first(plan):
-        if isinstance(node, Distinct | Ask | StreamJoin):
+        if isinstance(node, Distinct | Scan | Ask | StreamJoin):
             yield _waiting(plan, node)
         elif isinstance(node, Finals):
             keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
@@ -84,10 +85,13 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
             yield Keeping("fold", node.name, lateness_ns, ttl_ns, _of_fold(plan, node))
 
 
-def _waiting(plan: Plan, node: Distinct | Ask | StreamJoin) -> Keeping:
+def _waiting(plan: Plan, node: Distinct | Scan | Ask | StreamJoin) -> Keeping:
     if isinstance(node, Distinct):
         lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
         return Keeping("distinct", node.name, lateness_ns, None, _of_distinct(node))
+    if isinstance(node, Scan):
+        lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
+        return Keeping("scan", node.name, lateness_ns, node.ttl_ns, _of_scan(node))
     if isinstance(node, Ask):
         keeps = "a row until it, and each before it in its input, has its answer or a failure"
         return Keeping("ask", node.name, None, None, keeps)
@@ -101,6 +105,14 @@ def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
     """Return how late rows of a stream may be: rows in watermark order never are."""
     waiting = {node.name for node in plan.waiting if not isinstance(node, Ask)}
     return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
+
+
+def _of_scan(node: Scan) -> str:
+    late = f"{span_text(node.lateness_ns)} " if node.lateness_ns else ""
+    lasts = "for ever"
+    if node.ttl_ns is not None:
+        lasts = f"until then, {span_text(node.ttl_ns)} after its last row"
+    return f"a row until the watermark is {late}past it, and the state of a key {lasts}"
 
 
 def _of_distinct(node: Distinct) -> str:

@@ -32,6 +32,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     RowTable,
+    Scan,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -106,6 +107,12 @@ class _Forms:
             roots["row"] = step.row  # it may have methods, which the function calls
         return self._note(step.name, roots)
 
+    def of_scan(self, node: Scan) -> Sexp:
+        roots: dict[str, object] = {"": node.function, "state": node.state}
+        if node.row is not None:
+            roots["row"] = node.row  # both may have methods, which the function calls
+        return self._note(node.name, roots)
+
     def of_aggregate(self, fold: Fold, member: FoldAggregate) -> tuple[OfCode, list[Sexp]]:
         kind = type(member.aggregate)
         is_ours = library_of_module(kind.__module__) == "ripple"
@@ -131,6 +138,8 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             # Ties are decided by the order of the sources, and rows numbered by that of the nodes.
             ranked: list[Sexp] = [digests[source.name] for source in plan.sources_of(node.name)]
             meaning = ["union", [digests[name] for name in inputs], ranked]
+        elif isinstance(node, Scan):
+            meaning = ["scan", *_parameters(node), forms.of_scan(node)]
         elif isinstance(node, TableJoin):
             meaning = [*_join_meaning(node), digests[node.reads_right]]
         elif isinstance(node, StreamJoin):
@@ -148,7 +157,7 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
     match node:
         case SourceSpec():
             return _source_meaning(node)
-        case Union() | Finals() | Distinct() | StreamJoin() | Ask():
+        case Union() | Finals() | Distinct() | Scan() | StreamJoin() | Ask():
             return [type(node).__name__.lower(), *_parameters(node)]
         case Derive() | Filter() | ConstantJoin():
             return _row_meaning(node)
@@ -185,6 +194,13 @@ def _row_meaning(step: Derive | Filter | ConstantJoin) -> list[Sexp]:
     return ["constant", step.constant.digest, pairs, step.how, shown]
 
 
+def _parameters_of_scan(node: Scan) -> list[Sexp]:
+    defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
+    spans = ["" if node.ttl_ns is None else str(node.ttl_ns), str(node.lateness_ns)]
+    shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
+    return [_shape(node.key), *spans, *shapes, defaults]
+
+
 def _join_meaning(join: TableJoin) -> list[Sexp]:
     pairs: list[Sexp] = [list(pair) for pair in join.pairs]
     # Which fields there are follows from both sides, but not what the suffix makes of their names.
@@ -195,11 +211,13 @@ def _ends(fold: Fold) -> list[Sexp]:
     return [] if fold.expiry is None else [["ttl", canonical(fold.expiry, _no_code)]]
 
 
-def _parameters(node: Union | Finals | Distinct | StreamJoin | Ask) -> list[Sexp]:
+def _parameters(node: Union | Finals | Holding | Ask) -> list[Sexp]:
     # Of the fields all are state; how those of a join are called in its result is no part of it.
     if isinstance(node, Distinct):
         spans = [str(node.within_ns), str(node.lateness_ns)]
         return [_shape(node.key), *spans, _shape(node.fields_out)]
+    if isinstance(node, Scan):
+        return _parameters_of_scan(node)
     if isinstance(node, Ask):  # another function asks nothing anew
         return [_shape(node.fields_in), _shape(node.schema.fields)]
     if not isinstance(node, StreamJoin):

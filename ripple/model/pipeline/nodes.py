@@ -261,6 +261,40 @@ class Distinct:
     reads: str
 
 
+# Invariants: the fields of ``key`` are the first of ``fields_out``; ``initial`` has a value of each
+# of ``state_fields``.
+@frozen
+class Scan:
+    """The rows that a function makes of a stream's rows and of a state by key, in their order.
+
+    A row is applied once it is final, ``lateness_ns`` above it by the watermark. function: called
+    with the state, an instance of ``state``, which it may change, and a row, an instance of
+    ``row``; returns an instance of ``into``, or None for no row. initial: the values of a new
+    state. ttl_ns: how long after its last row the state of a key lasts; None for ever.
+    """
+
+    name: str
+    key: Fields
+    function: Callable[[Any, Any], Any]
+    state: type
+    state_fields: Fields
+    initial: tuple[Any, ...]
+    row: type | None
+    into: type | None
+    schema: Schema
+    ttl_ns: int | None
+    lateness_ns: int
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+    reads: str
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The fields that are carried over: those of the key."""
+        return tuple(field.name for field in self.key)
+
+
 @frozen
 class StreamJoin:
     """The rows of two streams, the left one and the right one, joined by keys and event time.
@@ -380,7 +414,7 @@ class Ask:
         return (*self.fields_in, *self.schema.fields)
 
 
-Holding: TypeAlias = Distinct | StreamJoin
+Holding: TypeAlias = Distinct | Scan | StreamJoin
 """Nodes that hold rows until the watermark decides."""
 Waiting: TypeAlias = Finals | Holding | Ask
 """Nodes that give rows later than they come: streams begin anew with them."""
@@ -611,10 +645,15 @@ class Side(NamedTuple):
 
 def sides_of(node: Holding) -> tuple[Side, ...]:
     """Return the inputs of a node that holds rows: of a join the left one and the right one."""
-    if isinstance(node, Distinct):
+    if isinstance(node, Distinct | Scan):
         return (Side(node.reads, node.lateness_ns, node.key),)
     each = enumerate(zip(node.reads, node.latenesses_ns, strict=True))
     return tuple(Side(reads, late_ns, node.key_of(side)) for side, (reads, late_ns) in each)
+
+
+def tables_of(node: Holding | Ask) -> int:
+    """Return how many tables the state of a node has: a scan's are rows and states by key."""
+    return 2 if isinstance(node, Scan | Ask) else len(sides_of(node))
 
 
 def tables_below(fold: Fold) -> tuple[str, ...]:

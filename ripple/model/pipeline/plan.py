@@ -36,6 +36,7 @@ from ripple.model.pipeline.nodes import (
     Node,
     Output,
     RowTable,
+    Scan,
     SourceSpec,
     StreamJoin,
     TableJoin,
@@ -199,6 +200,11 @@ class Plan:
     def distincts(self) -> tuple[Distinct, ...]:
         """The nodes of distinct rows."""
         return tuple(step for step in self.steps if isinstance(step, Distinct))
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """The nodes with a state by key that a function changes."""
+        return tuple(step for step in self.steps if isinstance(step, Scan))
 
     @property
     def asks(self) -> tuple[Ask, ...]:

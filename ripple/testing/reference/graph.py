@@ -22,6 +22,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     IntervalJoin,
     RowTable,
+    Scan,
     TableJoin,
     sides_of,
 )
@@ -40,6 +41,7 @@ from ripple.testing.reference.interpreter import (
     typed,
 )
 from ripple.testing.reference.joins import joined_view, shown_row
+from ripple.testing.reference.scans import scanned
 from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
@@ -103,6 +105,8 @@ class GraphReference(Reference):
             if self._root_of(name) in self._roots[ask.reads]
         }
         """Per ask and input its waiting rows, in the order of the input."""
+        self._states: dict[tuple[str, Key], tuple[int, dict[str, Any]]] = {}
+        """Per node and key of scans, the time of the last row, and the state after it."""
         self._answer_offset = 0
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
@@ -180,6 +184,8 @@ class GraphReference(Reference):
                 self._follow(node, arrived)
             if isinstance(node, Distinct):
                 self._decide(node, arrived)
+            if isinstance(node, Scan):
+                self._scan(node, arrived)
             if isinstance(node, AsofJoin):
                 self._join(node, arrived)
             if isinstance(node, IntervalJoin):
@@ -230,6 +236,27 @@ class GraphReference(Reference):
             )
             if not any(close):
                 self._give(node, row, arrived)
+
+    def _scan(self, node: Scan, arrived: dict[str, list[Event]]) -> None:
+        """Apply the rows that became final to the states of their keys, in their order."""
+        mark_ns = self._mark_of(node.name)
+        if mark_ns is None:
+            return
+        for row in self._in_order(node.name, 0):
+            if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
+                continue
+            row.is_decided = True
+            last_ns, state = self._states.get((node.name, row.key), (row.time_ns, {}))
+            if node.ttl_ns is not None and row.time_ns - last_ns >= node.ttl_ns:
+                state = {}
+            made = None
+            try:
+                state, made = scanned(node, state, row.row)
+            except RefusedRow as refused:
+                self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), refused))
+            self._states[node.name, row.key] = row.time_ns, state
+            if made is not None:
+                self._give(node, replace(row, row=made), arrived)
 
     def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side that became final, with its match."""
@@ -432,8 +459,9 @@ class GraphReference(Reference):
             raise RefusedRow(root, "the record came too late for all that takes its row")
 
     def _refuse_keys(self, branches: Mapping[str, list[Row]]) -> None:
-        """Raise RefusedRow for a row without the key of a node of .distinct."""
-        for node in self.plan.distincts:
+        """Raise RefusedRow for a row without the key of a node of .distinct or .scan."""
+        keyed: tuple[Distinct | Scan, ...] = (*self.plan.distincts, *self.plan.scans)
+        for node in keyed:
             for row in branches.get(node.reads, []):
                 refuse_nulls(row, node.key, node.name)
 

@@ -194,7 +194,7 @@ def _flat_mapped(step: FlatMap, row: Row) -> list[Row]:
     except Exception as error:  # any error of a user's function
         raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
     try:
-        return [{field.name: _checked(one[field.name], field) for field in wanted} for one in made]
+        return [{field.name: checked(one[field.name], field) for field in wanted} for one in made]
     except TypeError as error:
         raise RefusedRow(step.name, str(error)) from error
 
@@ -225,7 +225,7 @@ def _mapped(step: Map, row: Row) -> Row:
         except Exception as error:  # any error of a user's function
             raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
     try:
-        return {field.name: _checked(made[field.name], field) for field in wanted}
+        return {field.name: checked(made[field.name], field) for field in wanted}
     except TypeError as error:
         raise RefusedRow(step.name, str(error)) from error
 
@@ -253,7 +253,7 @@ def _only(array: Any, field: Field) -> Any:
     return value
 
 
-def _checked(value: Any, field: Field) -> Any:  # one case a line
+def checked(value: Any, field: Field) -> Any:  # one case a line
     """Return a value of the field's type; raises TypeError for another one, or a change."""
     of = type_of(field)
     kind: Any = python_type(of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 import ripple as rp
@@ -15,6 +17,15 @@ class Trade:
     symbol: str
     size: int
     timestamp_ns: rp.Timestamp
+
+
+@dataclass
+class Seen:
+    n: int = 0
+
+
+def nothing(state: Seen, row: object) -> None:
+    """Change nothing."""
 
 
 TRADES = Pipeline("p").source("trades", Trade)
@@ -62,6 +73,17 @@ TABLE = Pipeline("p").table("held", Trade, key="symbol").partition("q", key="siz
                 "again": "no row is late; a row until the watermark is past it, and the time of a "
                 "key's last one for 1ns more",
                 "hours": "no row is late; a window until the watermark is at its end",
+            },
+        ),
+        (
+            TRADES.scan("s", "symbol", state=Seen, step=nothing, into=Seen, settled=True).scan(
+                "t", "symbol", state=Seen, step=nothing, into=Seen, settled=True, ttl="1d"
+            ),
+            {
+                "s": "lateness 1min; a row until the watermark is 1min past it, and the state of a "
+                "key for ever",
+                "t": "no row is late, ttl 24h; a row until the watermark is past it, and the state "
+                "of a key until then, 24h after its last row",
             },
         ),
         (

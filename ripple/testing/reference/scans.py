@@ -1,0 +1,44 @@
+"""The function of a ``.scan(...)`` on one row, in plain Python, with new objects for each call."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ripple.model.records.instances import instances_of
+from ripple.testing.reference.steps import RefusedRow, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.model.pipeline.nodes import Scan
+    from ripple.testing.reference.steps import Row
+
+
+def scanned(node: Scan, before: Mapping[str, Any], row: Row) -> tuple[dict[str, Any], Row | None]:
+    """Return the state after a row, and the row that is made of it, if one is.
+
+    before: the state by field, {} for a new one. Raises RefusedRow where the function fails, or a
+    value does not fit; the state then stays.
+    """
+    first = dict(zip((one.name for one in node.state_fields), node.initial, strict=True))
+    of_state: Any = type(node.state.__name__, (node.state,), {"__setattr__": object.__setattr__})
+    state = object.__new__(of_state)
+    for name, value in {**first, **before}.items():
+        setattr(state, name, value)
+    given = {field.name: row[field.name] for field in node.fields_in}
+    try:
+        result = node.function(state, instances_of(node.row, tuple(given))(tuple(given.values())))
+        after = {name: getattr(state, name) for name in first}
+        if extra := set(getattr(state, "__dict__", ())) - set(first):
+            raise TypeError(f"the step sets {extra}")
+        made = None
+        if result is not None:
+            of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
+            wanted = [one for one in node.schema.fields if one.name not in node.kept]
+            made = {one.name: checked(of(one.name), one) for one in wanted}
+            made |= {name: row[name] for name in node.kept}
+        after = {one.name: checked(after[one.name], one) for one in node.state_fields}
+    except Exception as error:  # any error of a user's function, or a value that does not fit
+        raise RefusedRow(node.name, f"{type(error).__name__}: {error}") from error
+    return after, made
