@@ -34,6 +34,7 @@ _Name: TypeAlias = str  # in the class, ``str`` is its property
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 DECIMALS_MAX = 22  # the highest power of 10 that is a float
+SEED_MAX = (1 << 64) - 1
 POWER_MAX = 63  # the highest power of 2 or more, and of -2, in 64 bits
 DEPTH_MAX = 200  # nested operators: the limit of recursion over an expression
 SIZE_MAX = 5_000  # operands and operators; a shared part counts each time that it is used
@@ -168,12 +169,21 @@ class Expr:
     def __rmod__(self, other: Operand) -> Expr:
         return _infix("%", other, self)
 
-    def __pow__(self, exponent: int) -> Expr:
-        """Return an integer to the power of a plain one; a power beyond 64 bits fails its row."""
-        if isinstance(exponent, float) and exponent == 0.5:
-            raise PlanError(f"the exponent of an expression is whole: write {self!r}.sqrt()")
-        need_whole("the exponent of an expression", exponent, 0, most=POWER_MAX)
-        return Expr("**", (self, lit(exponent)))
+    def __pow__(self, exponent: Operand) -> Expr:
+        """Return a power of floats, correctly rounded, or of an integer and a plain one.
+
+        Of floats it is that of IEEE 754: NaN of a negative number to a power that is not whole,
+        1 to the power of 0, also of NaN. An integer to the power of a plain integer, from 0 to
+        63, is an integer; beyond 64 bits its row fails. Null if one of both is.
+        """
+        return Expr("**", (self, _exponent(exponent)))
+
+    def __rpow__(self, base: Operand) -> Expr:
+        return Expr("**", (as_operand(base), self))
+
+    def pow(self, exponent: Operand) -> Expr:
+        """Return ``self ** exponent``."""
+        return self**exponent
 
     def __neg__(self) -> Expr:
         return Expr("neg", (self,))
@@ -227,6 +237,28 @@ class Expr:
         low, high = as_operand(lower), as_operand(upper)
         clipped = self if low.operation == "null" else greatest(self, low)
         return clipped if high.operation == "null" else least(clipped, high)
+
+    def hash(self, seed: int = 0) -> Expr:
+        """Return the XXH64 of the value, as an integer of 64 bits with a sign; null of null.
+
+        Of a text it is that of its UTF-8, of an integer or float that of its 8 bytes, the lowest
+        first, of a bool that of one byte. Floats that are equal have the same one, as have all
+        NaNs; 1 and 1.0 have not. seed: from 0 to 2^64 - 1.
+        """
+        need_whole("the seed of .hash", seed, 0, most=SEED_MAX)
+        return Expr("hash", (self,), seed)
+
+    def eq_missing(self, other: Operand) -> Expr:
+        """Return whether both are equal, or both null; never null itself."""
+        value = as_operand(other)
+        if value.operation == "null":
+            return self.is_null()
+        both = self.is_null() & value.is_null()
+        return both | (self == value).fill_null(value=False)
+
+    def ne_missing(self, other: Operand) -> Expr:
+        """Return whether they differ, null being a value; never null itself."""
+        return ~self.eq_missing(other)
 
     def sqrt(self) -> Expr:
         """Return the square root, correctly rounded; of a negative number it is NaN."""
@@ -529,6 +561,16 @@ def _path_of(value: object) -> str | None:
 
 def _infix(operation: str, left: Operand, right: Operand) -> Expr:
     return Expr(operation, (as_operand(left), as_operand(right)))
+
+
+def _exponent(value: Operand) -> Expr:
+    exponent = as_operand(value)
+    if exponent.operation == "null" or (
+        isinstance(exponent.value, (bool, str))
+        and not (exponent.args or exponent.operation == "col")
+    ):
+        raise PlanError(f"the exponent of an expression is a number, not {shown(value)}")
+    return exponent
 
 
 def _chain(operation: str, first: Operand, *more: Operand) -> Expr:

@@ -12,7 +12,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.expression.decimal_type import Decimal, PlainDecimal
-from ripple.model.expression.expr import Expr
+from ripple.model.expression.expr import POWER_MAX, Expr
 from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Option, String
 
 
@@ -167,6 +167,23 @@ class _Checker:
         left, right = (_as_float(arg) for arg in args)
         return Typed("/", Kind.FLOAT, _any_null(args), (left, right))
 
+    def power(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        base, exponent = args
+        if base.kind is Kind.FLOAT or exponent.kind is Kind.FLOAT:
+            return _entry("pow").typed(args, ())
+        if exponent.operation != "lit" or not 0 <= exponent.value.value <= POWER_MAX:
+            raise PlanError(
+                f"{expr!r} is no integer for each exponent: an integer takes a plain one from 0 to"
+                f" {POWER_MAX}; for a float write {Expr('cast', (expr.args[0],), 'float')!r} ** ..."
+            )
+        return _entry("**").typed((base,), (exponent.value.value,))
+
+    def hash(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, (*_NUMBERS, Kind.BOOL, Kind.TEXT))
+        entry = _entry("hash.text" if args[0].kind is Kind.TEXT else "hash.value")
+        return entry.typed(args, (expr.value,))
+
     def sign(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         _require(expr, args, _NUMBERS)
         return Typed(expr.operation, args[0].kind, args[0].nullable, args)
@@ -271,6 +288,8 @@ _RULES: dict[str, _Rule] = {
     "null": _Checker.null,
     **dict.fromkeys(("+", "-", "*", "//", "%", "least", "greatest"), _Checker.arithmetic),
     "/": _Checker.divide,
+    "**": _Checker.power,
+    "hash": _Checker.hash,
     **dict.fromkeys(("neg", "abs"), _Checker.sign),
     "sqrt": _Checker.root,
     **dict.fromkeys(("floor", "ceil", "round"), _Checker.rounding),

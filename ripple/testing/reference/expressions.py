@@ -75,6 +75,8 @@ def _evaluate(  # noqa: C901  # one case an operation
 
 def operands_of(expr: Expr) -> int:
     """Return how many arguments of a strict operation are operands, the others being options."""
+    if expr.operation == "**":
+        return 2
     try:
         return len(find(expr.operation).takes)
     except KeyError:
@@ -103,6 +105,11 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             return float, lambda a, b: _FLOAT[operation](float(a), float(b))
         case "/":
             return float, lambda a, b: _divide(float(a), float(b))
+        case "**" if float in types:
+            return float, lambda a, b: _called(find("pow"), a, b)
+        case "hash":
+            entry = find("hash.text" if types[0] is str else "hash.value")
+            return int, lambda a: _called(entry, a, expr.value)
         case "neg" | "abs":
             apply: Callable[[Any], Any] = operator.neg if operation == "neg" else abs
             return types[0], (lambda a: _checked(apply(a))) if types[0] is int else apply

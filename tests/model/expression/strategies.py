@@ -83,7 +83,7 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
     binary: list[Any] = [
         lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y,
         lambda x, y: x // y, lambda x, y: x % y, least, greatest,
-        lambda x, y: x.fill_null(y),
+        lambda x, y: x.fill_null(y), lambda x, y: x.cast(float) ** y, lambda x, y: x ** (y * 0.5),
     ]  # fmt: skip
     unary: list[Any] = [
         lambda x: -x, abs, lambda x: x.sqrt(), lambda x: x.floor(), lambda x: x.ceil(),
@@ -94,7 +94,8 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
         lambda x: x.fill_nan(None), lambda x: x.round(2), lambda x: x.round(22),
         lambda x: x.round(9), lambda x: x.clip(-2, 2.5), lambda x: x.clip(upper=col("j")),
         lambda x: coalesce(x, col("j"), 0), lambda x: (x % 11).floor(),
-        lambda x: x.round().cast(int) ** 3, lambda x: x.cast(int) ** 0,
+        lambda x: x.round().cast(int) ** 3, lambda x: x.cast(int) ** 0, lambda x: x.hash(),
+        lambda x: x.pow(0.5), lambda x: 2.0 ** x, lambda x: x.hash(seed=7),
     ]  # fmt: skip
     return (
         leaf
@@ -134,7 +135,7 @@ _NUMBERS_OF_TEXTS: list[Any] = [
     lambda x: x.cast(int, strict=False), lambda x: x.cast(float),
     lambda x: x.str.count_matches("/", literal=True),
     lambda x: x.str.count_matches("id=", literal=True),
-    lambda x: x.str.count_matches("[a-z]+"),
+    lambda x: x.str.count_matches("[a-z]+"), lambda x: x.hash(), lambda x: x.hash(2**64 - 1),
 ]  # fmt: skip
 _TEXTS_OF_TEXTS: list[Any] = [
     lambda x: x.str.to_lowercase(), lambda x: x.str.to_uppercase(),
@@ -166,6 +167,7 @@ def booleans(depth: int) -> st.SearchStrategy[Expr]:
     compare: list[Any] = [
         lambda x, y: x == y, lambda x, y: x != y, lambda x, y: x < y,
         lambda x, y: x <= y, lambda x, y: x > y, lambda x, y: x >= y,
+        lambda x, y: x.eq_missing(y), lambda x, y: x.ne_missing(y),
     ]  # fmt: skip
     logic: list[Any] = [
         lambda x, y: x & y, lambda x, y: x | y, lambda x, y: x == y, lambda x, y: x.fill_null(y),

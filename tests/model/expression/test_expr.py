@@ -128,8 +128,9 @@ MISUSES: list[tuple[Any, str]] = [
     (lambda: col("a").is_in("abc"), "a list of plain values"),
     (lambda: col("s").starts_with(col("t")), "a plain text"),
     (lambda: when(True), "takes an expression"),
-    (lambda: col("i") ** -1, "a whole number from 0 to 63"),
-    (lambda: col("i") ** col("j"), "a whole number from 0 to 63"),
+    (lambda: col("i") ** True, "exponent of an expression is a number, not True"),
+    (lambda: col("i") ** "2", "exponent of an expression is a number, not '2'"),
+    (lambda: col("i").hash(-1), "the seed of .hash must be a whole number from 0"),
     (lambda: as_column(3), "the name of a field or an expression"),
 ]
 
@@ -178,7 +179,10 @@ TYPE_ERRORS: list[tuple[Expr, str]] = [
     (col("s").is_in(["a", 1]), "looks for an int where a text is"),
     (col("i").is_in([None]), "use .is_null()"),
     (col("a").starts_with("x"), "needs a text"),
-    (col("a") ** 2, "needs an int; it was given a float"),
+    (col("i") ** -1, "a plain one from 0 to 63; for a float write"),
+    (col("i") ** col("j"), 'write col("i").cast(float) ** ...'),
+    (col("t") ** 2, "needs a float or an int; it was given a text"),
+    (col("tags").hash(), "it was given a value without operators"),
     (col("t").sign(), "needs a float or an int; it was given a text"),
     (coalesce(col("t"), 1), "mixes a text and an int"),
     (col("tags") == col("tags"), "a value without operators"),

@@ -14,7 +14,7 @@ from ripple.core.errors import PlanError
 from ripple.model.expression import Expr, col
 from ripple.model.expression.functions import growth
 from ripple.model.expression.functions.letters import UNICODE, capital, small
-from ripple.model.schema.types import Int64, Option, String
+from ripple.model.schema.types import Bool, Float, Int64, Option, String
 from ripple.testing.reference.expressions import Failed, evaluate
 
 FIELDS = {"t": Option(String()), "at": Option(Int64())}
@@ -102,6 +102,30 @@ def test_rows_by_themselves(expr: Expr, text: str, expected: Any) -> None:
     found = values.values[0] if values.valid is None or values.valid[0] else None
     assert (found.as_py() if isinstance(found, pa.Scalar) else found) == expected
     assert evaluate(expr, {"t": text, "at": 0}, {"t": str, "at": int}) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "seed", "expected"),
+    [
+        # XXH64 of no byte, of "a" and "abc" as published.
+        ("", 0, 0xEF46DB3751D8E999),
+        ("a", 0, 0xD24EC4F1A98C6E5B),
+        ("abc", 0, 0x44BC2CF5AD770999),
+        ("abc", 2**64 - 1, 0x28306E589CC02176),
+        (0, 0, 0x34C96ACDCADB1BBB),
+        (-1, 3, 0x84CD946D24755F42),
+        (-0.0, 0, 0x34C96ACDCADB1BBB),  # the bytes of 0.0, which equals it, are those of 0
+        (1.5, 0, 0x49F7B96B6B5CCAF9),
+        (float("nan"), 0, 0xE9ADB09FEE122AAC),
+        (True, 0, 0x8A4127811B21E730),
+    ],
+)
+def test_hashes_are_pinned(value: Any, seed: int, expected: int) -> None:
+    fields = {"v": {str: String(), int: Int64(), float: Float(), bool: Bool()}[type(value)]}
+    expr = col("v").hash(seed)
+    (found,) = expr.bind(fields).evaluate({"v": pa.array([value])}).values.tolist()
+    assert found % 2**64 == expected
+    assert evaluate(expr, {"v": value}, {"v": type(value)}) == found
 
 
 @pytest.mark.parametrize("every", ["1000000d", "293y", "3505mo", "16000w", "9999999h"])
@@ -201,6 +225,12 @@ def test_numbers_in_texts_are_the_nearest_ones() -> None:
             col("at").dt.truncate("1y"),
             "(dt.truncate(col at)(lit(int 12))(lit mo))",
             'col("at").dt.truncate("12mo")',
+        ),
+        (col("s").hash(), "(hash(int 0)(col s))", 'col("s").hash(0)'),
+        (
+            2.0 ** -col("x").hash(9),
+            "(**(lit(float 0x1.0000000000000p+1))(neg(hash(int 9)(col x))))",
+            'lit(2.0) ** (-col("x").hash(9))',
         ),
     ],
 )

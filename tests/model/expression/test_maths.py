@@ -1,4 +1,4 @@
-"""Logarithms and exponentials against exact arithmetic, and their bits on every machine."""
+"""Logarithms, exponentials and powers against exact arithmetic, and their bits everywhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from ripple.model.expression import col
 from ripple.model.expression.functions import exact
+from ripple.model.expression.functions.rounded import CAN_FUSE, compute
 from ripple.model.schema.types import Float, Int64, Option
 
 NAMES = ["log", "log2", "log10", "log1p", "exp", "exp2", "expm1"]
@@ -60,6 +61,74 @@ def test_bits_are_pinned(name: str, digest: str) -> None:
     """Each of these results is also MPFR's, so another machine has to have the same."""
     found = column_of(name, arguments(20_000))
     assert hashlib.blake2b(found.astype("<f8").tobytes(), digest_size=8).hexdigest() == digest
+
+
+def powers(x: Any, y: Any) -> Any:
+    found = (col("x") ** col("y")).bind({"x": Float(), "y": Float()}).evaluate({"x": x, "y": y})
+    assert found.valid is None
+    return found.values
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ("fractions", "exponents"),  # of both signs, up to the ends of the range
+        ("fractions", "halves"),  # many are floats, or halfway between two
+        ("wholes", "halves"),
+        ("near one", "large"),
+    ],
+)
+def test_powers_give_what_exact_arithmetic_gives(x: str, y: str) -> None:
+    some = arguments(60)
+    numbers = {
+        "fractions": some[:60],
+        "exponents": some[60:120],
+        "halves": np.rint(some[60:120]) / 2 % 32 - 8,
+        "wholes": np.rint(some[:60] * 60) - 120,
+        "near one": 1 + some[120:],
+        "large": some[60:120] * 2.0**20,
+    }
+    alone = list(map(exact.power, numbers[x].tolist(), numbers[y].tolist()))
+    assert powers(numbers[x], numbers[y]).tobytes() == np.array(alone).tobytes()
+
+
+def test_powers_of_extremes_are_those_of_ieee() -> None:
+    x, y = (side.ravel() for side in np.meshgrid(EXTREME, EXTREME))
+    found = powers(x, y)
+    assert found.tobytes() == np.array(list(map(exact.power, x.tolist(), y.tolist()))).tobytes()
+    with np.errstate(all="ignore"):
+        theirs = x**y  # right to the last bit or two, and of the right kind
+        same = (found == theirs) | (np.isnan(found) & np.isnan(theirs))
+        assert (same | (np.abs(found / theirs - 1) <= 2.0**-50)).all()
+    assert (np.signbit(found) == np.signbit(theirs))[~np.isnan(found)].all()
+
+
+def test_powers_halfway_between_two_floats_go_to_the_even_one() -> None:
+    """Two floats as a sum can never tell those: they are numbers of 54 bits."""
+    halfway = [(2.0**27 - 1, 2.0), (2.0**27 - 3, 2.0), (463.0, 6.0), ((2.0**27 - 1) ** 2.0, 0.5)]
+    for x, y in [*halfway, (3.0, 34.0), (9.0, 17.0), (0.2, -5.0), (2.0**-537, 2.0)]:
+        with localcontext(Context(prec=2_000)):
+            expected = float(Decimal(x) ** Decimal(y))
+        assert powers([x], [y]).tolist() == [expected] == [exact.power(x, y)]
+
+
+def test_bits_of_powers_are_pinned() -> None:
+    """Each is also MPFR's."""
+    some = arguments(20_000)
+    found = powers(some[:20_000], some[20_000:40_000] * 0.1)
+    digest = hashlib.blake2b(found.astype("<f8").tobytes(), digest_size=8).hexdigest()
+    assert digest == "5f507639592fddf1"
+
+
+@pytest.mark.skipif(not CAN_FUSE, reason="this processor has no fused products and sums")
+@pytest.mark.parametrize("name", [*NAMES, "pow"])
+def test_fused_products_change_no_result(name: str) -> None:
+    x = np.concatenate([arguments(500), EXTREME])
+    operands = (x,) if name != "pow" else (np.abs(x), x[::-1].copy())
+    fused, alone = (compute(name, *operands, fused=way) for way in (True, False))
+    sure = (fused[1] | alone[1]) == 0
+    assert sure.sum() > len(x) // 3
+    assert fused[0][sure].tobytes() == alone[0][sure].tobytes()
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 function    an entry: operands, result, compiled form, plain Python twin
 formula     functions as formulas of the machine's operations; numbers: those of numbers
-maths       logarithms and exponentials, over columns; exact: of one float
+maths       logarithms, exponentials and powers; exact: of one float
+hashes      hashes of values
 text        functions of texts, over columns; pattern: regular expressions; letters: their cases
 time        functions of times, most of them formulas
 growth      the bytes of texts made longer, known before the texts
 decimals    functions of decimals, over columns
-strings     loops over columns of texts, compiled; scaled: over decimals
+strings     loops over columns of texts, compiled; scaled: over decimals; rounded: over floats
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ def find(name: str) -> Function:
         from ripple.model.expression.functions.decimals import DECIMALS  # noqa: PLC0415
 
         return DECIMALS[name]
+    if name.startswith("hash."):
+        from ripple.model.expression.functions.hashes import HASHES  # noqa: PLC0415
+
+        return HASHES[name]
     from ripple.model.expression.functions.numbers import NUMBERS  # noqa: PLC0415
 
     if name in NUMBERS:

@@ -8,10 +8,12 @@ not looked at.
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
 import numpy as np
+
+from ripple.core.hashing cimport xxh64
 
 cdef extern from *:
     const int64_t INT64_MIN
@@ -90,6 +92,31 @@ def gathered(const int32_t[::1] begins, const int32_t[::1] ends, const uint8_t[:
                 if ends[j] > begins[j]:
                     memcpy(&target[offset[j]], &data[begins[j]], ends[j] - begins[j])
     return offsets, pieces
+
+
+def hashed(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data,
+           uint64_t seed):
+    """Return the XXH64 of each text: int64[n], the same bits."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, j
+    cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+    hashes = np.zeros(n, np.int64)
+    cdef int64_t[::1] out = hashes
+    with nogil:
+        for j in range(n):
+            if valid is None or valid[j]:
+                out[j] = <int64_t>xxh64(start + offsets[j], offsets[j + 1] - offsets[j], seed)
+    return hashes
+
+
+def hashed_values(const uint8_t[:, ::1] values, uint64_t seed):
+    """Return the XXH64 of each row of bytes: int64[n], the same bits."""
+    cdef Py_ssize_t n = values.shape[0], width = values.shape[1], j
+    hashes = np.empty(n, np.int64)
+    cdef int64_t[::1] out = hashes
+    with nogil:
+        for j in range(n):
+            out[j] = <int64_t>xxh64(&values[j, 0], width, seed)
+    return hashes
 
 
 def count(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data,
