@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ripple.connectors.clock import Tick as Tick
     from ripple.connectors.clock import clock as clock
     from ripple.connectors.memory import MemorySink as MemorySink
+    from ripple.connectors.stream import Stream as Stream
     from ripple.core.asked import asked as asked
     from ripple.core.errors import DeltaError as DeltaError
     from ripple.core.errors import GraphError as GraphError
@@ -163,6 +164,7 @@ _NAMES_BY_HOME = {
     "ripple.model.pipeline.union": ("union",),
     "ripple.connectors.clock": ("Tick", "clock"),
     "ripple.connectors.memory": ("MemorySink",),
+    "ripple.connectors.stream": ("Stream",),
     "ripple.task.run": ("run",),
     "ripple.task.task": ("Task",),
     "ripple.model.records": ("schema_of",),

@@ -145,6 +145,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "what messages look like is in a file, before there is a world",
         ("open",),
     ),
+    "ripple/connectors/handover.py": (
+        "an iterator is read in a thread of its own",
+        ("threading",),
+    ),
+    "ripple/connectors/stream.py": ("any thread may push", ("threading",)),
     "ripple/connectors/background.py": (
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),

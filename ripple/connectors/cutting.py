@@ -95,7 +95,7 @@ class _Cutter:
         """Yield the pending records, and the hole after them up to ``end``."""
         if self._pending:
             pending, self._pending = self._pending, []
-            whole = pending[0] if len(pending) == 1 else _joined(pending)
+            whole = pending[0] if len(pending) == 1 else joined(pending)
             yield whole if end is None else whole.reaching(end)
 
     def _end(self, block: Batch) -> int:
@@ -104,7 +104,8 @@ class _Cutter:
         return (block.first_offset // self._batch_rows + 1) * self._batch_rows
 
 
-def _joined(batches: list[Batch]) -> Batch:
+def joined(batches: list[Batch]) -> Batch:
+    """Return batches, each of which begins after the one before it, as one."""
     records = pa.concat_batches([batch.records for batch in batches])
     rejected = tuple(bad for batch in batches for bad in batch.rejected)
     joined = Batch(records, batches[-1].next_offset, rejected)

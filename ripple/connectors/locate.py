@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit, Sink, Source
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
+    from ripple.connectors.stream import Stream
     from ripple.model.pipeline.nodes import Output, SourceSpec, TableSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.checks import Checks
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 SOURCE_OBJECTS = (
     "a path, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data frame, a list or an iterator of "
-    "batches, of mappings or of instances of a record class, or a source"
+    "batches, of mappings or of instances of a record class, an rp.Stream, or a source"
 )
 
 
@@ -88,7 +89,7 @@ def open_source(
 
 
 def open_inputs(
-    place: str,
+    place: str | Stream,
     plan: Plan,
     batch_rows: int,
     *,
@@ -99,14 +100,19 @@ def open_inputs(
 ) -> Inputs:
     """Return the resumable inputs at ``place``; raises as ``open_source`` does.
 
+    place: a URI, or a stream, to which the program pushes rows again.
     follow: wait for more at the end. part: the partition of the pipeline, which reads its own
     inputs; an input that cannot be divided is rejected if there are several. executor: for their
     blocking work. source: of the plan, where it has several.
     """
     source = plan.source if source is None else source
-    shape = RecordShape.of(source)
+    shape, name = RecordShape.of(source), source.name
+    if not isinstance(place, str):
+        stream = place
+        _check_keys(name, shape, None)
+        return _formed(shape, lambda asked: stream.inputs(name, asked), has_times=False)
     reading = Reading(
-        source.name,
+        name,
         shape,
         batch_rows,
         follow=follow,
@@ -115,7 +121,7 @@ def open_inputs(
         needs_all=plan.has_versions_of(source),
     )
     found = find(place, "continued_source")
-    _check_keys(source.name, shape, found.use)
+    _check_keys(name, shape, found.use)
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise InputError(
             f"cannot read {place} in {part.of} partitions: its records are not divided by key. "
@@ -139,11 +145,10 @@ def _formed(
     if has_times or not shape.forms:
         return opened(shape)
     # slow to import
-    from ripple.connectors.transforms.chain import Chain  # noqa: PLC0415
+    from ripple.connectors.transforms.forms import forms_of  # noqa: PLC0415
     from ripple.connectors.transforms.opening import ThroughInputs  # noqa: PLC0415
-    from ripple.connectors.transforms.steps import ReadTime  # noqa: PLC0415
 
-    chain = Chain([ReadTime(name, form) for name, form in shape.forms.items()], shape)
+    chain = forms_of(shape)
     return ThroughInputs(opened(chain.needed), chain)
 
 
@@ -369,6 +374,10 @@ def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> Source 
         return place
     # slow to import
     from ripple.connectors.memory import IteratorSource, MemorySource  # noqa: PLC0415
+    from ripple.connectors.stream import Stream  # noqa: PLC0415
+
+    if isinstance(place, Stream):
+        return place.inputs(name, shape)
 
     if isinstance(place, (pa.Table, pa.RecordBatch)):
         return MemorySource([place], shape, name=name, batch_rows=batch_rows)

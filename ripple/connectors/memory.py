@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.types as kinds
 from ripple.connectors.coercion import check_absent, check_columns, is_text
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
+from ripple.connectors.handover import Pause, live
 from ripple.connectors.python_values import column_of, has_path, values_at
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
@@ -20,7 +22,7 @@ from ripple.model.records.members import field_names, is_record_class
 from ripple.model.schema.nested import with_leaf_types
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
@@ -63,6 +65,7 @@ class MemorySource:
 class IteratorSource:
     """Rows of an iterator as a source: read once, few rows in memory at a time.
 
+    A thread reads it, so that a batch ends where it pauses.
     A column is missing if none of the first ROWS_AT_ONCE mappings has it. Errors come from the
     iterator of ``batches``.
     """
@@ -78,7 +81,10 @@ class IteratorSource:
         self.name = name
         self._shape = shape
         self._batch_rows = batch_rows
-        self._held = _held(records, shape, ROWS_AT_ONCE)
+        items = live(iter(records), ROWS_AT_ONCE, _rows_in)
+        # A list of one stream of Arrow is all there.
+        self._items = records if isinstance(records, Sequence) else items
+        self._held = _held(self._items, shape, ROWS_AT_ONCE)
         self._is_read = False
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
@@ -91,6 +97,8 @@ class IteratorSource:
     def close(self) -> None:
         """Let go of the iterator."""
         self._held.close()
+        if not isinstance(self._items, Sequence):
+            self._items.close()
 
 
 class MemorySink(BasicSink):
@@ -118,7 +126,7 @@ class MemorySink(BasicSink):
         return [row for batch in self.batches for row in batch.to_pylist()]
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
     """Records in columns; which of them it is known that they are none, and how to show one."""
 
     records: pa.RecordBatch
@@ -126,9 +134,12 @@ class _Held(NamedTuple):
     shown: Shown | None
 
 
-def _screened(held: Iterable[_Held], shape: RecordShape) -> Iterator[Batch]:
+def _screened(held: Iterable[Held | None], shape: RecordShape) -> Iterator[Batch | None]:
     offset = 0
     for one in held:
+        if one is None:
+            yield None
+            continue
         batch = screened(one.records, shape, offset, one.refused, one.shown)
         offset = batch.next_offset
         if batch.span:
@@ -137,30 +148,78 @@ def _screened(held: Iterable[_Held], shape: RecordShape) -> Iterator[Batch]:
 
 def _held(
     records: Iterable[Any], shape: RecordShape, rows_at_once: int | None
-) -> Generator[_Held, None, None]:
-    """Bring every item into columns; rows_at_once: the rows of a batch of single items."""
+) -> Generator[Held | None, None, None]:
+    """Bring every item into columns; None where no more items are there for now.
+
+    rows_at_once: the rows of a batch of single items.
+    """
     schema = arrow_schema_of(shape.schema.fields)
+    columns = ColumnsFound(shape, rows_at_once)
     rows: list[Mapping[str, Any]] = []
-    first = 0
-    is_first = True
-    for number, item in enumerate(records):
-        is_arrow = hasattr(item, "__arrow_c_stream__")
-        if rows and (is_arrow or len(rows) == rows_at_once):
-            may_lack = not is_first and rows_at_once is not None
-            yield _of_rows(rows, shape, first, may_lack=may_lack)
-            rows, is_first = [], False
+    number = first = 0
+    for item in records:
+        is_pause = item is Pause.PAUSE
+        is_arrow = not is_pause and hasattr(item, "__arrow_c_stream__")
+        if rows and (is_pause or is_arrow or len(rows) == rows_at_once):
+            columns.look(rows)
+            yield of_rows(rows, shape, first)
+            rows = []
+        if is_pause:
+            yield None
+            continue
+        number += 1
         if is_arrow:
-            yield from _of_arrow(item, schema, shape)
+            yield from of_arrow(item, schema, shape)
             continue
         if not rows:
-            first = number
-        rows.append(_as_mapping(item, number))
+            first = number - 1
+        rows.append(as_mapping(item, number - 1))
     if rows:
-        may_lack = not is_first and rows_at_once is not None
-        yield _of_rows(rows, shape, first, may_lack=may_lack)
+        columns.look(rows)
+    columns.check()
+    if rows:
+        yield of_rows(rows, shape, first)
 
 
-def _of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[_Held]:
+class ColumnsFound:
+    """Whether the fields are among the names of mappings: judged by the first ones.
+
+    So it does not matter where batches end. rows_max: how many are judged, None for all.
+    """
+
+    def __init__(self, shape: RecordShape, rows_max: int | None) -> None:
+        self._shape = shape
+        self._left = sys.maxsize if rows_max is None else rows_max
+        self._names: dict[str, None] = {}
+        self._is_checked = True
+
+    def look(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take the names of the next mappings. Raises SchemaError once enough have been seen."""
+        if not self._left:
+            return
+        seen = rows[: self._left]
+        self._left -= len(seen)
+        self._is_checked = False
+        self._names.update(dict.fromkeys(name for row in seen for name in row))
+        for path, parts in self._shape.paths.items():
+            if any(has_path(row, parts) for row in seen):
+                self._names[path] = None
+        if not self._left:
+            self.check()
+
+    def check(self) -> None:
+        """Raise SchemaError if a field that is not optional is absent, or if all are."""
+        if self._is_checked:
+            return
+        self._is_checked = True
+        schema = arrow_schema_of(self._shape.schema.fields)
+        for field in schema:
+            if field.name not in self._names:
+                check_absent(field, self._names, "the source")
+        _check_any(self._names, schema, "the source")
+
+
+def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]:
     """Yield the batches of a record batch, a table, or a readable stream of batches."""
     words = {pa.RecordBatch: "record batch", pa.Table: "table"}
     name = f"the {words.get(type(item), type(item).__name__)}"
@@ -173,7 +232,7 @@ def _of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[_Hel
     _check_any(found.names, schema, name)
     for batch in reader:
         _check_bytes(batch, tops, name)
-        yield _Held(batch, {}, None)
+        yield Held(batch, {}, None)
 
 
 # Errors of values that Arrow has no type for; an integer may be too large for any.
@@ -225,20 +284,9 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_binary()) if is_text(column.type) else column
 
 
-def _of_rows(
-    rows: list[Mapping[str, Any]], shape: RecordShape, first: int, *, may_lack: bool
-) -> _Held:
+def of_rows(rows: Sequence[Mapping[str, Any]], shape: RecordShape, first: int) -> Held:
     """Bring rows, the first of which is number ``first`` of the source, into columns."""
     schema = arrow_schema_of(shape.schema.fields)
-    if not may_lack:
-        names = dict.fromkeys(name for row in rows for name in row)
-        for path, parts in shape.paths.items():
-            if any(has_path(row, parts) for row in rows):
-                names[path] = None
-        for field in schema:
-            if field.name not in names:
-                check_absent(field, names, "the source")
-        _check_any(names, schema, "the source")
     arrays: list[pa.Array] = []
     values: dict[str, list[Any]] = {}
     refused: dict[int, str] = {}
@@ -257,7 +305,14 @@ def _of_rows(
     def shown(row: int) -> tuple[None, bytes]:
         return None, raw_of_values({name: column[row] for name, column in values.items()})
 
-    return _Held(pa.RecordBatch.from_arrays(arrays, schema.names), refused, shown)
+    return Held(pa.RecordBatch.from_arrays(arrays, schema.names), refused, shown)
+
+
+def _rows_in(item: Any) -> int:
+    """Return how many rows an item of an iterator has, to bound what is read ahead."""
+    if not hasattr(item, "__arrow_c_stream__"):
+        return 1
+    return max(len(item), 1) if hasattr(item, "__len__") else ROWS_AT_ONCE
 
 
 def _check_any(names: Iterable[str], schema: pa.Schema, source: str) -> None:
@@ -267,7 +322,8 @@ def _check_any(names: Iterable[str], schema: pa.Schema, source: str) -> None:
         raise SchemaError(f"{source} has none of the columns {wanted}: it has {found}")
 
 
-def _as_mapping(row: Any, number: int) -> Mapping[str, Any]:
+def as_mapping(row: Any, number: int) -> Mapping[str, Any]:
+    """Return a row by field name. Raises InputError for what is none."""
     if isinstance(row, Mapping):
         return row
     if is_record_class(type(row)):

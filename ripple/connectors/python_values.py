@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.connectors.coercion import MORE_DIGITS, NOT_UTF8
-from ripple.connectors.record_shape import TYPE_WORDS
+from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.core.errors import SchemaError
 from ripple.model.records.members import field_names, is_record_class
 from ripple.model.schema.time_form import BEYOND_INT64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ripple.model.schema.types import Field
 
 # What Arrow takes as it is, or raises for.
 _PLAIN: dict[pa.DataType, set[type]] = {
@@ -61,6 +63,11 @@ def column_of(
                 f"not {shown}"
             ) from None
     return pa.array(made, field.type), failed
+
+
+def plain_types(fields: Iterable[Field]) -> dict[str, set[type]]:
+    """Return by field the types of values that become a column without a conversion."""
+    return {field.name: _PLAIN[value_type(field)[0]] for field in fields}
 
 
 def values_at(

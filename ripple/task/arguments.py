@@ -19,6 +19,7 @@ from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
     from ripple.connectors.registry import UseName
+    from ripple.model.pipeline.nodes import Output
 
 _NS_MIN = 1_000_000  # a smaller number is one of seconds or of milliseconds
 
@@ -85,6 +86,20 @@ def uri_of(given: Any, use: UseName) -> str:
         return text_of(given)
     name = "a sink" if is_sink(given) else "an object"
     raise refused(f"{name} of type {type(given).__name__}", use)
+
+
+def is_held(given: Any, output: Output) -> bool:
+    """Tell whether a sink is an object of the program. Raises OutputError for one that cannot be.
+
+    output: which is written there.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        return False
+    if is_sink(given):
+        return True
+    from ripple.connectors.python_sinks import python_sink  # noqa: PLC0415 - slow to import
+
+    return python_sink(given, output) is not None
 
 
 def store_of(given: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.commit_group import Groups, SinkGroup
 from ripple.connectors.connector import Grouping
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ripple.world.ports import Executor
 
 
-def commit_interval_ns(places: Iterable[str]) -> int:
-    """Return the default commit interval of outputs with these URIs."""
-    uses = [find(place, "continued_sink").use for place in places]
+def commit_interval_ns(places: Iterable[Any]) -> int:
+    """Return the default commit interval of outputs with these URIs, or objects."""
+    uses = [find(place, "continued_sink").use for place in places if isinstance(place, str)]
     return min((use.commit_interval_ms for use in uses), default=1000) * 1_000_000
 
 
 def group_at(
-    places: Mapping[str, str],
+    places: Mapping[str, Any],
     plan: Plan,
     executor: Executor,
     *,
@@ -40,18 +40,18 @@ def group_at(
     waits: bool = True,
     divided_by: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> ReadableGroup:
-    """Return the outputs of a partition by their URIs, which a restarted run continues.
+    """Return the outputs of a partition by their URIs, which a restarted run continues, or objects.
 
     Files and logs are committed each by itself, and before outputs that are committed together.
     source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried,
     waits, divided_by: see Grouping. Raises OutputError and ConnectorError.
     """
-    sinks: dict[str, str] = {}
+    sinks: dict[str, Any] = {}
     groups: dict[str, dict[str, str]] = {}
     openers = {}
     for output, place in places.items():
-        found = find(place, "continued_sink")
-        if found.use.is_group:
+        found = find(place, "continued_sink") if isinstance(place, str) else None
+        if found is not None and found.use.is_group:
             check_takes(found.use, place, plan.output(output))
             groups.setdefault(found.connector.scheme, {})[output] = found.path
             openers[found.connector.scheme] = found
@@ -70,7 +70,8 @@ def group_at(
         looks=[
             look
             for name, place in sinks.items()
-            if (look := look_at(place, plan, name, epoch=epoch, part=part)) is not None
+            if isinstance(place, str)
+            and (look := look_at(place, plan, name, epoch=epoch, part=part)) is not None
         ],
         waits=waits,
     )

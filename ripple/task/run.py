@@ -59,7 +59,8 @@ def run(
 
     source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another URI of a connector; an
     Arrow table, a data frame, a list or an iterator of batches, of mappings or of instances of a
-    record class; or a source. A mapping of source names to those when the pipeline has several.
+    record class; an ``rp.Stream``; or a source. A mapping of source names to those when the
+    pipeline has several.
     sink: a path, ``-``, ``log:DIR/TOPIC`` or another URI; a list or a ``queue.Queue``, which take
     each row as a dict, a function of a ``pyarrow.RecordBatch`` of changes, an open file, an object
     with ``write(changes)``, or a sink; or a mapping of output names to those when the pipeline has
@@ -73,11 +74,12 @@ def run(
 
     A durable run. checkpoint_dir: a folder, or ``s3://BUCKET/PREFIX``, where state and progress are
     kept: killed at any moment and called again, it resumes, and outputs hold the same rows as after
-    an undisturbed run. Its source can be read again (a log, a topic), its sinks are continued
-    (files, logs, topics, tables), and rejected records are kept with the checkpoints. The other
-    arguments are those of ``Task``. It needs an event loop of its own: where one is running, use
-    ``Task``. Ctrl+C ends it in good order: with ``follow`` it then returns, else KeyboardInterrupt
-    is raised, for the source has not ended; a second Ctrl+C ends it at once.
+    an undisturbed run. Its source can be read again (a log, a topic, an ``rp.Stream`` with the same
+    rows), its sinks are continued (files, logs, topics, tables) or objects, and rejected records
+    are kept with the checkpoints. The other arguments are those of ``Task``. It needs an event loop
+    of its own: where one is running, use ``Task``. Ctrl+C ends it in good order: with ``follow`` it
+    then returns, else KeyboardInterrupt is raised, for the source has not ended; a second Ctrl+C
+    ends it at once.
 
     Raises PlanError, InputError, OutputError, SchemaError and ConnectorError; a durable run also
     the errors of ``Task``.

@@ -15,6 +15,7 @@ from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.identity import check_places
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.locate import open_inputs
+from ripple.connectors.stream import Stream
 from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.calls import called
 from ripple.core.errors import PlanError
@@ -28,6 +29,7 @@ from ripple.task.arguments import (
     check_ends,
     folds_of,
     interval_ns,
+    is_held,
     keep_of,
     plan_of,
     sinks_of,
@@ -84,8 +86,8 @@ class Task:
         self,
         pipeline: Pipeline | Plan,
         *,
-        source: str | os.PathLike[str] | Inputs | Mapping[str, str | os.PathLike[str] | Inputs],
-        sink: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]],
+        source: str | os.PathLike[str] | Stream | Inputs | Mapping[str, Any],
+        sink: Any,
         checkpoint_dir: str | os.PathLike[str],
         follow: bool = False,
         batch_rows: int = BATCH_ROWS,
@@ -100,10 +102,11 @@ class Task:
     ) -> None:
         """Check the arguments; nothing is opened before the Task is entered.
 
-        source: the URI of a log, a topic or a stream that can be read again; or
-        ``ripple.connectors.inputs.Inputs``; or a mapping of source names to those when the pipeline
-        has several sources. sink: the URI of a file, a log, a topic or a table, or
-        a mapping of output names to those when the pipeline has several outputs.
+        source: the URI of a log, a topic or a stream that can be read again; an ``rp.Stream``, to
+        which the program pushes rows again; ``ripple.connectors.inputs.Inputs``; or a mapping of
+        source names to those when the pipeline has several sources. sink: the URI of a file, a
+        log, a topic or a table; an object as ``rp.run`` takes it, which gets some changes again
+        after a restart; or a mapping of output names to those when the pipeline has several.
         checkpoint_dir: a folder, made if absent, or ``s3://BUCKET/PREFIX``.
         follow: wait for more at the end of the source, and run until stopped.
         batch_rows: offsets between two outputs, as ``--batch`` of ``ripple run``.
@@ -119,11 +122,14 @@ class Task:
         Raises PlanError, InputError and OutputError, which name the argument and the remedy.
         """
         self.plan = plan = plan_of(pipeline)
-        self._sources: dict[str, str | Inputs] = {
-            name: one if is_inputs(one) else uri_of(one, _SOURCE)
+        self._sources: dict[str, str | Stream | Inputs] = {
+            name: one if is_inputs(one) or isinstance(one, Stream) else uri_of(one, _SOURCE)
             for name, one in sources_of(plan, source).items()
         }
-        self._sinks = {name: uri_of(uri, _SINK) for name, uri in sinks_of(plan, sink).items()}
+        self._sinks = {
+            name: given if is_held(given, plan.output(name)) else uri_of(given, _SINK)
+            for name, given in sinks_of(plan, sink).items()
+        }
         self._place = store_of(checkpoint_dir)
         need_bool("follow", follow)
         self._follow = follow
@@ -188,7 +194,8 @@ class Task:
         async with AsyncExitStack() as closing:
             self._inputs = self._opened_inputs()
             closing.push_async_callback(self._inputs.close)
-            check_places(self._places, self._sinks)
+            uris = {name: one for name, one in self._sinks.items() if isinstance(one, str)}
+            check_places(self._places, uris)
             is_remote = is_s3(self._place)
             self._store = await closing.enter_async_context(open_store(self._place, is_probed=True))
             self._world = live_world("." if is_remote else self._place)
@@ -255,7 +262,7 @@ class Task:
     def _opened(self, source: SourceSpec) -> Inputs:
         rows, follow = self._settings.batch_rows, self._follow
         inputs = self._sources[source.name]
-        if isinstance(inputs, str):
+        if isinstance(inputs, (str, Stream)):
             executor = LiveExecutor()
             inputs = open_inputs(
                 inputs, self.plan, rows, follow=follow, executor=executor, source=source

@@ -640,6 +640,7 @@ NOT_MADE = {
         "run",
         "collect",
         "Result",
+        "Stream",
         "MemorySink",
         "Task",
         "field",

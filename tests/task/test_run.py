@@ -118,7 +118,7 @@ def test_iterator_is_read_as_far_as_is_needed_and_once() -> None:
     source = open_source(endless(), rp.schema_of(Reading), name="s", batch_rows=10)
     batches = entries(source, 10, {"s": 25})
     assert [next(batches).next_offset for _ in range(3)] == [30, 40, 50]
-    assert taken < 2000
+    assert taken <= 3001  # two blocks, what a thread has ready, and its next one
     at_once(source.close())
     with pytest.raises(rp.InputError, match="s: an iterator can be read once"):
         next(entries(source, 10))

@@ -18,7 +18,6 @@ import pytest
 import ripple as rp
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Reading, Use
-from ripple.connectors.memory import MemorySink
 from ripple.connectors.restartable_input import RestartableInput
 from ripple.core.events import Event, Restored
 from ripple.world.errors import DiskLockedError
@@ -303,7 +302,7 @@ class TestTask:
     [
         ({"source": iter(ROWS)}, rp.InputError, "can be read again, not an object of type list_it"),
         ({"source": "a.csv"}, rp.InputError, "can be read again, not 'a.csv': put it into a log"),
-        ({"sink": MemorySink()}, rp.OutputError, "cannot write a sink of type MemorySink so that"),
+        ({"sink": 7}, rp.OutputError, "cannot write an object of type int so that a restart"),
         ({"sink": "a.parquet"}, rp.OutputError, "cannot write 'a.parquet' so that a restart"),
         ({"sink": {"of": "a.csv"}}, rp.OutputError, "no output 'of'"),
         ({"checkpoint_dir": ""}, rp.InputError, "checkpoint_dir must be a folder or s3://BUCKET"),
