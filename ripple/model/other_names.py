@@ -113,6 +113,10 @@ _OF_TEXTS = {
     **dict.fromkeys(("lpad", "rjust", "zfill"), '.str.pad_start(8, "0")'),
     **dict.fromkeys(("rpad", "ljust"), ".str.pad_end(8)"),
     **dict.fromkeys(("count", "countsubstring", "regexpcount"), _COUNT),
+    **dict.fromkeys(
+        ("jsonextract", "jsonvalue", "getjsonobject", "jsonquery", "jsondecode", "json"),
+        '.str.json_path_match("$.user.id")',
+    ),
     **dict.fromkeys(("cat", "concat", "join"), "a + b"),
     **dict.fromkeys(("tointeger", "toint", "todecimal"), ".cast(int)"),
     "tofloat": ".cast(float)",

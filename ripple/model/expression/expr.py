@@ -48,7 +48,12 @@ _INFIX = {
 _COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
 ROUNDINGS = ("half_even", "half_up", "half_down", "down", "up", "floor", "ceiling")
-_LITERAL = frozenset({"str.replace", "str.replace_all", "str.count_matches"})
+# Of a method its plain arguments in front, and the name of the one behind them.
+_NAMED = {
+    **dict.fromkeys(("str.replace", "str.replace_all"), (2, "literal")),
+    "str.count_matches": (1, "literal"),
+    "str.json_path_match": (1, "strict"),
+}
 
 
 def _no_attribute(expression: object, name: str) -> Any:
@@ -654,8 +659,9 @@ def _method_text(expr: Expr) -> str:
         rest = [_scalar_text(f"{expr.args[1].value}{expr.args[2].value}")]
     elif method == "divide":
         rest[1:] = [f"scale={rest[1]}", f"rounding={rest[2]}"]
-    elif method in _LITERAL:
-        rest[-1] = f"literal={rest[-1]}"
+    elif method in _NAMED:
+        first, name = _NAMED[method]
+        rest[first:] = [f"{name}={option}" for option in rest[first:]]
     elif method == "is_in":
         rest = [f"[{', '.join(rest)}]"]
     elif expr.value is not None:

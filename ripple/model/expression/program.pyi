@@ -7,6 +7,7 @@ NULL_STATE: int
 NO_NUMBER: int
 TOO_LONG: int
 NO_ROOM: int
+NO_JSON: int
 OVERFLOWN: int
 ZERO_DIVISION: int
 FAILURES: dict[int, str]

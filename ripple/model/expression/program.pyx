@@ -40,9 +40,10 @@ cdef enum:
     NOT_NUMBER = 5
     LONG_TEXT = 6
     TOO_MANY_DIGITS = 7
+    NOT_JSON = 8
 
 NULL_STATE, OVERFLOWN, ZERO_DIVISION = NULL_ROW, OVERFLOW, DIVISION
-NO_NUMBER, TOO_LONG, NO_ROOM = NOT_NUMBER, LONG_TEXT, TOO_MANY_DIGITS
+NO_NUMBER, TOO_LONG, NO_ROOM, NO_JSON = NOT_NUMBER, LONG_TEXT, TOO_MANY_DIGITS, NOT_JSON
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
@@ -50,6 +51,7 @@ FAILURES = {
     NOT_NUMBER: "a text that is not a number",
     LONG_TEXT: "a text of more than 1 MiB",
     TOO_MANY_DIGITS: "a text with more digits than the rp.Decimal has",
+    NOT_JSON: "a text that is not JSON, or has over 64 levels",
 }
 
 cdef enum:

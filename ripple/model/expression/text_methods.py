@@ -85,6 +85,19 @@ class TextMethods:
         is_literal = self._is_literal("count_matches", pattern, literal)
         return self._of("count_matches", pattern, is_literal)
 
+    def json_path_match(self, json_path: str, *, strict: bool = True) -> Expr:
+        """Return what a path leads to in a text of JSON; null if it is not there, or is null.
+
+        A string gives its text, any other value the text as it is written: end it with ``.cast``
+        for a number. json_path: names and indexes, as in ``$.user.names[0]`` or ``$["a b"]``. Of
+        two members of one name the last counts. A text that is not JSON, or has over 64 levels,
+        fails its row; without ``strict`` it gives null.
+        """
+        need_text("the path of .str.json_path_match", json_path)
+        need_bool("strict", strict)
+        options = (json_path,) if strict else (json_path, strict)
+        return self._of("json_path_match", *options)
+
     def strip_chars(self, characters: str = WHITESPACE) -> Expr:
         """Return the text without these characters at both ends, by default ASCII's whitespace."""
         return self._stripped("strip_chars", characters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM, TOO_LONG
+from ripple.model.expression.program import FAILURES, NO_JSON, NO_NUMBER, NO_ROOM, TOO_LONG
 
 
 @dataclass(frozen=True)
@@ -18,5 +18,5 @@ OVERFLOW = Failed("integer overflow")
 DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
 # A later one hides an earlier one.
-_OF_TEXTS = tuple(Failed(FAILURES[code]) for code in (NO_NUMBER, TOO_LONG, NO_ROOM))
+_OF_TEXTS = tuple(Failed(FAILURES[code]) for code in (NO_NUMBER, TOO_LONG, NO_ROOM, NO_JSON))
 WORST = (OVERFLOW, DIVISION, CONVERSION, *_OF_TEXTS)

@@ -50,7 +50,7 @@ texts = st.sampled_from(
     [
         "", "a", "b", "ab", "AAPL", "\u00e9", "z\U0001f600", "a/b//c", "/\u00c9/", "12", "-7",
         "+0.5", " x\n", "9223372036854775808", "1e400", "id=4&id=5", "\u00df\u0130\u0394\ud55c",
-        "\t ",
+        "\t ", '{"a": [1.50, "\\u00e9"]}', ' {"a":{"b":null},"a":"b"} ', '{"a":1', "[[]]",
     ]
 )  # fmt: skip
 
@@ -151,7 +151,9 @@ _TEXTS_OF_TEXTS: list[Any] = [
     lambda x: x.str.strip_chars_end("/ \n"), lambda x: x.str.pad_start(4, "\u00e9"),
     lambda x: x.str.pad_end(3), lambda x: x + "/" + x, lambda x: "b" + x, lambda x: x.nullif("ab"),
     lambda x: concat_str(x, col("t"), x, separator=", "), lambda x: x.cast(str),
-    lambda x: coalesce(x, col("t"), "none"),
+    lambda x: coalesce(x, col("t"), "none"), lambda x: x.str.json_path_match("$.a"),
+    lambda x: x.str.json_path_match("$.a[1]", strict=False),
+    lambda x: x.str.json_path_match("$", strict=False),
 ]  # fmt: skip
 
 

@@ -128,6 +128,54 @@ def test_hashes_are_pinned(value: Any, seed: int, expected: int) -> None:
     assert evaluate(expr, {"v": value}, {"v": type(value)}) == found
 
 
+NO_JSON = Failed("a text that is not JSON, or has over 64 levels")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("$.user.id", '{"user": {"id": 7, "name": "x"}, "id": 8}', "7"),
+        ("$.user", '{"user" : {"id": [1, 2.50 ] } }', '{"id": [1, 2.50 ] }'),
+        ("$.n[1]", '{"n":["a","\\u00e9\\ud83d\\ude00\\n\\/"]}', "é\U0001f600\n/"),
+        ("$['a b'][\"c\"]", ' {"a b":{"c":true}} ', "true"),
+        ("$.a", '{"\\u0061": -0.5e+3}', "-0.5e+3"),
+        ("$.a.b", '{"a":{"b":1},"a":2}', None),  # of two members of one name the last counts
+        ("$.a", '{"a":1,"a":null}', None),
+        ("$.a", '[{"a":1}]', None),
+        ("$[0]", '{"0":1}', None),
+        ("$[2]", "[1,2]", None),
+        ("$", '"text"', "text"),
+        ("$", "[" * 64 + "]" * 64, "[" * 64 + "]" * 64),
+        ("$", "[" * 65 + "]" * 65, NO_JSON),
+        ("$[0]", "[" * 100_000, NO_JSON),
+        *(
+            ("$.a", text, NO_JSON)
+            for text in ("", "{", '{"a":1,}', "[01]", "[NaN]", "1 2", "{'a':1}")
+        ),
+        *(
+            ("$.a", f'{{"a":1,"b":{b}}}', NO_JSON)
+            for b in ('"\\ud800"', '"\x01"', '"\\x"', ".5", "")
+        ),
+    ],
+)
+def test_paths_in_json(path: str, text: str, expected: Any) -> None:
+    strict, lenient = (col("t").str.json_path_match(path, strict=way) for way in (True, False))
+    row = {"t": pa.array([None, text, "[]"])[1:], "at": [0, 0]}
+    found = strict.bind(FIELDS).evaluate(row)
+    assert found.failed == ({0: f"{NO_JSON.reason} in {strict!r}"} if expected == NO_JSON else {})
+    value = None if expected == NO_JSON else expected
+    assert found.values.to_pylist()[0] == value
+    assert lenient.bind(FIELDS).evaluate(row).values.to_pylist()[0] == value
+    assert evaluate(strict, {"t": text, "at": 0}, {"t": str, "at": int}) == expected
+    assert evaluate(lenient, {"t": text, "at": 0}, {"t": str, "at": int}) == value
+
+
+@pytest.mark.parametrize("path", ["a", "$.", "$..a", "$.*", "$[-1]", "$[0:2]", "$['a", "$.a b"])
+def test_what_is_no_path_in_json_is_refused(path: str) -> None:
+    with pytest.raises(PlanError, match=r"a path in JSON is \$ with names and indexes behind it"):
+        col("t").str.json_path_match(path).bind(FIELDS)
+
+
 @pytest.mark.parametrize("every", ["1000000d", "293y", "3505mo", "16000w", "9999999h"])
 def test_spans_longer_than_all_times_are_refused(every: str) -> None:
     with pytest.raises(PlanError, match=f"every must be at most 292 years, not '{every}'"):
@@ -225,6 +273,16 @@ def test_numbers_in_texts_are_the_nearest_ones() -> None:
             col("at").dt.truncate("1y"),
             "(dt.truncate(col at)(lit(int 12))(lit mo))",
             'col("at").dt.truncate("12mo")',
+        ),
+        (
+            col("s").str.json_path_match("$.a"),
+            "(str.json_path_match(col s)(lit $.a))",
+            'col("s").str.json_path_match("$.a")',
+        ),
+        (
+            col("s").str.json_path_match("$.a", strict=False),
+            "(str.json_path_match(col s)(lit $.a)(lit(bool false)))",
+            'col("s").str.json_path_match("$.a", strict=False)',
         ),
         (col("s").hash(), "(hash(int 0)(col s))", 'col("s").hash(0)'),
         (

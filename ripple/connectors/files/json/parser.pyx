@@ -8,11 +8,14 @@ and the caller drops it.
 """
 
 from libc.math cimport INFINITY, NAN
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memchr, memcmp, memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from ripple.core.json_text cimport (
+    literal_end, number_end, skip_blanks, string_end, unescape,
+)
 from ripple.connectors.text_values cimport (
     BEYOND_DOUBLE, BEYOND_INT64, READ, Reading, is_ascii, is_digit, is_utf8, newlines,
     read_decimal, read_integer, short_decimal,
@@ -195,7 +198,7 @@ cdef class JsonParser:
         while p < end:
             stop = <const uint8_t*>memchr(p, b"\n", end - p)
             stop = end if stop == NULL else stop
-            if _skip_blanks(p, stop) != stop:
+            if skip_blanks(p, stop) != stop:
                 self._row(p, stop, plain, rows, refused)
                 rows += 1
             p = stop + 1
@@ -247,12 +250,12 @@ cdef class JsonParser:
         cdef int i, astray = 0
         level.object, level.expected = 0, 0
         self.levels.clear()
-        p = _skip_blanks(p, end)
+        p = skip_blanks(p, end)
         if p == end or p[0] != b"{":
             return NOT_JSON
-        p = _skip_blanks(p + 1, end)
+        p = skip_blanks(p + 1, end)
         if p < end and p[0] == b"}":
-            return GOOD if _skip_blanks(p + 1, end) == end else NOT_JSON
+            return GOOD if skip_blanks(p + 1, end) == end else NOT_JSON
         while True:
             i = self._member(&p, end, &self.known[level.object], &level.expected)
             if p == NULL:
@@ -276,19 +279,19 @@ cdef class JsonParser:
                     inner.seen = row
                     self.levels.push_back(level)
                     level.object, level.expected = ~i, 0
-                    p = _skip_blanks(p + 1, end)
+                    p = skip_blanks(p + 1, end)
                     if p == end or p[0] != b"}":
                         continue
                 else:
                     inner.seen = row
-                    if _literal(p, end, b"null", 4) == NULL and not astray:
+                    if literal_end(p, end, b"null", 4) == NULL and not astray:
                         astray = ~i
                     p = self._skip_value(p, end)
             if p == NULL:
                 return NOT_JSON
-            p = _skip_blanks(p, end)
+            p = skip_blanks(p, end)
             while p < end and p[0] == b"}":
-                p = _skip_blanks(p + 1, end)
+                p = skip_blanks(p + 1, end)
                 if self.levels.empty():
                     if p != end:
                         return NOT_JSON
@@ -301,7 +304,7 @@ cdef class JsonParser:
                 self.levels.pop_back()
             if p == end or p[0] != b",":
                 return NOT_JSON
-            p = _skip_blanks(p + 1, end)
+            p = skip_blanks(p + 1, end)
 
     cdef int _member(
         self, const uint8_t** at, const uint8_t* end, Object* object, size_t* expected
@@ -316,21 +319,21 @@ cdef class JsonParser:
         cdef Py_ssize_t length
         cdef size_t i
         if p < end and p[0] == b'"':
-            p = _string_end(p, end, &escaped)
+            p = string_end(p, end, &escaped)
         else:
             p = NULL
         if p == NULL:
             at[0] = NULL
             return NO_COLUMN
         length = p - 1 - name
-        p = _skip_blanks(p, end)
+        p = skip_blanks(p, end)
         if p == end or p[0] != b":":
             at[0] = NULL
             return NO_COLUMN
-        at[0] = _skip_blanks(p + 1, end)
+        at[0] = skip_blanks(p + 1, end)
         if escaped:
             self.scratch.resize(length)
-            length = _unescape(name, name + length, self.scratch.data())
+            length = unescape(name, name + length, self.scratch.data())
             name = self.scratch.data()
         i = expected[0]
         if i >= object.members.size() or not _is_named(object.members[i], name, length):
@@ -356,17 +359,17 @@ cdef class JsonParser:
         cdef Py_ssize_t length
         if p == end:
             return NOT_JSON
-        after = _literal(p, end, b"null", 4)
+        after = literal_end(p, end, b"null", 4)
         if after != NULL:
             at[0] = after
             return GOOD
         if column.kind == STRING:
-            after = _string_end(p, end, &escaped) if p[0] == b'"' else NULL
+            after = string_end(p, end, &escaped) if p[0] == b'"' else NULL
             if after == NULL:
                 return NOT_OF_TYPE
             length = after - p - 2
             if escaped:
-                length = _unescape(
+                length = unescape(
                     p + 1, after - 1, column.values + column.offsets[row]
                 )
                 if length < 0:
@@ -375,14 +378,14 @@ cdef class JsonParser:
                 memcpy(column.values + column.offsets[row], p + 1, length)
             column.offsets[row + 1] = <int32_t>(column.offsets[row] + length)
         elif column.kind == BOOL:
-            after = _literal(p, end, b"true", 4)
+            after = literal_end(p, end, b"true", 4)
             column.values[row] = after != NULL
             if after == NULL:
-                after = _literal(p, end, b"false", 5)
+                after = literal_end(p, end, b"false", 5)
             if after == NULL:
                 return NOT_OF_TYPE
         elif column.kind == INTEGER:
-            after = _number_end(p, end)
+            after = number_end(p, end)
             if after == NULL:
                 return NOT_OF_TYPE
             reading = read_integer(&p, after, &integer)
@@ -392,7 +395,7 @@ cdef class JsonParser:
                 return TOO_BIG
             (<int64_t*>column.values)[row] = integer
         else:
-            after = _number_end(p, end)
+            after = number_end(p, end)
             if after == NULL:
                 after = _infinite(p, end, &number)
                 if after == NULL:
@@ -412,12 +415,12 @@ cdef class JsonParser:
         cdef double number
         self.open.clear()
         while True:
-            p = _skip_blanks(p, end)
+            p = skip_blanks(p, end)
             if p == end:
                 return NULL
             if p[0] == b"{" or p[0] == b"[":
                 self.open.push_back(p[0])
-                p = _skip_blanks(p + 1, end)
+                p = skip_blanks(p + 1, end)
                 # In ASCII the closing bracket of either kind is the opening one + 2.
                 if p < end and p[0] == self.open.back() + 2:
                     self.open.pop_back()
@@ -430,7 +433,7 @@ cdef class JsonParser:
                         return NULL
                     continue
             elif p[0] == b'"':
-                p = _string_end(p, end, &escaped)
+                p = string_end(p, end, &escaped)
             elif is_digit(p[0]) or p[0] == b"-":
                 p = _number_or_infinite_end(p, end)
             else:
@@ -441,11 +444,11 @@ cdef class JsonParser:
             while True:
                 if self.open.empty():
                     return p
-                p = _skip_blanks(p, end)
+                p = skip_blanks(p, end)
                 if p == end:
                     return NULL
                 if p[0] == b",":
-                    p = _skip_blanks(p + 1, end)
+                    p = skip_blanks(p + 1, end)
                     if self.open.back() == b"{":
                         p = _name_end(p, end)
                         if p == NULL:
@@ -483,87 +486,32 @@ cdef inline bint _is_named(Member& member, const uint8_t* name, Py_ssize_t lengt
     )
 
 
-cdef inline const uint8_t* _skip_blanks(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    while p < end and (p[0] == b" " or p[0] == b"\t" or p[0] == b"\r" or p[0] == b"\n"):
-        p += 1
-    return p
-
-
 # Each of the following begins at a value's first byte and returns where it ends, or null.
 
-cdef inline const uint8_t* _string_end(
-    const uint8_t* p, const uint8_t* end, bint* escaped
-) noexcept nogil:
-    cdef int i
-    p += 1
-    while p < end and p[0] != b'"':
-        if p[0] < 0x20:
-            return NULL
-        if p[0] == b"\\":
-            escaped[0] = True
-            p += 1
-            if p == end:
-                return NULL
-            if p[0] == b"u":
-                for i in range(4):
-                    p += 1
-                    if p == end or _hexadecimal(p[0]) < 0:
-                        return NULL
-            elif memchr(b'"\\/bfnrt', p[0], 8) == NULL:
-                return NULL
-        p += 1
-    return p + 1 if p < end else NULL
-
-
-cdef inline const uint8_t* _number_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    if p < end and p[0] == b"-":
-        p += 1
-    if p < end and p[0] == b"0":
-        p += 1
-    else:
-        p = _digits_end(p, end)
-    if p != NULL and p < end and p[0] == b".":
-        p = _digits_end(p + 1, end)
-    if p != NULL and p < end and (p[0] | 32) == b"e":
-        p += 1
-        if p < end and (p[0] == b"-" or p[0] == b"+"):
-            p += 1
-        p = _digits_end(p, end)
-    return p
-
-
-cdef inline const uint8_t* _digits_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    if p == end or not is_digit(p[0]):
-        return NULL
-    while p < end and is_digit(p[0]):
-        p += 1
-    return p
-
-
 cdef const uint8_t* _infinite(const uint8_t* p, const uint8_t* end, double* value) noexcept nogil:
-    cdef const uint8_t* after = _literal(p, end, b"NaN", 3)
+    cdef const uint8_t* after = literal_end(p, end, b"NaN", 3)
     value[0] = NAN
     if after == NULL:
-        after = _literal(p, end, b"Infinity", 8)
+        after = literal_end(p, end, b"Infinity", 8)
         value[0] = INFINITY
     if after == NULL:
-        after = _literal(p, end, b"-Infinity", 9)
+        after = literal_end(p, end, b"-Infinity", 9)
         value[0] = -INFINITY
     return after
 
 
 cdef const uint8_t* _number_or_infinite_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    cdef const uint8_t* after = _number_end(p, end)
-    return _literal(p, end, b"-Infinity", 9) if after == NULL else after
+    cdef const uint8_t* after = number_end(p, end)
+    return literal_end(p, end, b"-Infinity", 9) if after == NULL else after
 
 
 cdef const uint8_t* _word_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
     cdef double number
-    cdef const uint8_t* after = _literal(p, end, b"null", 4)
+    cdef const uint8_t* after = literal_end(p, end, b"null", 4)
     if after == NULL:
-        after = _literal(p, end, b"true", 4)
+        after = literal_end(p, end, b"true", 4)
     if after == NULL:
-        after = _literal(p, end, b"false", 5)
+        after = literal_end(p, end, b"false", 5)
     return _infinite(p, end, &number) if after == NULL else after
 
 
@@ -572,84 +520,8 @@ cdef const uint8_t* _name_end(const uint8_t* p, const uint8_t* end) noexcept nog
     cdef bint escaped = False
     if p == end or p[0] != b'"':
         return NULL
-    p = _string_end(p, end, &escaped)
+    p = string_end(p, end, &escaped)
     if p == NULL:
         return NULL
-    p = _skip_blanks(p, end)
+    p = skip_blanks(p, end)
     return p + 1 if p < end and p[0] == b":" else NULL
-
-
-cdef inline const uint8_t* _literal(
-    const uint8_t* p, const uint8_t* end, const char* word, Py_ssize_t length
-) noexcept nogil:
-    return p + length if end - p >= length and memcmp(p, word, length) == 0 else NULL
-
-
-cdef inline int _hexadecimal(uint8_t c) noexcept nogil:
-    if is_digit(c):
-        return c - 48
-    c |= 32
-    return c - 87 if b"a" <= c <= b"f" else -1
-
-
-cdef Py_ssize_t _unescape(const uint8_t* p, const uint8_t* end, uint8_t* out) noexcept nogil:
-    """Write the text of a sound string to ``out``; return its length, -1 if it is not Unicode."""
-    cdef const char* letters = b"bfnrt"
-    cdef const char* meanings = b"\b\f\n\r\t"
-    cdef const char* found
-    cdef uint8_t* start = out
-    cdef uint32_t code, low
-    while p < end:
-        if p[0] != b"\\":
-            out[0] = p[0]
-            out += 1
-            p += 1
-            continue
-        if p[1] != b"u":
-            found = <const char*>memchr(letters, p[1], 5)
-            out[0] = p[1] if found == NULL else <uint8_t>meanings[found - letters]
-            out += 1
-            p += 2
-            continue
-        code = _unit(p + 2)
-        p += 6
-        if 0xD800 <= code < 0xE000:
-            # Half of a character beyond 0xFFFF, of which the other half must follow.
-            if code >= 0xDC00 or end - p < 6 or p[0] != b"\\" or p[1] != b"u":
-                return -1
-            low = _unit(p + 2)
-            p += 6
-            if not 0xDC00 <= low < 0xE000:
-                return -1
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-        out += _utf8(code, out)
-    return out - start
-
-
-cdef inline uint32_t _unit(const uint8_t* p) noexcept nogil:
-    cdef uint32_t value = 0
-    cdef int i
-    for i in range(4):
-        value = value << 4 | <uint32_t>_hexadecimal(p[i])
-    return value
-
-
-cdef inline int _utf8(uint32_t code, uint8_t* out) noexcept nogil:
-    """Write a character and return how many bytes it has, fewer than its escape."""
-    if code < 0x80:
-        out[0] = <uint8_t>code
-        return 1
-    if code < 0x800:
-        out[0] = <uint8_t>(0xC0 | code >> 6)
-        out[1] = <uint8_t>(0x80 | code & 0x3F)
-        return 2
-    if code < 0x10000:
-        out[0] = <uint8_t>(0xE0 | code >> 12)
-        out[1] = <uint8_t>(0x80 | code >> 6 & 0x3F)
-        out[2] = <uint8_t>(0x80 | code & 0x3F)
-        return 3
-    out[0] = <uint8_t>(0xF0 | code >> 18)
-    out[1] = <uint8_t>(0x80 | code >> 12 & 0x3F)
-    out[2] = <uint8_t>(0x80 | code >> 6 & 0x3F)
-    out[3] = <uint8_t>(0x80 | code & 0x3F)
-    return 4

@@ -5,6 +5,7 @@ formula     functions as formulas of the machine's operations; numbers: those of
 maths       logarithms, exponentials and powers; exact: of one float
 hashes      hashes of values
 text        functions of texts, over columns; pattern: regular expressions; letters: their cases
+json_path   paths in texts of JSON; json_paths: the loop, compiled
 time        functions of times, most of them formulas
 growth      the bytes of texts made longer, known before the texts
 decimals    functions of decimals, over columns
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 def find(name: str) -> Function:
     """Return the entry of a function; raises KeyError."""
+    if name.startswith("str.json"):
+        from ripple.model.expression.functions.json_path import JSON  # noqa: PLC0415
+
+        return JSON[name]
     if name.startswith("str."):
         from ripple.model.expression.functions.text import TEXTS  # noqa: PLC0415
 
