@@ -172,6 +172,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
     "spark": {
         "backfill": set(),
+        "dataframe": set(),
         "streaming": set(),
     },
     "cli": {
@@ -429,7 +430,10 @@ OF_EXTRA = {
     "ripple/control/rpc/mapping.py": ("cluster", {"google"}),
     "ripple/control/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/spark/backfill/backfilling.py": ("spark", {"pyspark"}),
+    "ripple/spark/dataframe/applying.py": ("spark", {"pyspark"}),
+    "ripple/spark/dataframe/frames.py": ("spark", {"pyspark"}),
     "ripple/spark/jvm.py": ("spark", {"pyspark"}),
+    "ripple/spark/reading.py": ("spark", {"pyspark"}),
     "ripple/spark/replaying.py": ("spark", {"pyspark"}),
     "ripple/spark/session.py": ("spark", {"pyspark"}),
     "ripple/spark/sources.py": ("spark", {"pyspark"}),

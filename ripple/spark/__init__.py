@@ -12,6 +12,7 @@ task_results, packet_output, draft   the output of engines in tasks
 work, replaying, report   replay as jobs; progress: of tasks
 validating      checks as jobs: crashes, checkpoint_check, output_check, oracle_check, sampling
     starting_point, fresh, oracle: the expected results; state, finding, verdict: the comparison
+dataframe       DataFrames of Spark as sources
 backfill        history as the starting point of live partitions
 streaming       micro-batches that advance tasks of partitions
 
@@ -27,17 +28,29 @@ from ripple.core.lazy import imported
 if TYPE_CHECKING:
     from ripple.spark.backfill.backfilling import Backfill
     from ripple.spark.backfill.receipt import BackfillError
+    from ripple.spark.dataframe.applying import apply
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
     from ripple.spark.streaming.running import run, stream
     from ripple.spark.validating import validate
 
-__all__ = ["Backfill", "BackfillError", "Replay", "register", "replay", "run", "stream", "validate"]
+__all__ = [
+    "Backfill",
+    "BackfillError",
+    "Replay",
+    "apply",
+    "register",
+    "replay",
+    "run",
+    "stream",
+    "validate",
+]
 
 _HOME_OF = {
     "Backfill": "ripple.spark.backfill.backfilling",
     "BackfillError": "ripple.spark.backfill.receipt",
     "Replay": "ripple.spark.replaying",
+    "apply": "ripple.spark.dataframe.applying",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",
     "run": "ripple.spark.streaming.running",

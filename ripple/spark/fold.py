@@ -138,10 +138,18 @@ def laid_out(
         names = tuple(name for portion in portions for name in portion.names)
         gathers.append(Gather(parcel, 0, names, wanted))
     senders = divided_into(plan) if divides else len(portions)
-    for stage in range(1, stages if staged else 1):
+    if staged:
+        gathers += later_gathers(parcel, plan, senders, wanted)
+    return jobs, gathers
+
+
+def later_gathers(parcel: Parcel, plan: Plan, senders: int, wanted: WantedResults) -> list[Gather]:
+    """Return a gather for each stage after the first. senders: partitions of the first."""
+    gathers: list[Gather] = []
+    for stage in range(1, len(stages_of(plan))):
         gathers.append(Gather(parcel, stage, tuple(map(str, range(senders))), wanted))
         senders = gathers[-1].targets(plan)
-    return jobs, gathers
+    return gathers
 
 
 def check_triggers(plan: Plan) -> None:

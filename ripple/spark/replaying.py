@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.core.errors import OutputError
+from ripple.core.errors import InputError, OutputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark import packets
+from ripple.spark.dataframe.frames import Frames, are_frames
 from ripple.spark.draft import Draft
-from ripple.spark.fold import laid_out
 from ripple.spark.options import Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
 from ripple.spark.progress import Listener, TaskProgress, listening
+from ripple.spark.reading import TaskReading
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, jobs, register
 from ripple.spark.sources import arrow_schema, spark_schema
 from ripple.spark.task_results import WantedResults
-from ripple.spark.work import Unpacked, packets_from, pickled
+from ripple.spark.work import Unpacked, pickled
 
 with needed("spark", "ripple.spark"):
     from pyspark.sql import functions
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
+    from ripple.spark.dataframe.given import Names
     from ripple.spark.draft import PartFolder
     from ripple.spark.gather import Gather
     from ripple.spark.options import Place
@@ -50,44 +52,18 @@ FORMATS = ("parquet", "csv", "json", "orc", "delta")
 def replay(
     spark: SparkSession,
     pipeline: str | os.PathLike[str] | Pipeline | Plan,
-    source: str | Mapping[str, str],
+    source: str | DataFrame | Mapping[str, str] | Mapping[str, DataFrame],
     *,
     output: str | None = None,
-    start: Place = None,
-    stop: Place = None,
-    header: bool = False,
-    closes: bool = True,
-    markers: str | None = None,
-    answers: str | None = None,
-    cut: str | None = None,
+    **more: Any,
 ) -> DataFrame:
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
-    pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
-    folder or a pattern of files; a mapping of source names to those when the pipeline has several.
-    output: needed where there are several. start, stop: an offset, offsets by partition, or a time
-    as text, which alone fits several sources; see ``Bound.parse``. header: whether CSV files name
-    their columns. closes: whether windows end with the input. markers: the folder of checkpoints,
-    or ``s3://BUCKET/PREFIX``, of the durable run or the cluster whose markers of idle inputs are
-    read, too. answers: that of the run whose recorded answers of services are read; no call is
-    made, and rows without an answer wait. cut: that of the run or the cluster up to whose newest
-    checkpoints each input is read, so that ticks of a clock have an end. Nothing is read before
-    Spark needs it, and it is read each time. Raises PlanError, InputError, OutputError and
+    output: needed where there are several. The rest: see ``Replay``. Nothing is read before Spark
+    needs it, and it is read each time. Raises PlanError, InputError, SchemaError, OutputError and
     StoreError.
     """
-    one = Replay(
-        spark,
-        pipeline,
-        source,
-        start=start,
-        stop=stop,
-        header=header,
-        closes=closes,
-        markers=markers,
-        answers=answers,
-        cut=cut,
-    )
-    return one.rows(output)
+    return Replay(spark, pipeline, source, **more).rows(output)
 
 
 class Replay:
@@ -97,7 +73,7 @@ class Replay:
         self,
         spark: SparkSession,
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
-        source: str | Mapping[str, str],
+        source: str | DataFrame | Mapping[str, str] | Mapping[str, DataFrame],
         *,
         start: Place = None,
         stop: Place = None,
@@ -106,8 +82,28 @@ class Replay:
         markers: str | None = None,
         answers: str | None = None,
         cut: str | None = None,
+        order_by: Names = (),
+        identity: Names = (),
+        partitions: int | None = None,
     ) -> None:
-        """Examine the input; see ``replay``."""
+        """Examine the input.
+
+        pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
+        folder or a pattern of files, or a DataFrame; a mapping of source names to those when the
+        pipeline has several. start, stop: an offset, offsets by partition, or a time as text, which
+        alone fits several sources and DataFrames; see ``Bound.parse``. header: whether CSV files
+        name their columns. closes: whether windows end with the input. markers: the folder of
+        checkpoints, or ``s3://BUCKET/PREFIX``, of the durable run or the cluster whose markers of
+        idle inputs are read, too. answers: that of the run whose recorded answers of services are
+        read; no call is made, and rows without an answer wait. cut: that of the run or the cluster
+        up to whose newest checkpoints each input is read, so that ticks of a clock have an end.
+
+        Of DataFrames alone: order_by: columns that order rows of one event time; else their fields
+        do. identity: fields that tell records of one time apart; two that they do not are an error.
+        Both are by source where there are several. partitions: by key, where the key is known; by
+        default ``spark.sql.shuffle.partitions``. Raises PlanError, InputError, SchemaError and
+        StoreError.
+        """
         register(spark)
         self._spark = spark
         self._parcel = Parcel.of(
@@ -118,18 +114,22 @@ class Replay:
             has_answers=answers is not None,
         )
         self.plan = self._parcel.plan()
-        self.sources = sources_at(
-            source,
-            self.plan,
-            start=Bound.of(start),
-            stop=Bound.of(stop),
-            header=header,
-            markers=markers,
-            answers=answers,
-            cut=cut,
-        )
-        self.sources = replace(self.sources, is_open=not closes)
         self._closes = closes
+        self._input: TaskReading | Frames
+        bounds: dict[str, Any] = {"start": Bound.of(start), "stop": Bound.of(stop)}
+        recorded: dict[str, Any] = {"markers": markers, "answers": answers, "cut": cut}
+        of_frames: dict[str, Any] = {
+            "order_by": order_by,
+            "identity": identity,
+            "partitions": partitions,
+        }
+        if are_frames(source):
+            _need_none(recorded, "is of a run over a log or a topic, and a DataFrame is none")
+            self._input = Frames.of(spark, self.plan, source, closes=closes, **bounds, **of_frames)
+        else:
+            _need_none(of_frames, "is of a DataFrame: other inputs have an order, and partitions")
+            found = sources_at(source, self.plan, header=header, **bounds, **recorded)
+            self._input = TaskReading(spark, self.plan, replace(found, is_open=not closes))
 
     def rows(self, output: str | None = None) -> DataFrame:
         """Return the rows of an output, each key or event once. Raises OutputError."""
@@ -217,8 +217,7 @@ class Replay:
     def _listening(
         self, show: Callable[[TaskProgress], None] | None
     ) -> AbstractContextManager[Listener | None]:
-        tasks = len(self.sources.portions(self.plan))
-        return listening(self._spark, tasks, self.sources.rows, show)
+        return listening(self._spark, self._input.tasks, self._input.rows, show)
 
     def _packets(
         self,
@@ -228,9 +227,8 @@ class Replay:
     ) -> DataFrame:
         reporter: Reporter | None = None if listener is None else listener.reporter
         wanted = WantedResults(outputs, closes=self._closes, folders=folders or {})
-        jobs, gathers = laid_out(self._parcel, self.plan, self.sources, wanted, reporter)
         with blaming():
-            found = packets_from(self._spark, jobs)
+            found, gathers = self._input.packets(self._parcel, wanted, reporter)
             for gather in gathers:
                 found = gathered(found, gather, gather.targets(self.plan))
         return found
@@ -239,7 +237,10 @@ class Replay:
         with jobs(self._spark, self.plan.name, "replay"):
             rows = found.where(found.kind == REPORT).select("about").collect()
         reports = [json.loads(row.about) for row in rows]
-        return Report.of(self.plan, reports, together_why=self.sources.together_why(self.plan))
+        order = self._input.order if isinstance(self._input, Frames) else None
+        if not reports and isinstance(self._input, Frames):
+            reports = [self._input.report_of_nothing(self._parcel, WantedResults(()))]
+        return Report.of(self.plan, reports, together_why=self._input.together_why, order=order)
 
     def _rows_in(self, found: DataFrame, name: str) -> DataFrame:
         schema = spark_schema(pa.schema(arrow_fields(self.plan.output(name).fields)))
@@ -249,6 +250,12 @@ class Replay:
     def _letters_in(self, found: DataFrame) -> DataFrame:
         schema = spark_schema(packets.LETTER)
         return found.where(found.kind == LETTERS).mapInArrow(Unpacked(schema), schema)
+
+
+def _need_none(given: Mapping[str, Any], why: str) -> None:
+    for name, value in given.items():
+        if value not in (None, ()):
+            raise InputError(f"{name}= {why}: leave it out")
 
 
 def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.causes import Causes
@@ -25,7 +25,9 @@ class Report:
     rejected records by cause. rows: of each output. digests: of each output, and ``digest`` of all,
     equal to those of one engine over everything. partitions: the reports, by stage and number; -1
     is the repartition stage. together_why: why one task read all inputs, None where it need not.
-    unanswered: rows that wait at the end, since no answer to them is recorded.
+    unanswered: rows that wait at the end, since no answer to them is recorded. inputs: of
+    DataFrames, by source, the number of rows, how many equal another one (``twice``), a digest of
+    the records, and their order; none of other inputs.
     """
 
     pipeline: str
@@ -40,6 +42,7 @@ class Report:
     partitions: tuple[Mapping[str, Any], ...]
     together_why: str | None = None
     unanswered: int = 0
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -48,8 +51,9 @@ class Report:
         reports: Iterable[Mapping[str, Any]],
         *,
         together_why: str | None = None,
+        order: Mapping[str, str] | None = None,
     ) -> Report:
-        """Add up the reports of partitions."""
+        """Add up the reports of partitions. order: of the rows of DataFrames, by source."""
         found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
         first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
         rows: Counter[str] = Counter({output.name: 0 for output in plan.outputs})
@@ -79,6 +83,7 @@ class Report:
             tuple(found),
             together_why,
             sum(one["unanswered"] for one in found),
+            {} if order is None else _inputs(first, order),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,6 +99,11 @@ class Report:
             "digest": self.digest,
             "uncomputable": dict(self.uncomputable),
             "unanswered": self.unanswered,
+            **(
+                {"inputs": {name: dict(one) for name, one in self.inputs.items()}}
+                if self.inputs
+                else {}
+            ),
             "partitions": [dict(one) for one in self.partitions],
         }
 
@@ -115,6 +125,12 @@ class Report:
                 for fold, number in self.uncomputable.items()
             ),
         ]
+        for name, one in self.inputs.items():
+            lines.append(
+                f"order      {name}: {one['order']}; digest of its records {one['digest']}"
+            )
+            if one["twice"]:
+                lines.append(f"twice      {one['twice']:,} records of {name} equal another one")
         if self.unanswered:
             lines.append(f"waiting    {self.unanswered:,} rows, to which no answer is recorded")
         for one in self.partitions:
@@ -124,6 +140,24 @@ class Report:
         lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
         lines.append(f"digest     {self.digest}")
         return "\n".join(lines)
+
+
+def _inputs(
+    reports: Iterable[Mapping[str, Any]], order: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """Add up what tasks have counted of each source's rows; their inputs are SOURCE[/NUMBER]."""
+    found = {}
+    for name, text in order.items():
+        own = [
+            one
+            for report in reports
+            for given, one in report["inputs"].items()
+            if given.partition("/")[0] == name
+        ]
+        digest = sum(int(one["digest"], 16) for one in own) % _ALL
+        counts = {key: sum(one[key] for one in own) for key in ("rows", "twice")}
+        found[name] = {"order": text, **counts, "digest": f"{digest:016x}"}
+    return found
 
 
 def digests_of(plan: Plan, reports: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str], str]:

@@ -170,6 +170,13 @@ class Checks:
         return f"{self.min_length} to {self.max_length} characters long"
 
 
+def untimed(checks: Checks) -> Checks:
+    """Return checks without how a source writes the time: it has nanoseconds."""
+    if checks.time_form is None:
+        return checks
+    return Checks(**{member.name: getattr(checks, member.name) for member in fields(Checks)})
+
+
 # Functions of users that name a class of records are known by its checks: those without a form of
 # times have to stay what they were, so the form is no field of theirs.
 @frozen

@@ -1,0 +1,79 @@
+"""By which fields the rows of DataFrames may be divided among tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.model.pipeline.copartition import other_keys_why
+from ripple.model.pipeline.division import undivided_why, waiting_why
+from ripple.model.pipeline.nodes import FlatMap, Map
+from ripple.model.pipeline.stages import key_of, shared_fields
+from ripple.model.pipeline.topology import several_stages_why
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Plan
+
+
+def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], str | None]:
+    """Return the fields that divide the rows of all sources, or () and why one task reads all.
+
+    Each task then has all rows of its keys, in order, and its results are those of one task over
+    all rows. is_open: whether windows stay open at the end.
+    """
+    why = waiting_why(plan, is_open=is_open) or _reading_why(plan)
+    if why is not None:
+        return (), why
+    nodes = plan.folds[:1] if plan.is_chain else plan.keyed
+    if not nodes:  # each event is by itself
+        return (plan.sources[0].fields[0].name,), None
+    found = shared_fields(map(key_of, nodes))
+    for source in plan.sources:
+        own = {field.name for field in source.fields}
+        found = tuple(name for name in found if name in own)
+    if not found:
+        named = ", ".join(node.name for node in nodes)
+        return (), f"no field of the records is in all keys of {named}"
+    why = _chain_why(plan, found) if plan.is_chain else _graph_why(plan, found)
+    return (found, None) if why is None else ((), why)
+
+
+def numbered_why(plan: Plan) -> str | None:
+    """Return which events have numbers among all rows, None where there are none.
+
+    Their digests are those of one task only in one task; their rows are the same in several.
+    """
+    for output in plan.outputs:
+        if output.is_stream:
+            return (
+                f"events of {output.name} have numbers in the order of all rows; with partitions= "
+                "several tasks read, each with numbers of its own, so that digests differ"
+            )
+    return None
+
+
+def _reading_why(plan: Plan) -> str | None:
+    """Return what depends on the place of a row among all rows of its source, if anything does."""
+    for source in plan.sources:
+        if source.reject_future_ns is not None:
+            return f"{source.name} rejects times by the watermark of all its records"
+    for table in plan.row_tables:
+        return f"the rows of {table.input} are named by the offsets of records"
+    for fold in plan.partial_folds:
+        return f"partial results of {fold.name} depend on the order of reading"
+    return None
+
+
+def _chain_why(plan: Plan, found: tuple[str, ...]) -> str | None:
+    is_told = bool(plan.source.key) and set(plan.source.key) <= set(found)
+    for step in () if is_told else plan.steps:
+        if isinstance(step, Map | FlatMap):
+            return (
+                f"{step.name} may make other keys: if it makes none, say "
+                f".source({plan.source.name!r}, ..., key={list(found)!r})"
+            )
+    return None
+
+
+def _graph_why(plan: Plan, found: tuple[str, ...]) -> str | None:
+    known = {source.name: found for source in plan.sources}
+    return undivided_why(plan, known) or several_stages_why(plan) or other_keys_why(plan)

@@ -1,0 +1,152 @@
+"""The rows of a source in a DataFrame: their columns, their order, and what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.types as kinds
+
+from ripple.connectors.locate import open_source
+from ripple.core.arguments import shown
+from ripple.core.errors import InputError, SchemaError
+from ripple.model.schema.checks import untimed
+from ripple.task.one_shot import at_once
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import pyarrow as pa
+
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.checks import Checks
+
+    Names: TypeAlias = "str | Sequence[str] | Mapping[str, str | Sequence[str]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a DataFrame has for a source.
+
+    columns: its column for each field that it has. typed: fields that it has as times, whatever
+    their format says. order_by, identity: names of its columns, and of fields.
+
+    Rows are in order of event time, of ``order_by``, and of the fields as declared, or of
+    ``identity``. So rows without an order are equal in all fields, and a replay of the same rows
+    can be repeated, however Spark reads them.
+    """
+
+    source: str
+    columns: tuple[tuple[str, str], ...]
+    typed: frozenset[str] = frozenset()
+    order_by: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+
+    def order_text(self, source: SourceSpec) -> str:
+        """Return the order of the rows, for people."""
+        first = [] if source.time_field is None else [source.time_field]
+        rest = ", ".join(self.identity) or "all fields"
+        return ", ".join([*first, *self.order_by, rest])
+
+    def checks(self, source: SourceSpec) -> Mapping[str, Checks]:
+        """Return the checks of the source's fields, with the formats that the columns have."""
+        return {
+            name: untimed(checks) if name in self.typed else checks
+            for name, checks in source.checks.items()
+        }
+
+
+def given_of(
+    source: SourceSpec,
+    columns: Mapping[str, str],
+    schema: pa.Schema,
+    names: Sequence[str],
+    *,
+    order_by: tuple[str, ...],
+    identity: tuple[str, ...],
+) -> Given:
+    """Check a DataFrame's columns.
+
+    columns: by field. schema: of the fields that it has. names: of all of its columns. Raises
+    SchemaError for missing columns and wrong types, InputError for an order that is none.
+    """
+    _check_kind(source, order_by)
+    missing = [
+        one.name for one in source.schema.fields if one.name not in columns and not one.optional
+    ]
+    if missing:
+        raise SchemaError(
+            f"the DataFrame of {source.name} has no column {', '.join(map(repr, missing))}: it has "
+            f"{', '.join(names)}; rename one with df.withColumnRenamed, or select its value as it"
+        )
+    typed = frozenset(one.name for one in schema if _is_time(one.type))
+    given = Given(source.name, tuple(columns.items()), typed, order_by, identity)
+    for name in identity:
+        if name not in columns:
+            raise InputError(
+                f"records of {source.name} cannot be identified by {name!r}: there is no such "
+                f"field; it has {', '.join(columns)}"
+            )
+    field = source.time_field
+    if field is not None and kinds.is_string(schema.field(field).type):
+        raise SchemaError(
+            f"the event time {field!r} of {source.name} is text in the DataFrame, which has no "
+            f"order by time: make it a time first, as with df.withColumn({field!r}, "
+            f"to_timestamp({field!r}))"
+        )
+    _check_types(source, given, schema)
+    return given
+
+
+def _check_kind(source: SourceSpec, order_by: tuple[str, ...]) -> None:
+    if source.table is not None:
+        raise InputError(
+            f"{source.name} is a table from a topic, where offsets tell the newest record of a "
+            "key, and rows of a DataFrame have none: name its topic, and those of the other "
+            "sources"
+        )
+    if source.time_field is None and not order_by:
+        raise InputError(
+            f"the records of {source.name} have no event time, and the rows of a DataFrame no "
+            "order: name the columns that order them, order_by="
+        )
+
+
+def _check_types(source: SourceSpec, given: Given, schema: pa.Schema) -> None:
+    try:
+        found = open_source(
+            schema.empty_table(), source.schema, name=source.name, checks=given.checks(source)
+        )
+        at_once(found.close())
+    except SchemaError as error:
+        text = str(error).replace("the table", f"the DataFrame of {source.name}")
+        decimals = [one.name for one in schema if kinds.is_decimal(one.type)]
+        for name in (one for one in decimals if repr(one) in text):
+            text += f"; round it yourself, as with df.withColumn({name!r}, col({name!r}).cast(...))"
+        raise SchemaError(text) from error
+
+
+def names_of(plan: Plan, given: Names, what: str) -> dict[str, tuple[str, ...]]:
+    """Return names by source. given: those of one source, or a mapping for several.
+
+    Raises InputError.
+    """
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in {one.name for one in plan.sources}]
+        if unknown:
+            raise InputError(
+                f"{what} names the source {shown(unknown[0])}: there are {plan.source_names}"
+            )
+        found = given
+    elif len(plan.sources) > 1 and given:
+        pairs = ", ".join(f"{one.name!r}: ..." for one in plan.sources)
+        raise InputError(f"{what} is by source, as in {{{pairs}}}: the pipeline has several")
+    else:
+        found = {plan.sources[0].name: given}
+    return {name: (one,) if isinstance(one, str) else tuple(one) for name, one in found.items()}
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(kinds.is_timestamp(kind) or kinds.is_date(kind))

@@ -1,0 +1,119 @@
+"""DataFrames of Spark as sources: the tables are those of one engine over the rows in order."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions
+
+import ripple as rp
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
+from ripple.spark.report import digests_of
+from ripple.spark.session import SparkJobError
+from tests.services.spark_session import spark
+from tests.services.test_spark import SOURCE, engine_over
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.usefixtures("quick_jvms"),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+__all__ = ["spark"]
+
+COLUMNS = "symbol string, venue string, price double, size long, t long"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "pipelines.py"
+    path.write_text(SOURCE.replace('out_of_order="1s")', 'out_of_order="1s", key="symbol")'))
+    return path
+
+
+def trades(count: int) -> list[dict[str, Any]]:
+    """Return trades of few times, in order of time and of their fields."""
+    chance = random.Random(11)
+    rows = [
+        {
+            "symbol": f"S{chance.randrange(30)}",
+            "venue": chance.choice("AB"),
+            "price": chance.choice([0.1, 1e17, -1e17, 0.0, -0.0, 2.5, 1e-9]),
+            "size": chance.randrange(1, 9),
+            "t": 1_700_000_000_000_000_000 + chance.randrange(count // 4) * 1_000_000,
+        }
+        for _ in range(count)
+    ]
+    order = ("t", "symbol", "venue", "price", "size")
+    return sorted(rows, key=lambda row: ([row[name] for name in order], str(row["price"])))
+
+
+def shuffled(spark: Any, rows: list[dict[str, Any]]) -> Any:
+    frame = spark.createDataFrame(random.Random(3).sample(rows, len(rows)), COLUMNS)
+    return frame.repartition(5)
+
+
+@pytest.mark.parametrize("name", ["whole", "pipeline"])
+def test_a_dataframe_has_the_digests_of_one_engine(spark: Any, file: Path, name: str) -> None:
+    place, events = f"{file}:{name}", trades(2000)
+    plan, frame = load_plan(place), shuffled(spark, events)
+    digests, digest = digests_of(plan, [{"digests": engine_over(plan, events, ["trades"]).digests}])
+    one = rp.spark.Replay(spark, place, frame)
+    report = one.report()
+    assert (report.digest, dict(report.digests)) == (digest, digests)
+    assert report.inputs["trades"]["rows"] == 2000
+    assert len([part for part in report.partitions if part["stage"] == 0]) == 2
+    for tasks in (1, 5):
+        again = rp.spark.Replay(spark, place, frame.coalesce(1), partitions=tasks).report()
+        assert again.digest == digest
+        assert again.inputs == report.inputs
+
+
+def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_path: Path) -> None:
+    events = trades(400)
+    frame = shuffled(spark, events)
+    timed = frame.withColumn("t", functions.timestamp_micros((frame.t / 1000).cast("long")))
+    found = timed.transform(rp.spark.apply(f"{file}:whole"))
+    assert found.columns == ["symbol", "price", "top"]
+    assert found.count() == len({row["symbol"] for row in events})
+    plan = load_plan(f"{file}:whole")
+    digest = digests_of(plan, [{"digests": engine_over(plan, events, ["trades"]).digests}])[1]
+    one = rp.spark.Replay(spark, f"{file}:whole", timed)
+    assert one.write({"sums-sink": str(tmp_path / "sums")}).digest == digest
+    assert spark.read.parquet(str(tmp_path / "sums")).count() == found.count()
+    # A range of time, and nothing at all.
+    begin = sorted(row["t"] for row in events)[len(events) // 2]
+    later = rp.spark.Replay(spark, f"{file}:whole", timed, start=f"{begin}ns").report()
+    assert later.counters["consumed"] == sum(row["t"] >= begin for row in events)
+    empty = rp.spark.Replay(spark, f"{file}:whole", timed.where("size > 99")).report()
+    assert (empty.counters["consumed"], empty.rows) == (0, {"sums-sink": 0})
+
+
+def test_dataframes_that_cannot_be_repeated_are_refused(spark: Any, file: Path) -> None:
+    place, frame = f"{file}:whole", shuffled(spark, trades(20))
+    numbered = frame.withColumn("n", functions.monotonically_increasing_id())
+    for wrong, more, expected in [
+        (frame.withColumn("price", functions.rand()), {}, "has other rows each time"),
+        (numbered, {"order_by": "n"}, "has other rows each time"),
+        (frame, {"order_by": "seq"}, "cannot be ordered by 'seq'"),
+        (frame, {"start": "17"}, "have no offsets"),
+        (frame, {"cut": "state"}, "cut= is of a run"),
+        (frame.drop("price"), {}, "has no column 'price'"),
+    ]:
+        with pytest.raises(rp.RippleError, match=expected) as failed:
+            rp.spark.replay(spark, place, wrong, **more)
+        assert "\n" not in str(failed.value)
+    with pytest.raises(InputError, match=r"order_by= is of a DataFrame"):
+        rp.spark.replay(spark, place, "log:nowhere/t", order_by="t")
+    ordered = numbered.localCheckpoint()  # which has the same rows from now on
+    assert rp.spark.replay(spark, place, ordered, order_by="n").count() > 0
+    twice = frame.union(frame)
+    with pytest.raises(SparkJobError, match="two records of trades have the identity symbol"):
+        rp.spark.Replay(spark, place, twice, identity=["symbol", "size"]).report()
+    report = rp.spark.Replay(spark, place, twice).report()
+    assert report.inputs["trades"]["twice"] >= 20
+    assert "records of trades equal another one" in report.text()
