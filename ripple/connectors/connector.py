@@ -82,8 +82,9 @@ class Connector:
     - continued_sink: ``(path, Writing) -> Sink``, which a restarted run resumes at its cut.
 
     path_of: from that text to the file or folder, so that no run writes to its source; None if
-    there is none. within: of a source around another one, from that text to the other's URI.
-    package: the distribution, as found by the registry.
+    there is none. may_read: of a source of several files without a folder of their own, from that
+    text and a file's path to whether it may be one of them. within: of a source around another one,
+    from that text to the other's URI. package: the distribution, as found by the registry.
 
     Functions for users, named as ``opens`` is; empty if there is none:
     settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
@@ -103,6 +104,7 @@ class Connector:
     continued_source: Use | None = None
     continued_sink: Use | None = None
     path_of: Callable[[str], str | None] | None = None
+    may_read: Callable[[str, str], bool] | None = None
     within: Callable[[str], str] | None = None
     package: str = "ripple"
     settings: str = ""

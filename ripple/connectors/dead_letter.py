@@ -19,8 +19,9 @@ class DeadLetters:
     """Counts rejected records by reason, and writes each as a line of JSON if there is a target.
 
     A line has ``source``, ``offset``, ``line_number`` (null if there are no lines), ``reason``
-    and ``raw``, the record as text, or ``raw_base64`` if it is not UTF-8. ``close`` completes the
-    target, also when the run has failed, so that its reasons can be read.
+    and ``raw``, the record as text, or ``raw_base64`` if it is not UTF-8; of a source of several
+    files also ``file``. ``close`` completes the target, also when the run has failed, so that its
+    reasons can be read.
     """
 
     def __init__(self, target: Target | None = None) -> None:
@@ -65,6 +66,8 @@ def letter_of(source: str, record: Rejected) -> dict[str, str | int | None]:
         "line_number": record.line_number,
         "reason": record.cause,
     }
+    if record.file is not None:
+        letter["file"] = record.file
     text = text_of(record.raw)
     if text is None:
         import base64  # noqa: PLC0415 - slow to import, rarely wanted

@@ -58,7 +58,19 @@ def check_places(
     check_apart(None, targets)
     for source in sources:
         check_apart(path_of(source, read), targets)
+        _check_not_matched(source, read, targets)
         check_not_read(source, others, continues=continues)
+
+
+def _check_not_matched(source: str, read: UseName, targets: Iterable[str | None]) -> None:
+    found = find(innermost(source), read)
+    may_read = found.connector.may_read
+    for target in targets:
+        if may_read is not None and target is not None and may_read(found.path, target):
+            raise OutputError(
+                f"cannot write {target}: the run's own source, {found.path}, reads it, too; give "
+                "it another name"
+            )
 
 
 def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = True) -> None:

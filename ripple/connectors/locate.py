@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from ripple.world.ports import Executor
 
 SOURCE_OBJECTS = (
-    "a path, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data frame, a list or an iterator of "
-    "batches, of mappings or of instances of a record class, an rp.Stream, or a source"
+    "a path or a list of paths, a folder, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data "
+    "frame, a list or an iterator of batches, of mappings or of instances of a record class, an "
+    "rp.Stream, or a source"
 )
 
 
@@ -59,7 +60,7 @@ def open_source(
 ) -> Inputs:
     """Return the inputs of a one-shot run at ``place``: they end, and never wait.
 
-    place: a URI of one of the connectors, or a path; a table, or an object with
+    place: a URI of one of the connectors, or a path, or a list of paths; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
     a record class; a source, or inputs.
     checks: further conditions on fields; records that fail are rejected. whole: take all partitions
@@ -69,16 +70,16 @@ def open_source(
     """
     check_batch_rows(batch_rows)
     shape = RecordShape(schema, checks) if table is None else RecordShape(schema, table=table)
+    reading = Reading(
+        name, shape, batch_rows, header=header, one_shot=True, whole=whole, needs_all=needs_all
+    )
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
         return _formed(
             shape,
-            lambda asked: ended(_held(place, asked, name, batch_rows), name),
+            lambda asked: ended(_held(place, replace(reading, shape=asked)), name),
             has_times=is_readable(place),
         )
-    reading = Reading(
-        name, shape, batch_rows, header=header, one_shot=True, whole=whole, needs_all=needs_all
-    )
     found = find(text_of(place), "source")
     _check_keys(name, shape, found.use)
     return _formed(
@@ -321,8 +322,8 @@ def sources_by_name(plan: Plan, given: Sequence[str], flag: str = "--source") ->
             )
         if name in places:
             raise InputError(
-                f"source {name!r} is given twice: {places[name]} and {place}. It reads one: to "
-                "read several files, append them to a log (ripple log append)"
+                f"source {name!r} is given twice: {places[name]} and {place}. It reads one: "
+                "several files are a folder, or a pattern in quotes such as 'day-*.csv'"
             )
         places[name] = place
     check_sources(plan, places)
@@ -368,10 +369,15 @@ def text_of(place: str | os.PathLike[str]) -> str:
     return f"./{text}" if is_relative and ":" in text else text
 
 
-def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> Source | Inputs:
-    """Return the source of records that are in the program itself."""
+def _held(place: Any, reading: Reading) -> Source | Inputs:
+    """Return the source of records that are in the program itself, or in files that it lists."""
     if is_readable(place):
         return place
+    name, shape, batch_rows = reading.name, reading.shape, reading.batch_rows
+    if isinstance(place, (list, tuple)) and place and _are_paths(place):
+        from ripple.connectors.files.folder.source import of_paths  # noqa: PLC0415 - few list any
+
+        return of_paths([text_of(path) for path in place], reading)
     # slow to import
     from ripple.connectors.memory import IteratorSource, MemorySource  # noqa: PLC0415
     from ripple.connectors.stream import Stream  # noqa: PLC0415
@@ -396,6 +402,10 @@ def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> Source 
     elif hasattr(place, "collect"):
         advice = "; a lazy frame is one after .collect()"
     raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
+
+
+def _are_paths(given: Sequence[object]) -> bool:
+    return all(isinstance(one, (str, os.PathLike)) for one in given)
 
 
 def _shown(place: object) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
+from ripple.connectors.files.folder.listing import is_pattern
 from ripple.connectors.standard import descriptor_of
 from ripple.core.errors import ConnectorError, InputError, OutputError
 
@@ -25,6 +26,7 @@ OWN = (
     "ripple.connectors.files.csv.connector",
     "ripple.connectors.files.json.connector",
     "ripple.connectors.files.parquet.connector",
+    "ripple.connectors.files.folder.connector",
     "ripple.connectors.log.connector",
     "ripple.connectors.kafka.connector",
     "ripple.connectors.nats.connector",
@@ -40,6 +42,8 @@ OWN = (
     "ripple.connectors.transforms.connector",
 )
 """Modules with a CONNECTOR each, in the order of `ripple connector list`."""
+OF_FILES = "files"
+"""The scheme of folders and patterns."""
 OF_STREAMS = "csv"
 """The format of a pipe, a device or -, unless its name says otherwise."""
 
@@ -98,7 +102,11 @@ def find(text: str, use: UseName) -> Uri:
         )
     path = named[2] if named and connector else text
     found = connector or _of_name(text, use)
+    if connector is None and use == "source" and _is_several(text):
+        found = own()[OF_FILES]
     way: Use | None = getattr(found, use, None)
+    if found is None and text.endswith("/") and not _mode(text):
+        raise error(f"there is no folder {text!r}")
     if found is None and stat.S_ISDIR(_mode(text)):
         raise error(f"{text!r} is a folder: if it is an event log, write log:{text}")
     if found is None or way is None or (way.suffixes and not path):
@@ -173,6 +181,13 @@ def _mode(path: str) -> int:
         return os.stat(path).st_mode
     except (OSError, ValueError):
         return 0
+
+
+def _is_several(text: str) -> bool:
+    """Whether a path is a folder that is no event log, or a pattern of files."""
+    if stat.S_ISDIR(_mode(text)):
+        return not os.path.exists(os.path.join(text, "topic"))
+    return is_pattern(text)
 
 
 def _of_name(path: str, use: UseName) -> Connector | None:

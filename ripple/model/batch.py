@@ -30,7 +30,8 @@ class Rejected:
     ``line_number`` counts physical lines from 1 and is None where there are no lines. ``reason`` is
     one of a few phrases, so that it can be counted; ``raw`` holds the record's first RAW_BYTES_MAX
     bytes. ``step`` is the pipeline's step that refused it, None for a record that the source
-    rejected. ``row`` is the whole record, where the source has read it and refuses it.
+    rejected. ``row`` is the whole record, where the source has read it and refuses it. ``file`` is
+    the one with the record, where a source has several.
     """
 
     offset: int
@@ -39,6 +40,7 @@ class Rejected:
     raw: bytes
     step: str | None = None
     row: pa.RecordBatch | None = field(default=None, repr=False, compare=False)
+    file: str | None = None
 
     def __post_init__(self) -> None:
         # The text of a user's exception may hold half a surrogate pair, which is no UTF-8.
@@ -52,8 +54,9 @@ class Rejected:
 
     @property
     def place(self) -> str:
-        """The record's position: a line number where there are lines."""
-        return f"offset {self.offset}" if self.line_number is None else f"line {self.line_number}"
+        """The record's position: a line number where there are lines, of its file if known."""
+        at = f"offset {self.offset}" if self.line_number is None else f"line {self.line_number}"
+        return at if self.file is None else f"{self.file}, {at}"
 
 
 RAW_BYTES_MAX = 4096

@@ -244,6 +244,7 @@ class TestPaths:
     @pytest.mark.parametrize("use", USES)
     def test_of_a_folder_are_told_how_to_name_a_log(self, folder: Path, use: UseName) -> None:
         (folder / "trades").mkdir()
+        (folder / "trades" / "topic").touch()
         with pytest.raises((InputError, OutputError), match=r"'trades' is a folder: .* log:trades"):
             find("trades", use)
 

@@ -73,6 +73,8 @@ class Parser(argparse.ArgumentParser):
             owners = _owners(self, given)
             if owners:
                 message += f": {given} goes with {', '.join(owners)}"
+            elif os.path.exists(given):
+                message += ": a pattern of files is put in quotes, so that the shell leaves it"
             else:
                 message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
         self.exit(EXIT_FAILURE, f"{self.prog}: {_shown(message)} (see {self.prog} --help)\n")

@@ -60,9 +60,10 @@ class ReportedLetters(DeadLetters):
         if fresh:
             self._before_report()
         for record in fresh:
+            place = record.place if record.file else f"{self._file or source}, {record.place}"
             say(
-                f"{self._program}: {self._file or source}, {record.place}: {plain(record.cause)}: "
-                f"{shown(record.raw)}{self._hint(record)}"
+                f"{self._program}: {place}: {plain(record.cause)}: {shown(record.raw)}"
+                f"{self._hint(record)}"
             )
         super().write(source, rejected)
 

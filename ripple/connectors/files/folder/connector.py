@@ -1,0 +1,16 @@
+"""The connector of folders and patterns of files."""
+
+from ripple.connectors.connector import Connector, Use
+from ripple.connectors.files.folder.listing import folder_at, may_match
+
+CONNECTOR = Connector(
+    scheme="files",
+    form="files:FOLDER",
+    source=Use(
+        "ripple.connectors.files.folder.source:open_source",
+        "one file after the other, in the order of their names, as one input",
+    ),
+    path_of=folder_at,
+    may_read=may_match,
+    check="ripple.connectors.files.folder.source:check",
+)

@@ -1,0 +1,184 @@
+"""The records of several files as one source."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.connectors.cutting import recut
+from ripple.connectors.files.csv.format import CsvFormat
+from ripple.connectors.files.folder.listing import DataFile, files_at
+from ripple.connectors.record_shape import RecordShape, value_type
+from ripple.connectors.registry import Uri, find
+from ripple.connectors.source_inputs import is_readable
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+from ripple.model.schema.types import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ripple.connectors.connector import Reading
+    from ripple.connectors.contract import Source
+    from ripple.model.schema.checks import Checks
+    from ripple.model.schema.types import Field
+
+_VALUE_BYTES_MAX = 4096  # file systems allow names of 255
+
+
+def open_source(path: str, reading: Reading) -> FilesSource:
+    """Return the source of a folder or a pattern; raises InputError and SchemaError."""
+    return FilesSource(files_at(path), reading)
+
+
+def of_paths(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> FilesSource:
+    """Return the source of files in the order given; raises as ``open_source`` does."""
+    return FilesSource([DataFile(os.fspath(path), ()) for path in paths], reading)
+
+
+def check(path: str) -> str:
+    """Return how many files there are, and of which connector; raises InputError."""
+    files = files_at(path)
+    scheme = _format_of(files).connector.scheme
+    return f"files: {len(files)} of {scheme}, the first {files[0].path}, the last {files[-1].path}"
+
+
+class FilesSource:
+    """Files of one format, one after the other, as one source.
+
+    Offsets go on from file to file; lines are counted in each. A field that a file's folders name
+    has that value in all its records, and needs no column in the file.
+    ``fraction_read`` is the fraction of all bytes in the batches so far, 0.0 to 1.0.
+    """
+
+    def __init__(self, files: Sequence[DataFile], reading: Reading) -> None:
+        """Look at all files, and read none. Raises InputError and SchemaError."""
+        self.name = reading.name
+        self._format = _format_of(files)
+        self._reading = reading
+        self._sizes_bytes = [_size_bytes(file.path) for file in files]
+        self._named = [(file.path, _named_in(file, reading.shape)) for file in files]
+        self._read_files = 0
+        self._open: Source | None = None
+
+    @property
+    def fraction_read(self) -> float | None:
+        """How much was read, to a block; None where there is nothing to read."""
+        total = sum(self._sizes_bytes)
+        if not total:
+            return None
+        share = getattr(self._open, "fraction_read", None) or 0.0
+        partly = share * self._sizes_bytes[self._read_files] if share else 0.0
+        return (sum(self._sizes_bytes[: self._read_files]) + partly) / total
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the records from ``from_offset`` on; see Source."""
+        return recut(self._all(), self._reading.batch_rows, from_offset)
+
+    def close(self) -> None:
+        """Close the file that is being read."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.close()
+
+    def _all(self) -> Iterator[Batch]:
+        offset = 0
+        for number, (path, named) in enumerate(self._named):
+            self._read_files = number
+            asked = replace(self._reading, shape=_without(self._reading.shape, named.schema.names))
+            opened = self._open = self._format._replace(path=path).opened(asked, is_readable)
+            first = offset
+            for batch in opened.batches():
+                moved = self._moved(batch, first, path, named)
+                offset = moved.next_offset
+                yield moved
+            self.close()
+
+    def _moved(self, batch: Batch, first: int, path: str, named: pa.RecordBatch) -> Batch:
+        """Return a file's batch as one of all; ``first``: the offset of the file's first record."""
+        records = batch.records
+        columns = [
+            pa.repeat(named.column(field.name)[0], records.num_rows)
+            if field.name in named.schema.names
+            else records.column(field.name)
+            for field in self._schema
+        ]
+        offsets = batch.row_offsets
+        return Batch(
+            pa.RecordBatch.from_arrays(columns, schema=self._schema),
+            first + batch.next_offset,
+            tuple(replace(bad, offset=first + bad.offset, file=path) for bad in batch.rejected),
+            None if offsets is None else offsets + first,
+        )
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return self._reading.shape.arrow_schema()
+
+
+def _format_of(files: Sequence[DataFile]) -> Uri:
+    """Return the first file's URI. Raises InputError unless one connector reads all files."""
+    first = find(files[0].path, "source")
+    for file in files[1:]:
+        found = find(file.path, "source")
+        if found.connector is not first.connector:
+            raise InputError(
+                f"{files[0].path} is read as {first.connector.scheme}, and {file.path} as "
+                f"{found.connector.scheme}: read files of one format, by a pattern such as "
+                f"files:{os.path.join(os.path.dirname(files[0].path) or '.', '*.csv')}"
+            )
+    return first
+
+
+def _size_bytes(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _named_in(file: DataFile, shape: RecordShape) -> pa.RecordBatch:
+    """Return the fields that a file's folders name, as one row. Raises InputError for a misfit."""
+    given = dict(file.fields)
+    members = [one for one in shape.schema.fields if one.name in given]
+    return pa.RecordBatch.from_pydict(
+        {one.name: _value(file.path, one, given[one.name], shape.checks) for one in members}
+    )
+
+
+def _value(path: str, member: Field, text: str | None, checks: Mapping[str, Checks]) -> pa.Array:
+    """Return a field's value in a folder's name, read as a field of CSV is, as an array of one."""
+    from ripple.connectors.files.csv.reader import CsvReader  # noqa: PLC0415 - few folders name any
+
+    kind, optional = value_type(member)
+    if text is None and optional:
+        return pa.nulls(1, kind)
+    own = {name: one for name, one in checks.items() if name == member.name}
+    form = CsvFormat(Schema("folder", (member,)), own, comments="none")
+    line = '"' + (text or "").replace('"', '""') + '"\n'
+    (batch,) = CsvReader(form, path, _VALUE_BYTES_MAX).read([memoryview(line.encode())])
+    assert batch is not None
+    if batch.rejected or text is None:
+        reason = batch.rejected[0].reason if batch.rejected else f"{member.name} is empty"
+        raise InputError(f"{path}: {reason}, by the name of its folder")
+    return batch.records.column(0)
+
+
+def _without(shape: RecordShape, names: Sequence[str]) -> RecordShape:
+    """Return the shape of records without some fields. Raises InputError where none is left."""
+    if not names:
+        return shape
+    members = tuple(one for one in shape.schema.fields if one.name not in names)
+    if not members:
+        raise InputError(f"the folders name all fields of {shape.schema.name}: no file has one")
+    columns = shape.columns
+    return RecordShape(
+        replace(shape.schema, fields=members),
+        {name: one for name, one in shape.checks.items() if name not in names},
+        None if columns is None else tuple(name for name in columns if name not in names),
+        shape.table,
+        shape.units.difference(names),
+    )

@@ -1,0 +1,144 @@
+"""Folders, patterns and lists of files, read as one input."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ripple as rp
+from ripple.connectors.files.folder import listing
+from ripple.connectors.files.folder.listing import DataFile, files_at
+from ripple.core.errors import InputError, OutputError
+from tests.cli.processes import ripple
+
+
+@rp.record
+class Seen:
+    who: str
+    n: int
+    day: str | None = None
+
+
+SEEN = rp.Pipeline("seen").source("seen", Seen).sink("rows")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(path: str, text: str) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+    return path
+
+
+def rows(source: object, **options: object) -> list[dict[str, object]]:
+    rp.run(SEEN, source=source, sink="out.jsonl", **options)  # type: ignore[arg-type]
+    return [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 1000])
+def test_files_are_read_in_the_order_of_their_names(place: Path, batch_rows: int) -> None:
+    put("data/b/1.csv", "ann,4,\n")
+    put("data/a/2.csv", "ann,2,\nann,3,\n")
+    put("data/a/1.csv", "ann,1,\n")
+    put("data/a/_SUCCESS", "")
+    put("data/a/.1.csv.crc", "?")
+    for source in ("data", "files:data", "data/*/*.csv", Path("data"), "data/**/*.csv"):
+        assert [row["n"] for row in rows(source, batch_rows=batch_rows)] == [1, 2, 3, 4]
+    assert [row["n"] for row in rows(["data/b/1.csv", Path("data/a/1.csv")])] == [4, 1]
+
+
+def test_dead_letter_names_file_and_line_and_offsets_go_on(place: Path) -> None:
+    put("data/1.csv", "ann,1,\n\nbob,x,\nann,2,\n")
+    put("data/2.csv", "# about it\nann,3,\ncid,y,\n")
+    report = rp.run(SEEN, source="data", sink="o.csv", dead_letters="bad.jsonl", batch_rows=2)
+    letters = [json.loads(line) for line in Path("bad.jsonl").read_text().splitlines()]
+    assert [(one["file"], one["line_number"], one["offset"]) for one in letters] == [
+        ("data/1.csv", 3, 1),
+        ("data/2.csv", 3, 4),
+    ]
+    assert (report.consumed, report.applied, report.cut) == (5, 3, {"seen": 5})
+
+
+def test_folders_name_fields(place: Path) -> None:
+    put("data/day=2026-01-31/who=a%20b/1.csv", "1\n2\n")
+    put("data/day=__HIVE_DEFAULT_PARTITION__/who=cid/1.csv", "5\n")
+    assert [(row["who"], row["n"], row["day"]) for row in rows("data")] == [
+        ("a b", 1, "2026-01-31"),
+        ("a b", 2, "2026-01-31"),
+        ("cid", 5, None),
+    ]
+    put("other/n=x/1.csv", "ann\n")
+    with pytest.raises(InputError, match=r"other/n=x/1\.csv: n is not an integer, by the name of"):
+        rows("other")
+    put("third/who=__HIVE_DEFAULT_PARTITION__/1.csv", "1\n")
+    with pytest.raises(InputError, match="who is empty, by the name of its folder"):
+        rows("third")
+
+
+def test_each_format_and_header_is_read(place: Path) -> None:
+    os.mkdir("parquet")
+    for at in range(2):
+        pq.write_table(pa.table({"who": ["ann"], "n": [at + 1]}), f"parquet/{at}.parquet")
+        put(f"jsonl/{at}.jsonl", f'{{"who": "ann", "n": {at + 1}}}\n')
+        put(f"header/{at}.csv", f"n,who\n{at + 1},ann\n")
+    for folder in ("parquet", "jsonl", "header"):
+        assert [row["n"] for row in rows(folder, header=folder == "header")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("none/", "there is no folder 'none/'"),
+        ("files:none", "cannot read the files at none: no such folder"),
+        ("files:one.csv", "it is no folder"),
+        ("empty", "there are no files at empty"),
+        ("*.parquet", r"there are no files at \*.parquet"),
+        ("mixed", "mixed/a.csv is read as csv, and mixed/b.jsonl as jsonl"),
+        ("topic", "if it is an event log, write log:topic"),
+        (["one.csv", "none.csv"], "cannot read none.csv: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_read_is_told(place: Path, source: object, said: str) -> None:
+    put("one.csv", "ann,1,\n")
+    put("mixed/a.csv", "")
+    put("mixed/b.jsonl", "")
+    os.mkdir("empty")
+    put("topic/topic", "")
+    with pytest.raises(InputError, match=said):
+        rows(source)
+    assert not os.path.exists("out.jsonl")
+
+
+def test_number_of_files_is_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "FILES_MAX", 1)
+    put("data/1.csv", "")
+    assert files_at("data") == [DataFile("data/1.csv", ())]
+    put("data/2.csv", "")
+    with pytest.raises(InputError, match="data has over 1 files"):
+        files_at("data")
+
+
+@pytest.mark.parametrize("source", ["*.csv", "**/*.csv", "o*.csv", "{}/o.*"])
+def test_own_outputs_are_not_read_by_a_later_run(place: Path, source: str) -> None:
+    put("old.csv", "ann,1,\n")
+    put("o.csv", "")
+    with pytest.raises(OutputError, match=r"cannot write o\.csv: the run's own source, .*, reads"):
+        rp.run(SEEN, source=source.format(place), sink="o.csv")
+    rp.run(SEEN, source="ol*.csv", sink="o.csv")
+    assert Path("o.csv").read_text() == "ann,1,\n"
+
+
+def test_command_tells_of_a_pattern_without_quotes(place: Path) -> None:
+    put("p.py", "")
+    put("1.csv", "")
+    said = ripple("run", "p.py", "--source", "0.csv", place / "1.csv")
+    assert (said.code, "1.csv: a pattern of files is put in quotes" in said.err) == (1, True)
