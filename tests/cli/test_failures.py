@@ -171,8 +171,8 @@ def test_empty_place_is_refused_by_name_by_every_command(capsys) -> None:
         before = ["x"] if name in ("source", "receipt") else []
         with pytest.raises(SystemExit):
             parser.parse_args([*before, f"{name}=" if name.startswith("-") else ""])
-        said = capsys.readouterr().err.splitlines()[-1]
-        assert said.endswith("it is empty"), said
+        (said,) = capsys.readouterr().err.splitlines()
+        assert said.endswith(f"it is empty (see {parser.prog} --help)"), said
         asked.append((parser.prog, name))
     assert ("ripple run", "--checkpoint-dir") in asked
     assert ("ripple log append", "source") in asked
@@ -182,7 +182,9 @@ def test_empty_place_is_refused_by_name_by_every_command(capsys) -> None:
 def test_run_without_a_name_for_its_state_makes_nothing(tmp_path):
     ended = shell(f"cd {tmp_path}; $ripple run p.py --source log:l/t --checkpoint-dir ''")
     assert ended.code == 1
-    assert ended.err.splitlines()[-1] == "ripple run: argument --checkpoint-dir: it is empty"
+    assert ended.only_line == (
+        "ripple run: argument --checkpoint-dir: it is empty (see ripple run --help)"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -175,3 +175,16 @@ def test_a_topic_has_the_schema_of_one_of_several_sources(tmp_path: Path) -> Non
     made = ripple("log", "create", tmp_path / "trades", "--schema", f"{file}:trades")
     assert made.code == 0, "that branch has no sink"
     assert "partition of trade" in made.out
+
+
+def test_mistake_in_a_pipeline_is_a_line_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "p.py"
+    file.write_text(
+        "import ripple as rp\n@rp.record\nclass T:\n    a: str\n"
+        "def made(name):\n    return rp.Pipeline(name).source('t', T).fold('n', n=rp.count())\n"
+        "pipeline = made('x')\n"
+    )
+    assert ripple("plan", file).only_line == (
+        f"{file}:6: fold 'n': events need a group first: add .partition(..., key=...) (called at "
+        f"{file}:7)"
+    )

@@ -20,7 +20,7 @@ __all__ = ["FILE_HELP", "NAME_DEFAULT", "load_plan", "load_sources"]
 def load_plan(place: str) -> Plan:
     """Return the plan of the pipeline at ``FILE.py[:NAME]``, as ``pipeline.file.load_plan`` does.
 
-    If the file raises, print the traceback of its frames, and exit.
+    If the file raises, print its mistake, and exit.
     """
     with _own_errors():
         return file.load_plan(place)
@@ -29,7 +29,7 @@ def load_plan(place: str) -> Plan:
 def load_sources(place: str) -> tuple[SourceSpec, ...]:
     """Return the sources of the pipeline at ``FILE.py[:NAME]``, which may end without a sink.
 
-    If the file raises, print the traceback of its frames, and exit.
+    If the file raises, print its mistake, and exit.
     """
     with _own_errors():
         return file.load_sources(place)

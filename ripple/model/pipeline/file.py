@@ -28,7 +28,7 @@ _OURS = os.path.dirname(ripple.__file__) + os.sep
 
 
 class PipelineFileError(RippleError):
-    """The user's file has raised; the text is the traceback of its own frames."""
+    """The user's file has raised; the text is a line for our errors, else its own traceback."""
 
 
 def load_plan(place: str) -> Plan:
@@ -98,7 +98,7 @@ def _load(path: Path) -> ModuleType:
         try:
             loader.exec_module(module)
         except Exception as error:
-            raise PipelineFileError(_own_traceback(error)) from error
+            raise PipelineFileError(_told(error)) from error
         except SystemExit as error:
             raise InputError(
                 f"{path} ends the program while it is loaded (SystemExit, {error.code!r}): put "
@@ -150,26 +150,28 @@ def _is_whole(pipeline: Pipeline | Plan) -> bool:
         return False
 
 
-def _own_traceback(error: Exception) -> str:
-    """Return the traceback without the frames of ours and of the import system."""
+def _told(error: Exception) -> str:
+    """Return an error of ours with its lines in the file, another one with its traceback.
+
+    The frames of ours and of the import system are left out.
+    """
     report = traceback.TracebackException.from_exception(error)
-    is_ours = isinstance(error, RippleError)
+    if isinstance(error, RippleError):
+        frames = list(takewhile(lambda frame: not _is_ours(frame), _from_users(report.stack)))
+        *callers, last = (f"{frame.filename}:{frame.lineno}" for frame in frames)
+        called = f" (called at {', '.join(reversed(callers))})" if callers else ""
+        return f"{last}: {error}{called}"
     part: traceback.TracebackException | None = report
     while part is not None:
-        part.stack = traceback.StackSummary.from_list(_users(part.stack, until_ours=is_ours))
+        own = [frame for frame in _from_users(part.stack) if not _is_ours(frame)]
+        part.stack = traceback.StackSummary.from_list(own)
         part = part.__cause__ or part.__context__
-    # Our errors are chained to say the same in more detail: the last one has it all.
-    return "".join(report.format(chain=not is_ours)).rstrip()
+    return "".join(report.format()).rstrip()
 
 
-def _users(
-    frames: Iterable[traceback.FrameSummary], *, until_ours: bool
-) -> list[traceback.FrameSummary]:
-    """Return the user's frames; with ``until_ours`` those before the call that we refused."""
-    rest = dropwhile(lambda frame: _is_ours(frame) or _is_import(frame), frames)
-    if until_ours:
-        return list(takewhile(lambda frame: not _is_ours(frame), rest))
-    return [frame for frame in rest if not _is_ours(frame)]
+def _from_users(frames: Iterable[traceback.FrameSummary]) -> Iterator[traceback.FrameSummary]:
+    """Yield the frames from the user's first one on."""
+    return dropwhile(lambda frame: _is_ours(frame) or _is_import(frame), frames)
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:

@@ -86,7 +86,7 @@ def test_a_prefix_is_shared_without_being_changed() -> None:
 def test_every_step_in_every_stage_is_either_allowed_or_explained() -> None:
     verbs = {"source", "derive", "filter", "map", "flat_map", "partition"}
     verbs |= {"window", "fold", "finals", "distinct", "sink", "table", "versions", "join"}
-    verbs |= {"join_asof", "join_interval", "ask"}
+    verbs |= {"join_asof", "join_interval", "ask", "scan"}
     everything = {(stage, verb) for stage in Stage for verb in verbs}
     assert set(TRANSITIONS) | set(REFUSALS) == everything
     assert not set(TRANSITIONS) & set(REFUSALS)
