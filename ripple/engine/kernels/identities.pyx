@@ -35,22 +35,56 @@ def digest_of(
 
     seed: the hash of their input. The hash of a field is that of ``row_identity.mix_in``.
     """
-    cdef Py_ssize_t i, at, n = rows.whole.length
+    cdef Py_ssize_t i, n = rows.whole.length
     cdef vector[uint64_t] hashes
-    cdef uint64_t found = 0
     check_length(n, offsets.shape[0])
     check_length(n, indexes.shape[0])
     check_length(rows.whole.n_children, len(letters))
     hashes.resize(n)
-    cdef uint64_t* out = hashes.data()
-    cdef const char* kinds = letters
+    for i in range(n):
+        hashes[i] = mix(mix(seed, <uint64_t>offsets[i]), <uint64_t>indexes[i])
+    return mixed(rows.whole, letters, hashes)
+
+
+def digest_in_span(
+    Whole rows not None,
+    bytes letters not None,
+    uint64_t seed,
+    const int64_t[::1] places not None,
+    int64_t first,
+    int64_t end,
+    int64_t base,
+    int64_t indexes,
+):
+    """Return the same of rows by their places; None if one is not in [first, end).
+
+    The span is that of one input, and the rest as in ``identities_of``.
+    """
+    cdef Py_ssize_t i, n = rows.whole.length
+    cdef vector[uint64_t] hashes
+    cdef int64_t record
+    check_length(n, places.shape[0])
+    check_length(rows.whole.n_children, len(letters))
+    hashes.resize(n)
+    for i in range(n):
+        if not first <= places[i] < end:
+            return None
+        record = floored(places[i] - base, indexes)
+        hashes[i] = mix(
+            mix(seed, <uint64_t>record), <uint64_t>(places[i] - base - record * indexes)
+        )
+    return mixed(rows.whole, letters, hashes)
+
+
+cdef object mixed(const ArrowArray& rows, const char* kinds, vector[uint64_t]& hashes):
+    """Mix the fields into the hashes, and return the sum."""
+    cdef Py_ssize_t i, at, n = hashes.size()
+    cdef uint64_t found = 0
     with nogil:
+        for at in range(rows.n_children):
+            mix_column(hashes.data(), rows.children[at], kinds[at], n)
         for i in range(n):
-            out[i] = mix(mix(seed, <uint64_t>offsets[i]), <uint64_t>indexes[i])
-        for at in range(rows.whole.n_children):
-            mix_column(out, rows.whole.children[at], kinds[at], n)
-        for i in range(n):
-            found += out[i]
+            found += hashes[i]
     return found
 
 

@@ -488,6 +488,8 @@ class Engine(Partition):
         if only is not None and self._markers is None and self._answers is None:
             return {only.name: only.next_offset}
         cut = {name: given.next_offset for name, given in self._inputs.items()}
+        if self._markers is None and self._answers is None:
+            return cut
         return cut | {log.name: log.next_offset for log in self._logs}
 
     @property
@@ -500,7 +502,7 @@ class Engine(Partition):
         """The merged watermark: the minimum over all declared inputs."""
         if self._only is not None:
             return self._only.watermark_ns
-        return min(given.watermark_ns for given in self._inputs.values())
+        return min([given.watermark_ns for given in self._inputs.values()])
 
     @property
     def watermarks_ns(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ nowhere. Everything else, from the counters to the views, is that of the engine 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +15,13 @@ import pyarrow as pa
 
 from ripple.core.errors import InputError
 from ripple.engine.kernels.columns import Columns
-from ripple.engine.kernels.identities import only_span
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.engine import TAKEN, Engine, known_keys, names_of, reject_beyond
 from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
-from ripple.engine.machine.way import PRECEDING, SPAN, Way
+from ripple.engine.machine.row_origins import RowOrigins
+from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.rows import Rows
@@ -50,7 +51,7 @@ from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -75,6 +76,19 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 _NONE = np.empty(0, np.int64)
+
+
+@dataclass(slots=True)
+class _Settled:
+    """A fold and the node that gives its final rows, or one that waits; and what reads these.
+
+    only_shows: whether outputs alone read them.
+    """
+
+    fold: Leaf | None
+    waiting: Waiting | None
+    ways: list[Way]
+    only_shows: bool = False
 
 
 class GraphEngine(Engine):
@@ -234,7 +248,7 @@ class GraphEngine(Engine):
         self._ports = {
             source.name: Port(plan, source, by_source[source.name]) for source in plan.sources
         }
-        self._by_rank = list(self._ports.values())
+        self._origins = RowOrigins(list(self._ports.values()))
         self._port_of = {name: port for port in self._ports.values() for name in port.inputs}
         self._inputs = {}
         for name in names:
@@ -244,7 +258,6 @@ class GraphEngine(Engine):
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._divisions: dict[str, Division] = {}
         self._watermarks_ns = None
-        self._all = _NONE
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
@@ -255,14 +268,17 @@ class GraphEngine(Engine):
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         self._feeds: dict[str, list[Mark]] = {}
-        self._settling: list[tuple[Leaf | None, Waiting | None, list[Way]]] = []
+        self._settling: list[_Settled] = []
         self._holders: list[Holder] = []
         self._asked: dict[str, AskedRows] = {}
         tables = self._lay(plan, graph, {fold.fold.name: fold for fold in folds})
-        ways = [*self._ports.values(), *(way for *_, after in self._settling for way in after)]
+        after = [way for one in self._settling for way in one.ways]
+        ways = [*self._ports.values(), *after]
         sides = [side for one in self._holders for side in one.sides]
         for way in ways:
             way.lead(plan, folds, streams, sides, list(self._asked.values()))
+        for one in self._settling:
+            one.only_shows = all(way.only_shows for way in one.ways)
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
@@ -294,21 +310,21 @@ class GraphEngine(Engine):
                 sides = [feeds(side.reads) for side in sides_of(node)]
                 waiting = marks[node.name] = self._holder(node, sides)
                 if (table := of_joins.get(node.name)) is None:
-                    self._settling.append((None, waiting, [Way(node.name)]))
+                    self._settling.append(_Settled(None, waiting, [Way(node.name)]))
                     continue
                 self._feeds[table.name] = [one for side in sides for one in side]
                 tables.append(self._row_table(graph, table, waiting))
-                self._settling.append((tables[-1], waiting, []))
+                self._settling.append(_Settled(tables[-1], waiting, []))
             elif isinstance(node, Ask):
                 waiting = marks[node.name] = self._asker(node, plan.roots_of(node.reads))
-                self._settling.append((None, waiting, [Way(node.name)]))
+                self._settling.append(_Settled(None, waiting, [Way(node.name)]))
             elif node.name in folds:
                 fold, names = folds[node.name], [one.name for one in plan.finals_of(node.name)]
                 self._feeds[node.name] = feeds(node.name)
                 if names:
                     waiting = self._final_rows(plan, fold)
                     marks |= dict.fromkeys(names, waiting)
-                self._settling.append((fold, waiting, [Way(name) for name in names]))
+                self._settling.append(_Settled(fold, waiting, [Way(name) for name in names]))
         return tables
 
     # Few plans have such nodes, and their modules take time to import.
@@ -338,26 +354,26 @@ class GraphEngine(Engine):
         if isinstance(node, Distinct):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
-            holder = DistinctRows(node, feeds[0], self._by_input)
+            holder = DistinctRows(node, feeds[0], self._origins)
         elif isinstance(node, Scan):
             from ripple.engine.operators.scan_rows import ScanRows  # noqa: PLC0415
 
-            holder = ScanRows(node, feeds[0], self._by_input)
+            holder = ScanRows(node, feeds[0], self._origins)
         elif isinstance(node, IntervalJoin) and node.shows_right:
             from ripple.engine.operators.joins.outer_interval_rows import (  # noqa: PLC0415
                 OuterIntervalRows,
             )
 
-            holder = OuterIntervalRows(node, feeds, self._by_input)
+            holder = OuterIntervalRows(node, feeds, self._origins)
         elif isinstance(node, IntervalJoin):
             from ripple.engine.operators.joins.interval_rows import IntervalRows  # noqa: PLC0415
 
-            holder = IntervalRows(node, feeds, self._by_input)
+            holder = IntervalRows(node, feeds, self._origins)
         else:
             from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
 
             assert isinstance(node, AsofJoin), "no other joins"
-            holder = AsofRows(node, feeds, self._by_input)
+            holder = AsofRows(node, feeds, self._origins)
         self._holders.append(holder)
         return holder
 
@@ -366,39 +382,8 @@ class GraphEngine(Engine):
 
         names = [name for root in roots for name in self._ports[root].inputs]
         inputs = {name: self._inputs[name] for name in names}
-        asked = self._asked[node.name] = AskedRows(node, inputs, self._by_input)
+        asked = self._asked[node.name] = AskedRows(node, inputs, self._origins)
         return asked
-
-    def _by_input(self, places: Ints) -> Iterator[tuple[str, Ints, Ints, Ints]]:
-        """Yield the inputs with rows at these places: which rows, their offsets and indexes.
-
-        Final rows have no input, and places after all others.
-        """
-        rank = only_span(places, SPAN, PRECEDING)
-        if 0 <= rank < len(self._by_rank) and len(self._by_rank[rank].inputs) == 1:
-            port = self._by_rank[rank]
-            yield port.inputs[0], self._numbers(len(places)), *port.identities(places)
-            return
-        sources = (places + PRECEDING) // SPAN  # rows before a source's records included
-        for rank, port in enumerate(self._by_rank):
-            mine = np.flatnonzero(sources == rank)
-            if not len(mine):
-                continue
-            if len(port.inputs) == 1:
-                yield port.inputs[0], mine, *port.identities(places[mine])
-                continue
-            numbers = port.numbers(places[mine])
-            for number, name in enumerate(port.inputs):
-                at = mine[numbers == number]
-                if len(at):
-                    yield name, at, *port.identities(places[at])
-
-    def _numbers(self, count: int) -> Ints:
-        """Return the numbers below ``count``, which most batches share."""
-        if count > len(self._all):
-            self._all = np.arange(2 * count)
-            self._all.flags.writeable = False
-        return self._all[:count]
 
     def _table_of(self, fold: Fold) -> TableSpec | None:
         port = self._ports.get(fold.input)
@@ -418,21 +403,19 @@ class GraphEngine(Engine):
 
     def _settle(self, watermark_ns: int) -> None:
         del watermark_ns
-        for fold, waiting, ways in self._settling:
-            if fold is not None:
-                fold.settle(self._watermark_of(fold))
+        for one in self._settling:
+            if one.fold is not None:
+                one.fold.settle(self._watermark_of(one.fold))
+            waiting = one.waiting
             if waiting is None:
                 continue
-            give = self._show if all(way.only_shows for way in ways) else self._pass_on
             while (rows := waiting.take()) is not None:
-                give(waiting, rows, ways)
-
-    @staticmethod
-    def _show(waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
-        """Show rows of a waiting node that outputs alone read."""
-        for way in ways:
-            for stream in way.streams.values():
-                waiting.show(stream, way.root, rows)
+                if not one.only_shows:
+                    self._pass_on(waiting, rows, one.ways)
+                    continue
+                for way in one.ways:
+                    for stream in way.streams.values():
+                        waiting.show(stream, way.root, rows)
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
         """Send rows of a waiting node to its readers; rows that a step refuses are lost."""

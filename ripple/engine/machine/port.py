@@ -51,7 +51,8 @@ class Port(Way):
         self._inputs = {name: number for number, name in enumerate(names)}
         self.step = len(names) * FLAT_ROWS_MAX
         """How far the places of an input's records are apart."""
-        self._base = plan.sources.index(source) * SPAN
+        self._rank = plan.sources.index(source)
+        self._base = self._rank * SPAN
         is_alone = len(plan.sources) == 1 and not plan.waiting
         self._end = watermark.END if is_alone else SPAN - PRECEDING
         self.accepted = pa.schema(arrow_fields(source.fields_taken))
@@ -116,6 +117,12 @@ class Port(Way):
     def place_of(self, name: str, offset: int) -> int:
         """Return the place of the first row of a record of an input."""
         return offset * self.step + self._inputs[name] * FLAT_ROWS_MAX + self._base
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """Return the first place of the rows of its only input, the next one, and of offset 0."""
+        first = self._rank * SPAN - PRECEDING
+        return first, first + SPAN, self._base
 
     def numbers(self, places: Ints) -> Ints:
         """Return of which input, by its number, the rows at these places are."""

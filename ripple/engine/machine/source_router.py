@@ -18,6 +18,7 @@ from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
+from ripple.engine.machine.row_origins import RowOrigins
 from ripple.engine.machine.waiting_rows import WaitingRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
@@ -69,6 +70,7 @@ class SourceRouter(Divider, GraphEngine):
         self._inputs = {name: Input.of(source, name, start.get(name, 0), limit) for name in names}
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._orders = True
+        self._origins = RowOrigins([])  # no rows are taken here
         self._divisions = {}
         self._watermarks_ns = None
         self._waiting = WaitingRows(self._inputs, source, self.targets.partitions)

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ripple.core.hashing import mix_each, xxh64_of
 from ripple.core.row_ops import OP, OP_SET
-from ripple.engine.kernels.identities import digest_of, letters_of
+from ripple.engine.kernels.identities import digest_in_span, digest_of, letters_of
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
-from ripple.model.pipeline.nodes import ROW_KEY
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, ROW_KEY
 from ripple.model.row_identity import mix_in
 from ripple.model.schema.exported import Made, Part
 from ripple.model.schema.types import Field
@@ -141,11 +141,35 @@ class StreamRows:
             part = _Part([(name, rows.count)], batch.arrow(), offsets, indexes)
             self._identified.setdefault(name, []).append(part)
 
-    def _hashed(self, name: str, rows: Made | Part, offsets: Ints, indexes: Ints) -> int:
-        """Return the sum of the hashes of rows, modulo 2^64."""
+    def add_placed(self, name: str, rows: Rows, span: tuple[int, int, int]) -> bool:
+        """Add rows of input ``name`` that have come as one batch, if all places are in its span.
+
+        span: its first place, the next one, and that of the record at offset 0. Returns whether
+        they were added: not if their identities are needed one by one.
+        """
+        letters, places = self._letters, rows.offsets
+        if letters is None or places is None or self.identified is not None:
+            return False
+        made = rows.columns.made(self.schema)
+        if made is None:
+            return False
+        hashed = digest_in_span(made, letters, self._seed(name), places, *span, FLAT_ROWS_MAX)
+        if hashed is None:
+            return False
+        self.digest = self.final_digest = (self.digest + hashed) % (1 << 64)
+        self.count += rows.count
+        self._waiting.setdefault(name, []).append(made)
+        return True
+
+    def _seed(self, name: str) -> int:
         seed = self._seeds.get(name)
         if seed is None:
             seed = self._seeds[name] = xxh64_of(name.encode())
+        return seed
+
+    def _hashed(self, name: str, rows: Made | Part, offsets: Ints, indexes: Ints) -> int:
+        """Return the sum of the hashes of rows, modulo 2^64."""
+        seed = self._seed(name)
         if self._letters is not None:
             return digest_of(rows, self._letters, seed, offsets, indexes)
         hashes = np.full(rows.num_rows, seed, np.uint64)

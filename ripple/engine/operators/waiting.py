@@ -9,7 +9,7 @@ import numpy as np
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Origins: TypeAlias = Iterator[tuple[str, Ints, Ints, Ints]]
     """Inputs, each with which rows are of it, their offsets and their indexes in their records."""
-    ByInput: TypeAlias = Callable[[Ints], Origins]
+
+
+class ByInput(Protocol):
     """Finds the inputs of rows by their places."""
+
+    def __call__(self, places: Ints) -> Origins:
+        """Yield the inputs with rows at these places."""
+
+    def show(self, stream: StreamRows, rows: Rows) -> bool:
+        """Show rows that are all of one input, if the stream takes them with their places alone."""
 
 
 class Mark(Protocol):
@@ -141,7 +149,8 @@ class PlacedRows:
         """Show some of the rows taken last, each by its input."""
         del name
         assert rows.offsets is not None
-        show_by_input(stream, rows, self._by_input(rows.offsets))
+        if not self._by_input.show(stream, rows):
+            show_by_input(stream, rows, self._by_input(rows.offsets))
 
     def identities(self, rows: Rows) -> None:
         """Return None: places tell them."""

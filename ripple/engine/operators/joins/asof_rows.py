@@ -91,7 +91,10 @@ class AsofRows(StreamJoinRows):
         if left_ns == self._marks_ns[0] and right_ns == self._marks_ns[1]:
             return None  # no row waits below the same marks
         self._marks_ns = left_ns, right_ns
-        ends_ns = self.left.settled_ns, self.right.settled_ns
+        ends_ns = (
+            settled_ns(left_ns, self.left.lateness_ns),
+            settled_ns(right_ns, self.right.lateness_ns),
+        )
         right_ns = min(ends_ns) if self._is_backward else ends_ns[1]
         found = self._matches.take(min(self._bounds_ns(*ends_ns)), right_ns, self.keys.capacity)
         if found is None:

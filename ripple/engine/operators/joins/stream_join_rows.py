@@ -139,7 +139,8 @@ class StreamJoinRows(ABC):
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
         """Show some of the rows taken last, each by the input of its left side."""
         del name
-        show_by_input(stream, rows, self._origins(rows))
+        if self.identities_taken is not None or not self._by_input.show(stream, rows):
+            show_by_input(stream, rows, self._origins(rows))
 
     def _origins(self, rows: Rows) -> Origins:
         assert rows.offsets is not None
