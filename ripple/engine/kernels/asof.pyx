@@ -2,7 +2,7 @@
 # distutils: language = c++
 """The matches of an as-of join: of each row that leaves the left side, that of the right side."""
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 import numpy as np
@@ -198,33 +198,32 @@ cdef class Matches:
     def needed(self, int64_t oldest_ns):
         """Return the numbers of the known rows from a time on, in their order by slot: int64[n]."""
         cdef vector[int64_t] found
+        self.find_needed(oldest_ns, found)
+        return int64s(found)
+
+    cdef void find_needed(self, int64_t oldest_ns, vector[int64_t]& found) noexcept nogil:
         cdef const int64_t* times = self.right.rows.columns[self.right.time].words.data()
         cdef const RunRow* row
         cdef size_t i
-        with nogil:
-            for i in range(self.last.size()):
-                if self.last[i] >= 0 and times[self.last[i]] >= oldest_ns:
-                    found.push_back(self.last[i])
-            for i in range(self.runs.size()):
-                if self.runs[i].rows.empty():
-                    continue
-                row = self.runs[i].first_from(oldest_ns)
-                while row != self.runs[i].end():
-                    found.push_back(row.number)
-                    row += 1
-        return int64s(found)
+        for i in range(self.last.size()):
+            if self.last[i] >= 0 and (oldest_ns == INT64_MIN or times[self.last[i]] >= oldest_ns):
+                found.push_back(self.last[i])
+        for i in range(self.runs.size()):
+            if self.runs[i].rows.empty():
+                continue
+            row = self.runs[i].first_from(oldest_ns)
+            while row != self.runs[i].end():
+                found.push_back(row.number)
+                row += 1
 
     def drop(self, int64_t oldest_ns, int64_t capacity):
         """Drop the rows of the right side that do not wait, but for those known from a time on.
 
         capacity: above all slots. Returns which of them have rows on either side: bool[capacity].
         """
-        cdef const int64_t[::1] kept = self.right.keep(self.needed(oldest_ns))
-        cdef vector[int64_t] renumbered
-        cdef int64_t i
-        renumbered.resize(kept[kept.shape[0] - 1] + 1 if kept.shape[0] else 0, -1)
-        for i in range(kept.shape[0]):
-            renumbered[kept[i]] = i
+        cdef vector[int64_t] known, kept, renumbered
+        self.find_needed(oldest_ns, known)
+        renumbered = self.right.keep_some(known.data(), known.size(), kept)
         with nogil:
             self.renumber(renumbered)
         is_used = np.zeros(capacity, np.bool_)
@@ -238,12 +237,13 @@ cdef class Matches:
         cdef RunRow row
         cdef size_t i, at
         for i in range(self.last.size()):
-            self.last[i] = new_number(renumbered, self.last[i])
+            if self.last[i] >= 0:
+                self.last[i] = renumbered[self.last[i]]
         for i in range(self.runs.size()):
             rows = vector[RunRow]()
             for at in range(self.runs[i].rows.size()):
                 row.time = self.runs[i].rows[at].time
-                row.number = new_number(renumbered, self.runs[i].rows[at].number)
+                row.number = renumbered[self.runs[i].rows[at].number]
                 if row.number >= 0:
                     rows.push_back(row)
             self.runs[i].rows.swap(rows)
@@ -265,11 +265,6 @@ cdef class Matches:
         for i in range(self.runs.size()):
             held += self.runs[i].rows.capacity() * sizeof(RunRow)
         return held
-
-
-cdef inline int64_t new_number(const vector[int64_t]& renumbered, int64_t number) noexcept nogil:
-    """-1 for a row without one."""
-    return renumbered[number] if 0 <= number < <int64_t>renumbered.size() else -1
 
 
 cdef inline uint64_t distance(int64_t a, int64_t b) noexcept nogil:

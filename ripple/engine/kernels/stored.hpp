@@ -22,6 +22,13 @@ template <typename T> void shrink(std::vector<T>& held)
         held.shrink_to_fit();
 }
 
+// Makes room by a quarter more: much of it stays unused until the next rows are dropped.
+template <typename T> void reserve(std::vector<T>& held, size_t size)
+{
+    if (size > held.capacity())
+        held.reserve(std::max(size, held.capacity() + held.capacity() / 4));
+}
+
 // Values of one column: numbers and flags as words; of texts the words are where each ends.
 // Invariants: `valid` is empty while none is null. `bytes` has BATCH_SHORT more than the texts.
 struct StoredColumn {
@@ -42,6 +49,7 @@ struct StoredColumn {
         } else if (!valid.empty()) {
             valid.resize(held + n, 1);
         }
+        reserve(words, held + n);
         words.resize(held + n);
         if (kind == BATCH_TEXT) {
             add_texts(a, held);
@@ -55,6 +63,7 @@ struct StoredColumn {
 
     void add_words(const int64_t* more, int64_t n)
     {
+        reserve(words, words.size() + n);
         words.insert(words.end(), more, more + n);
         if (!valid.empty())
             valid.resize(words.size(), 1);
@@ -67,6 +76,7 @@ struct StoredColumn {
             return;
         const int32_t* offsets = static_cast<const int32_t*>(a.buffers[1]) + a.offset;
         const int64_t more = offsets[n] - offsets[0];
+        reserve(bytes, end + more + BATCH_SHORT);
         bytes.resize(end + more + BATCH_SHORT);
         if (more)
             memcpy(&bytes[end], static_cast<const char*>(a.buffers[2]) + offsets[0], more);
@@ -79,6 +89,12 @@ struct StoredColumn {
     void keep(const int64_t* numbers, int64_t n)
     {
         int64_t end = 0;
+        if (kind != BATCH_TEXT && valid.empty() && 2 * n < static_cast<int64_t>(words.size())) {
+            for (int64_t i = 0; i < n; i++)
+                words[i] = words[numbers[i]];
+            words.resize(n);
+            return shrink(words);
+        }
         for (int64_t i = 0, next; i < n; i = next) {
             const int64_t first = numbers[i];
             for (next = i + 1; next < n && numbers[next] == first + next - i;)
@@ -90,8 +106,6 @@ struct StoredColumn {
                 for (int64_t row = 0; row < rows; row++)
                     words[i + row] = words[first + row] - from + end;
                 end += size;
-            } else if (rows == 1) { // as most are where few are kept
-                words[i] = words[first];
             } else {
                 memmove(&words[i], &words[first], 8 * rows);
             }
@@ -212,15 +226,20 @@ struct Order {
         for (const Run& run : runs)
             std::for_each(run.numbers.begin() + run.first, run.numbers.end(), keep);
         std::for_each(heap.begin(), heap.end(), keep);
-        for (int64_t number = 0; number < rows; number++)
-            if (is_kept[number])
-                kept.push_back(number);
+        kept.resize(rows + 1);
+        size_t end = 0;
+        for (int64_t number = 0; number < rows; number++) {
+            kept[end] = number; // without a branch: which are kept follows no rule
+            end += is_kept[number];
+        }
+        kept.resize(end);
     }
 
-    // Gives each row its number after only those with `kept` numbers, rising, are there.
-    void renumber(const int64_t* kept, int64_t n)
+    // Gives each row its number after only those of `rows` with `kept` numbers, rising, are there.
+    // Returns them all, -1 for those that are not.
+    std::vector<int64_t> renumber(const int64_t* kept, int64_t n, int64_t rows)
     {
-        std::vector<int64_t> numbers(n ? kept[n - 1] + 1 : 0);
+        std::vector<int64_t> numbers(rows, -1);
         for (int64_t number = 0; number < n; number++)
             numbers[kept[number]] = number;
         auto anew = [&](int64_t& number) { number = numbers[number]; };
@@ -228,6 +247,7 @@ struct Order {
             std::for_each(run.numbers.begin() + run.first, run.numbers.end(), anew);
         std::for_each(heap.begin(), heap.end(), anew);
         seen = n;
+        return numbers;
     }
 
     int64_t nbytes() const

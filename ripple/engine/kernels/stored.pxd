@@ -25,7 +25,7 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         void take_below(int64_t, Less, vector[int64_t]&) except +
         void all(Less, vector[int64_t]&) except +
         void add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
-        void renumber(const int64_t*, int64_t)
+        vector[int64_t] renumber(const int64_t*, int64_t, int64_t) except +
         int64_t nbytes()
 
 
@@ -45,6 +45,7 @@ cdef class Stored:
         self, const vector[const ArrowArray*]& arrays, const vector[const int64_t*]& words,
         list columns, int64_t count,
     ) except -1
+    cdef int keep_at(self, const int64_t* numbers, int64_t n) except -1
     cdef int check_whole(self) except -1
     cdef Py_ssize_t place(self, str name) except -1
     cdef int check(self, const int64_t[::1] numbers, int64_t least) except -1
@@ -56,6 +57,9 @@ cdef class Waiting:
     cdef Order order
 
     cdef Less less(self)
+    cdef vector[int64_t] keep_some(
+        self, const int64_t* numbers, int64_t n, vector[int64_t]& kept
+    ) except *
 
 
 cpdef Made gathered(schema, int64_t count, list parts)

@@ -162,19 +162,25 @@ cdef class Stored:
     def keep(self, const int64_t[::1] numbers not None):
         """Keep some rows alone, whose numbers rise; they are numbered anew."""
         cdef Py_ssize_t i, n = numbers.shape[0]
-        cdef size_t at
         self.check(numbers, 0)
         for i in range(1, n):
             if numbers[i] <= numbers[i - 1]:
                 raise ValueError("the numbers of rows to keep do not rise")
+        self.keep_at(&numbers[0] if n else NULL, n)
+
+    cdef int keep_at(self, const int64_t* numbers, int64_t n) except -1:
+        cdef size_t at
+        cdef vector[int64_t] some
         for at in range(self.columns.size()):
             if self.columns[at].kind == BATCH_MADE:
+                some.assign(numbers, numbers + n)
                 kept = self.make(self.types[at])
-                kept.add(self.others[at].take(np.asarray(numbers)))
+                kept.add(self.others[at].take(int64s(some)))
                 self.others[at] = kept
             else:
-                self.columns[at].keep(&numbers[0] if n else NULL, n)
+                self.columns[at].keep(numbers, n)
         self.count = n
+        return 0
 
     @property
     def nbytes(self):
@@ -223,14 +229,20 @@ cdef class Waiting:
 
     def keep(self, const int64_t[::1] numbers not None):
         """Keep those rows alone that wait, and these; return which they were, rising: int64[n]."""
-        cdef vector[int64_t] found
+        cdef vector[int64_t] kept
         cdef int64_t n = numbers.shape[0]
         self.rows.check(numbers, 0)
-        self.order.add_to(&numbers[0] if n else NULL, n, self.rows.count, found)
-        kept = int64s(found)
-        self.rows.keep(kept)
-        self.order.renumber(found.data(), found.size())
-        return kept
+        self.keep_some(&numbers[0] if n else NULL, n, kept)
+        return int64s(kept)
+
+    cdef vector[int64_t] keep_some(
+        self, const int64_t* numbers, int64_t n, vector[int64_t]& kept
+    ) except *:
+        """Do so, with rows that are there; return the new number of each row, -1 for none."""
+        cdef int64_t rows = self.rows.count
+        self.order.add_to(numbers, n, rows, kept)
+        self.rows.keep_at(kept.data(), kept.size())
+        return self.order.renumber(kept.data(), kept.size(), rows)
 
     @property
     def nbytes(self):

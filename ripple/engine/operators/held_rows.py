@@ -14,13 +14,14 @@ from ripple.engine.operators.passed_rows import Parts
 from ripple.engine.snapshots.internal import internal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import Gate
     from ripple.model.keys.index import KeyIndex
+    from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import Fields
     from ripple.model.schema.exported import Made
 
@@ -40,18 +41,29 @@ class HeldRows:
     they may outnumber the held ones: a row is copied at its arrival, and when it is taken.
     """
 
-    def __init__(self, fields: Fields, *, identities: bool = False, slots: bool = False) -> None:
+    def __init__(
+        self,
+        fields: Fields,
+        *,
+        identities: bool = False,
+        slots: bool = False,
+        keys: KeySpace | None = None,
+    ) -> None:
         """Hold these fields of rows, optionally with identities, or with the slots of their keys.
 
-        Identities are needed if they do not follow from places, as of final rows.
+        Identities are needed if they do not follow from places, as of final rows. keys: has the
+        first fields of all rows by these slots, so that they are not held with each.
         """
         self._of, self._fields = fields, arrow_fields(fields)
-        self._names = [field.name for field in self._fields]
+        self._keys = keys
+        self._held_fields = self._fields[0 if keys is None else len(keys.fields) :]
+        self._names = [field.name for field in self._held_fields]
         self._has_identities, self._has_slots = identities, slots
         own = [TIME, PLACE, *([IDENTITY] if identities else [])]
         self.schema = pa.schema([*self._fields, *(pa.field(name, pa.int64()) for name in own)])
-        schema = self.schema.append(pa.field(SLOT, pa.int64())) if slots else self.schema
-        self.rows = Stored(schema, Parts)
+        schema = pa.schema([self.schema.field(name) for name in (*self._names, *own)])
+        self._held_schema = schema
+        self.rows = Stored(schema.append(pa.field(SLOT, pa.int64())) if slots else schema, Parts)
         self.waiting = Waiting(self.rows, TIME, PLACE)
 
     def empty(self) -> HeldRows:
@@ -66,7 +78,7 @@ class HeldRows:
         if None in columns:
             columns = [
                 arrow_column(rows.columns[field.name], field.type) if lent is None else lent
-                for field, lent in zip(self._fields, columns, strict=True)
+                for field, lent in zip(self._held_fields, columns, strict=True)
             ]
         columns += self._own(rows, identities)
         if self._has_slots:
@@ -115,7 +127,8 @@ class HeldRows:
 
     def add(self, batch: pa.RecordBatch, slots: Ints = _NONE) -> None:
         """Hold rows with times and places."""
-        self.rows.add([*batch.columns, *self._only(slots)], batch.num_rows)
+        columns = batch.select(self._held_schema.names).columns
+        self.rows.add([*columns, *self._only(slots)], batch.num_rows)
         self.waiting.add()
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
@@ -140,12 +153,22 @@ class HeldRows:
         return self.waiting.take_below(mark_ns)
 
     def made(self, numbers: Ints) -> Made:
-        """Return some of the rows as they are made here."""
+        """Return some of the rows as they are made here, if all fields are held with each."""
         return gathered(self.schema, len(numbers), [(self.rows, self.schema.names, numbers)])
 
     def batches(self, numbers: Ints) -> list[pa.RecordBatch]:
         """Return some of the rows, as several batches where the texts of one would be too long."""
-        return batches_of(self.rows, self.schema, numbers)
+        if self._keys is None or not len(numbers):
+            return batches_of(self.rows, self.schema, numbers)
+        return _split(self._beside_keys, numbers)
+
+    def _beside_keys(self, numbers: Ints) -> pa.RecordBatch:
+        """Return some of the rows with their keys before them."""
+        assert self._keys is not None, "it has the keys of all rows"
+        schema = self._held_schema
+        own = gathered(schema, len(numbers), [(self.rows, schema.names, numbers)]).arrow()
+        keys = self._keys.arrays(self.rows.words(SLOT, numbers))
+        return pa.RecordBatch.from_arrays([*keys, *own.columns], schema=self.schema)
 
     def forget(self) -> None:
         """Free the taken rows if they are many."""
@@ -178,14 +201,23 @@ def batches_of(rows: Stored, schema: pa.Schema, numbers: Ints) -> list[pa.Record
     """Return some rows, as several batches where the texts of one would be too long."""
     if not len(numbers):
         return []
+
+    def made(some: Ints) -> pa.RecordBatch:
+        return gathered(schema, len(some), [(rows, schema.names, some)]).arrow()
+
+    return _split(made, numbers)
+
+
+def _split(made: Callable[[Ints], pa.RecordBatch], numbers: Ints) -> list[pa.RecordBatch]:
+    """Return the batches of some rows, of half as many each where they are too large for one."""
     try:
-        return [gathered(schema, len(numbers), [(rows, schema.names, numbers)]).arrow()]
+        return [made(numbers)]
     except OverflowError:
         middle = len(numbers) // 2
         if not middle:
             raise
         parts = numbers[:middle], numbers[middle:]
-        return [one for part in parts for one in batches_of(rows, schema, part)]
+        return [one for part in parts for one in _split(made, part)]
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:

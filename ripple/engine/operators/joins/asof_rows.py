@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _UNNEEDED_MAX = 4096
+_UNUSED_SHARE = 8
 
 
 class AsofRows(StreamJoinRows):
@@ -108,16 +109,18 @@ class AsofRows(StreamJoinRows):
             self.given += len(left)
         self.left.held.forget()
         kept = self.right.held.rows.count + len(self.keys.index)
-        if kept > 2 * self._needed_before + _UNNEEDED_MAX:
+        if 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX:
             self._drop()
         return self.taken
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
         is_used = self._matches.drop(self.oldest_ns, self.keys.capacity)
-        live = self.keys.index.live_slots()
-        self.keys.release(live[~is_used[live]])
-        self.keys.trim()
+        count = len(self.keys.index)
+        if _UNUSED_SHARE * (count - np.count_nonzero(is_used)) > count:
+            live = self.keys.index.live_slots()
+            self.keys.release(live[~is_used[live]])
+            self.keys.trim()
         self._needed_before = self.right.held.rows.count + len(self.keys.index)
 
     @property

@@ -55,7 +55,8 @@ class JoinSide:
         identities = bool(node.finals) and has_own
         if number == 1 and isinstance(node, IntervalJoin):
             identities = identities or bool(node.right_finals)  # for the key of a pair
-        self.held = HeldRows(fields, identities=identities, slots=keys is not None)
+        by_slot = keys if number == 1 and self._needs_key else None
+        self.held = HeldRows(fields, identities=identities, slots=keys is not None, keys=by_slot)
         self._keys = keys
         self._keyed = None if keys is None else Keyed(keys, self.names)
         self._told = 0  # of the rows ever held
@@ -120,7 +121,10 @@ class JoinSide:
         """
         rows = self.held.rows
         count, self._told = rows.added - self._told, rows.added
-        return self.held.made(np.arange(rows.count - count, rows.count)).arrow() if count else None
+        if not count:
+            return None
+        (news,) = self.held.batches(np.arange(rows.count - count, rows.count))
+        return news
 
 
 def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
