@@ -160,6 +160,32 @@ cdef inline uint64_t locate(
         at = (at + 1) & table.mask
 
 
+cdef int find_pairs(
+    KeyIndex index, const int64_t* a, const int64_t* b, Py_ssize_t n, int64_t* out
+) except -1 nogil:
+    """Write the slots of n pairs, adding the new ones; without ``b`` their second halves are 0.
+
+    By blocks, so that the cache misses of a block's pairs overlap.
+    """
+    cdef const Table* table = &index._table
+    cdef Key[BLOCK] keys
+    cdef bint is_cached = table.mask < CACHED_ENTRIES
+    cdef Py_ssize_t i, first = 0, count
+    while first < n:
+        count = min(<Py_ssize_t>BLOCK, n - first)
+        for i in range(count):
+            describe_pair(&keys[i], a[first + i], b[first + i] if b != NULL else 0)
+            if not is_cached:
+                prefetch(&table.entries[keys[i].tag >> table.shift])
+        if not is_cached:
+            for i in range(count):
+                prefetch(&index._keys[slot_in(table.entries[keys[i].tag >> table.shift])])
+        for i in range(count):
+            out[first + i] = index._find_or_insert(&keys[i], NULL)
+        first += count
+    return 0
+
+
 cdef class KeyIndex:
     # Invariants (check_invariants):
     #   every live key is found at its slot; live slots + free slots = slots ever handed out;
@@ -471,13 +497,13 @@ cdef class KeyIndex:
 
     def slots_of_pairs(self, const int64_t[::1] a not None, const int64_t[::1] b not None):
         """Return the slot of each pair (a[i], b[i]), adding the new ones."""
-        cdef Py_ssize_t i, n = a.shape[0]
+        cdef Py_ssize_t n = a.shape[0]
         assert b.shape[0] == n
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
-        with nogil:
-            for i in range(n):
-                out[i] = self.find_or_add_pair(a[i], b[i])
+        if n:
+            with nogil:
+                find_pairs(self, &a[0], &b[0], n, &out[0])
         return slots
 
     def slots_of_known_pairs(
@@ -494,12 +520,12 @@ cdef class KeyIndex:
 
     def slots_of_ints(self, const int64_t[::1] values not None):
         """Return the slot of each integer key, adding the new ones."""
-        cdef Py_ssize_t i, n = values.shape[0]
+        cdef Py_ssize_t n = values.shape[0]
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
-        with nogil:
-            for i in range(n):
-                out[i] = self.find_or_add_pair(values[i], 0)
+        if n:
+            with nogil:
+                find_pairs(self, &values[0], NULL, n, &out[0])
         return slots
 
     def slot_of(self, bytes key not None):
