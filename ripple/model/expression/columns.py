@@ -161,6 +161,7 @@ def _is_in(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
     return _with(Values(truth, value.valid), value.failures)
 
 
+@lru_cache(maxsize=PROGRAMS_MAX)
 def _constant(tree: Typed) -> Values:
     """Return a literal as one value, where a kernel takes it for all rows."""
     return Values(pa.scalar(tree.value.value, pa.string()))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ripple.core.arguments import plain, shown
 from ripple.core.errors import PlanError
 
-PATTERNS_MAX = 256  # compiled patterns that the plain twins remember
+PATTERNS_MAX = 256  # patterns of which what was made is remembered
 GROUPS_MAX = 9  # in a replacement: RE2's have one digit
 
 _GROUP = "(?P<group>"
@@ -79,6 +79,7 @@ def groups_of(pattern: str) -> int:
     return sum(map(_is_group, _pieces(pattern)))
 
 
+@lru_cache(maxsize=PATTERNS_MAX)
 def only_group(pattern: str, group: int) -> str:
     """Return the pattern with one group, named: the only way in which Arrow gives a group."""
     inner = _with_groups(pattern, {group: _GROUP})
@@ -99,6 +100,7 @@ def _with_groups(pattern: str, kept: Mapping[int, str]) -> str:
     return "".join(pieces)
 
 
+@lru_cache(maxsize=PATTERNS_MAX)
 def first_match(pattern: str, value: str) -> tuple[str, str]:
     """Return a pattern and a replacement that replace only the first match, wherever all are.
 
