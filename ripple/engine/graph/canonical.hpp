@@ -37,13 +37,19 @@ namespace ripple {
 
 constexpr int64_t NAN_BITS = 0x7FF8000000000000LL;
 
+// Returns how many bytes it writes: 24 at most.
+inline size_t number_into(char* text, char kind, int64_t number, char end)
+{
+    *text = kind;
+    const auto done = std::to_chars(text + 1, text + 23, number);
+    *done.ptr = end;
+    return static_cast<size_t>(done.ptr + 1 - text);
+}
+
 inline void write_number(std::string& out, char kind, int64_t number, char end)
 {
     char text[24];
-    const auto done = std::to_chars(text, text + sizeof text, number);
-    out.push_back(kind);
-    out.append(text, static_cast<size_t>(done.ptr - text));
-    out.push_back(end);
+    out.append(text, number_into(text, kind, number, end));
 }
 
 inline void write_text(std::string& out, const char* text, size_t size)

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from ripple.engine.graph.kept cimport Kept
 from ripple.model.schema.exported cimport ArrowArray
 
 cdef extern from "canonical.hpp" namespace "ripple" nogil:
@@ -24,14 +25,20 @@ cdef class Form:
     cdef readonly object type
     cdef Shape shape
 
-    cdef object read(
+    cdef Written write(self, values)
+    cdef Read read(
         self,
-        list held,
+        Kept** held,
         const int64_t* places,
         Py_ssize_t n,
         const uint8_t* present,
         const uint8_t* valid,
     )
+
+
+cdef class Written:
+    cdef vector[Kept*] held     # NULL for null, and where it was taken out
+    cdef vector[int64_t] prints
 
 
 cdef class Read:

@@ -6,14 +6,16 @@ So a column holds them, and their hash stands for them where rows are compared.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.string cimport memcpy
 from libcpp.string cimport string
+from libcpp.vector cimport vector
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.core.hashing cimport xxh64
+from ripple.engine.graph.kept cimport Kept, kept_bytes, kept_drop, kept_new
 from ripple.model.schema.exported cimport ArrowArray, Exported
 
 cdef extern from "Python.h":
@@ -22,10 +24,20 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 cdef extern from "canonical.hpp" namespace "ripple" nogil:
+    size_t number_into(char* text, char kind, int64_t number, char end)
     void write_number(string& out, char kind, int64_t number, char end) except +
     void write_text(string& out, const char* text, size_t size) except +
     void write_float(string& out, double value) except +
     void write(string& out, const Shape& shape, const ArrowArray* array, int64_t row) except +
+
+cdef extern from *:
+    """
+    #define prefetch(address) __builtin_prefetch(address)
+    """
+    void prefetch(const void* address) noexcept nogil
+
+cdef enum:
+    AHEAD = 8   # values that are fetched from memory before they are read
 
 
 def canonical(value):
@@ -92,67 +104,141 @@ cdef class Form:
         self.shape = shape_of(of)
 
     def written(self, values):
-        """Return a column, a list or an array of Arrow's, as it is held; and fingerprints, int64[n]."""
+        """Return a column, a list or an array of Arrow's, as columns hold it: a Written."""
+        return self.write(values)
+
+    def arrow(self, Written written not None):
+        """Return what was written as an array of Arrow's."""
+        cdef vector[int64_t] places
+        cdef int64_t i, n = written.held.size()
+        for i in range(n):
+            places.push_back(i)
+        return self.read(written.held.data(), places.data(), n, NULL, NULL).arrow()
+
+    cdef Written write(self, values):
+        """Return a column, a list or an array of Arrow's, as columns hold it."""
         cdef Py_ssize_t i, n = len(values)
-        cdef list held = [None] * n
+        cdef Written made = Written.__new__(Written)
         cdef string out
         cdef Exported array
         cdef Shape shape
+        cdef Kept* kept
         cdef bint is_arrow = isinstance(values, pa.Array)
-        prints = np.empty(n, np.int64)
-        cdef int64_t[::1] into = prints
         if is_arrow:
             try:
                 shape = self.shape if values.type == self.type else shape_of(values.type)
                 array = Exported(values)
             except TypeError:  # such as a dictionary
                 values, is_arrow = values.to_pylist(), False
+        made.held.resize(n)
+        made.prints.resize(n)
+        if is_arrow and shape.kind == b"s":
+            keep_texts(shape.wide, &array.whole, made)
+            return made
         for i in range(n):
             out.clear()
             if is_arrow:
                 write(out, shape, &array.whole, i)
             else:
                 write_value(out, values[i])
-            into[i] = fingerprint_of(out.data(), out.size())
-            if out.size() != 1 or out[0] != <char>b"n":
-                held[i] = PyBytes_FromStringAndSize(out.data(), out.size())
-        return held, prints
+            made.prints[i] = fingerprint_of(out.data(), out.size())
+            if out.size() == 1 and out[0] == <char>b"n":
+                continue
+            kept = kept_new(out.size())
+            if not kept:
+                raise MemoryError
+            memcpy(kept_bytes(kept), out.data(), out.size())
+            made.held[i] = kept
+        return made
 
-    def arrow(self, list held not None):
-        """Return what is held as an array of Arrow's."""
-        cdef Read read = self.read(held, NULL, len(held), NULL, NULL)
-        return read.arrow()
-
-    cdef object read(
+    cdef Read read(
         self,
-        list held,
+        Kept** held,
         const int64_t* places,
         Py_ssize_t n,
         const uint8_t* present,
         const uint8_t* valid,
     ):
-        """Return n values as a Read, those at ``places`` of what is held, NULL for the first n.
+        """Return n values as a Read, those at ``places`` of what is held.
 
         present: by row, 0 for null, or NULL. valid: likewise, by place.
         """
         cdef Read made = Read.__new__(Read, self)
-        cdef Py_ssize_t i, at, nbytes = 0
+        cdef Py_ssize_t i
+        cdef size_t nbytes = 0
+        cdef const Kept* one
         cdef const char* begin
         for i in range(n):
-            one = held[places[i] if places != NULL else i]
-            nbytes += 0 if one is None else PyBytes_GET_SIZE(one)
+            if i + AHEAD < n:
+                prefetch(held[places[i + AHEAD]])
+            nbytes += 0 if held[places[i]] == NULL else held[places[i]].size
         made.column.reserve(n, nbytes)
         for i in range(n):
-            at = places[i] if places != NULL else i
-            one = held[at]
-            if one is None or (present != NULL and not present[i]) or (
-                valid != NULL and not valid[at]
+            one = held[places[i]]
+            if one == NULL or (present != NULL and not present[i]) or (
+                valid != NULL and not valid[places[i]]
             ):
                 made.column.append_null()
                 continue
-            begin = PyBytes_AS_STRING(one)
-            made.column.append(begin, begin + PyBytes_GET_SIZE(one))
+            begin = kept_bytes(one)
+            made.column.append(begin, begin + one.size)
         return made
+
+
+cdef class Written:
+    """A column of values on their way into places, and their fingerprints."""
+
+    def __dealloc__(self):
+        cdef size_t i
+        for i in range(self.held.size()):
+            kept_drop(self.held[i])
+
+    @property
+    def values(self):
+        """The values as they are held: bytes, None for null."""
+        cdef list found = []
+        cdef const Kept* one
+        cdef size_t i
+        for i in range(self.held.size()):
+            one = self.held[i]
+            found.append(None if one == NULL else PyBytes_FromStringAndSize(kept_bytes(one), one.size))
+        return found
+
+    @property
+    def fingerprints(self):
+        """What stands for each value where values are compared: a list of integers."""
+        return list(self.prints)
+
+
+cdef int keep_texts(bint wide, const ArrowArray* texts, Written made) except -1:
+    """Keep texts, of which the offsets have 64 bits if they are wide."""
+    cdef int64_t i, at, begin, end
+    cdef const char* base = <const char*>texts.buffers[2]
+    cdef const uint8_t* there = <const uint8_t*>texts.buffers[0]
+    cdef int64_t null_print = fingerprint_of(b"n", 1)
+    cdef Kept* kept
+    cdef size_t head
+    cdef char[24] number
+    if texts.null_count == 0:
+        there = NULL
+    for i in range(texts.length):
+        at = texts.offset + i
+        if there != NULL and not there[at >> 3] >> (at & 7) & 1:
+            made.prints[i] = null_print
+            continue
+        if wide:
+            begin, end = (<const int64_t*>texts.buffers[1])[at], (<const int64_t*>texts.buffers[1])[at + 1]
+        else:
+            begin, end = (<const int32_t*>texts.buffers[1])[at], (<const int32_t*>texts.buffers[1])[at + 1]
+        head = number_into(number, b"s", end - begin, b":")
+        kept = kept_new(head + <size_t>(end - begin))
+        if not kept:
+            raise MemoryError
+        memcpy(kept_bytes(kept), number, head)
+        memcpy(kept_bytes(kept) + head, base + begin, end - begin)
+        made.held[i] = kept
+        made.prints[i] = fingerprint_of(kept_bytes(kept), kept.size)
+    return 0
 
 
 cdef class Read:

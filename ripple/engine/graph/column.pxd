@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.math cimport isnan
 from libc.string cimport memcpy
 
+from ripple.engine.graph.kept cimport Kept
 from ripple.engine.graph.node cimport Node
 from ripple.model.keys.slots cimport SlotSet
 
@@ -11,16 +12,19 @@ cdef enum Kind:
     FLOAT
     INT
     BOOL
-    OBJECT
+    HELD        # in a Form: texts, lists and records
+    OBJECT      # of Python
 
 
 cdef struct Field:
     Kind kind
     bint nullable
-    int64_t* bits       # by slot: the value's 64 bits; of an object, its fingerprint
+    int64_t* bits       # by slot: the value's 64 bits; of another value, its fingerprint
     uint8_t* valid      # by slot, NULL unless nullable
+    Kept** held         # by slot, NULL unless HELD; a value counts this place
     int64_t* old_bits   # by position in `touched`
     uint8_t* old_valid
+    Kept** old_held
 
 
 cdef extern from *:
@@ -44,8 +48,8 @@ cdef class Column(Node):
     cdef readonly tuple names
     cdef int field_count
     cdef Field* fields
-    cdef bint has_objects
-    cdef list objects                   # per field: None, or a list of values by slot
+    cdef bint is_plain                  # whether all fields are numbers and truth values
+    cdef list objects                   # per field: None, or a list of objects by slot
     cdef list forms                     # per field: None, or the Form in which values are held
     cdef list old_objects               # per field: None, or a list by position in `touched`
     cdef uint8_t* present               # by slot: there is a row
@@ -78,22 +82,23 @@ cdef class Column(Node):
             if field.nullable:
                 field.old_valid[at] = field.valid[slot]
             field += 1
-        if self.has_objects:
-            self.save_objects(slot)
+        if not self.is_plain:
+            self.save_others(slot, at)
         return 0
 
-    cdef int save_objects(self, int64_t slot) except -1
+    cdef int save_others(self, int64_t slot, int64_t at) except -1
     cdef int touch_all(self, const int64_t* slots, Py_ssize_t n) except -1
     cdef int make_room_for_saved(self, int64_t count) except -1
     cdef void shed(self) noexcept
+    cdef void free_all(self) noexcept
     cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1
     cdef int write_field(self, int f, const int64_t[::1] slots, object values, object valid) except -1
     cdef int erase_rows(self, const int64_t[::1] slots) except -1
     cdef int erase_one(self, int64_t slot) except -1
+    cdef int forget_other(self, int f, int64_t slot) except -1
     cdef bint settle_changes(self) except -1
     cdef object _gather(self, int f, const int64_t[::1] slots)
     cdef object _gather_old(self, int f)
-    cdef object _objects(self, int f, list held)
     cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1
     cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1
     cdef object _typed(self, Kind kind, object values)

@@ -1,4 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+# distutils: include_dirs = ripple/engine/graph
 """A keyed node: one row of values per key, kept as arrays by slot.
 
 Writing a slot for the first time since the last stabilize saves its row. Stabilization compares
@@ -12,7 +14,9 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from ripple.model.keys.checked cimport check_slots, first_outside
+from ripple.model.keys.checked cimport check_length, check_slots, first_outside
+from ripple.engine.graph.canonical cimport Form, Written
+from ripple.engine.graph.kept cimport Kept, kept_again, kept_drop
 from ripple.engine.graph.node cimport Graph, Node
 from ripple.model.keys.slots cimport SlotSet, next_room
 from ripple.core.hashing cimport mix, mix_at
@@ -78,27 +82,20 @@ cdef class Column(Node):
         self.old_objects = []
         self.forms = []
         self.touched = SlotSet()
+        self.is_plain = True
         for f, (_, kind, nullable) in enumerate(fields):
             self.forms.append(None if isinstance(kind, str) else kind)
-            self.fields[f].kind = KINDS[kind] if isinstance(kind, str) else OBJECT
+            self.fields[f].kind = KINDS[kind] if isinstance(kind, str) else HELD
             self.fields[f].nullable = nullable
             is_object = self.fields[f].kind == OBJECT
-            self.has_objects |= is_object
+            self.is_plain &= self.fields[f].kind < HELD
             self.objects.append([] if is_object else None)
             self.old_objects.append([] if is_object else None)
         graph.attach(self, list(parents))
 
     def __dealloc__(self):
-        cdef int f
-        for f in range(self.field_count):
-            free(self.fields[f].bits)
-            free(self.fields[f].valid)
-            free(self.fields[f].old_bits)
-            free(self.fields[f].old_valid)
+        self.free_all()
         free(self.fields)
-        free(self.present)
-        free(self.old_present)
-        free(self.changed)
 
     def __len__(self):
         return self.row_count
@@ -116,7 +113,9 @@ cdef class Column(Node):
             self.fields[f].bits = <int64_t*>grown(self.fields[f].bits, self.room * 8, room * 8)
             if self.fields[f].nullable:
                 self.fields[f].valid = <uint8_t*>grown(self.fields[f].valid, self.room, room)
-            if self.fields[f].kind == OBJECT:
+            if self.fields[f].kind == HELD:
+                self.fields[f].held = <Kept**>grown(self.fields[f].held, self.room * 8, room * 8)
+            elif self.fields[f].kind == OBJECT:
                 self.objects[f].extend([None] * (room - self.room))
         self.touched.reserve(room)
         self.room = room
@@ -130,11 +129,13 @@ cdef class Column(Node):
         check_slots(slots, self.room)
         return 0
 
-    cdef int save_objects(self, int64_t slot) except -1:
-        """Save the objects of a slot's row."""
+    cdef int save_others(self, int64_t slot, int64_t at) except -1:
+        """Save the values of a slot's row that are no numbers."""
         cdef int f
         for f in range(self.field_count):
-            if self.fields[f].kind == OBJECT:
+            if self.fields[f].kind == HELD:
+                self.fields[f].old_held[at] = kept_again(self.fields[f].held[slot])
+            elif self.fields[f].kind == OBJECT:
                 self.old_objects[f].append(self.objects[f][slot])
         return 0
 
@@ -158,7 +159,10 @@ cdef class Column(Node):
             if field.nullable:
                 for at in range(first, end):
                     field.old_valid[at] = field.valid[saved[at]]
-            if field.kind == OBJECT:
+            if field.kind == HELD:
+                for at in range(first, end):
+                    field.old_held[at] = kept_again(field.held[saved[at]])
+            elif field.kind == OBJECT:
                 objects, old = self.objects[f], self.old_objects[f]
                 for at in range(first, end):
                     old.append(objects[saved[at]])
@@ -177,6 +181,10 @@ cdef class Column(Node):
             if self.fields[f].nullable:
                 self.fields[f].old_valid = <uint8_t*>grown(
                     self.fields[f].old_valid, self.old_room, room
+                )
+            if self.fields[f].kind == HELD:
+                self.fields[f].old_held = <Kept**>grown(
+                    self.fields[f].old_held, self.old_room * 8, room * 8
                 )
         self.old_room = room
         return 0
@@ -197,23 +205,37 @@ cdef class Column(Node):
 
     cdef void shed(self) noexcept:
         """Give the memory of a column without rows and without saved rows back."""
+        self.free_all()
+        self.touched.shed()
+
+    cdef void free_all(self) noexcept:
+        cdef Field* field
+        cdef int64_t at
         cdef int f
         for f in range(self.field_count):
-            free(self.fields[f].bits)
-            free(self.fields[f].valid)
-            free(self.fields[f].old_bits)
-            free(self.fields[f].old_valid)
-            self.fields[f].bits = self.fields[f].old_bits = NULL
-            self.fields[f].valid = self.fields[f].old_valid = NULL
-            if self.fields[f].kind == OBJECT:
+            field = &self.fields[f]
+            if field.kind == HELD:
+                for at in range(self.room):
+                    kept_drop(field.held[at])
+                for at in range(self.old_room):
+                    kept_drop(field.old_held[at])
+            elif field.kind == OBJECT and self.objects is not None:
                 (<list>self.objects[f]).clear()
+            free(field.bits)
+            free(field.valid)
+            free(field.held)
+            free(field.old_bits)
+            free(field.old_valid)
+            free(field.old_held)
+            field.bits = field.old_bits = NULL
+            field.valid = field.old_valid = NULL
+            field.held = field.old_held = NULL
         free(self.present)
         free(self.old_present)
         free(self.changed)
         self.present = self.old_present = NULL
         self.changed = NULL
         self.room = self.old_room = 0
-        self.touched.shed()
 
     # --- writing ---
 
@@ -239,7 +261,8 @@ cdef class Column(Node):
         cdef const int64_t[::1] ints
         cdef const uint8_t[::1] flags
         cdef const uint8_t[::1] mask
-        cdef list objects, held
+        cdef list objects
+        cdef Written made
         if field.kind == FLOAT:
             floats = values
             for i in range(n):
@@ -252,13 +275,14 @@ cdef class Column(Node):
             flags = values.view(np.uint8)
             for i in range(n):
                 field.bits[slots[i]] = flags[i] != 0
-        elif self.forms[f] is not None:
-            objects = self.objects[f]
-            held, prints = self.forms[f].written(values)
-            ints = prints
+        elif field.kind == HELD:
+            made = (<Form>self.forms[f]).write(values)
+            check_length(n, made.held.size())
             for i in range(n):
-                objects[slots[i]] = held[i]
-                field.bits[slots[i]] = ints[i]
+                kept_drop(field.held[slots[i]])
+                field.held[slots[i]] = made.held[i]
+                made.held[i] = <Kept*>NULL
+                field.bits[slots[i]] = made.prints[i]
         else:
             objects = self.objects[f]
             for i in range(n):
@@ -276,8 +300,7 @@ cdef class Column(Node):
                 for i in range(n):
                     if not field.valid[slots[i]]:
                         field.bits[slots[i]] = 0
-                        if field.kind == OBJECT:
-                            self.objects[f][slots[i]] = None
+                        self.forget_other(f, slots[i])
         elif valid is not None and not valid.all():
             raise ValueError(f"the field {self.names[f]!r} cannot be null")
         return 0
@@ -298,8 +321,16 @@ cdef class Column(Node):
             self.fields[f].bits[slot] = 0
             if self.fields[f].nullable:
                 self.fields[f].valid[slot] = 0
-            if self.fields[f].kind == OBJECT:
-                self.objects[f][slot] = None
+            self.forget_other(f, slot)
+        return 0
+
+    cdef int forget_other(self, int f, int64_t slot) except -1:
+        """Hold no value that is no number any more."""
+        if self.fields[f].kind == HELD:
+            kept_drop(self.fields[f].held[slot])
+            self.fields[f].held[slot] = NULL
+        elif self.fields[f].kind == OBJECT:
+            self.objects[f][slot] = None
         return 0
 
     def retire(self, const int64_t[::1] slots not None):
@@ -336,13 +367,20 @@ cdef class Column(Node):
         return False
 
     cdef void settled(self) noexcept:
+        cdef int64_t at, saved = self.touched.size
+        cdef Field* field
         cdef int f
         self.touched.empty()
         self.changed_count = 0
-        if not self.has_objects:
+        if self.is_plain:
             return
         for f in range(self.field_count):
-            if self.fields[f].kind == OBJECT:
+            field = &self.fields[f]
+            if field.kind == HELD:
+                for at in range(saved):
+                    kept_drop(field.old_held[at])
+                    field.old_held[at] = NULL
+            elif field.kind == OBJECT:
                 (<list>self.old_objects[f]).clear()
 
     # --- reading ---
@@ -387,8 +425,10 @@ cdef class Column(Node):
     cdef object _gather(self, int f, const int64_t[::1] slots):
         cdef Field* field = &self.fields[f]
         cdef Py_ssize_t i, n = slots.shape[0]
-        if field.kind == OBJECT:
-            values = self._objects(f, [self.objects[f][slots[i]] for i in range(n)])
+        if field.kind == HELD:
+            values = (<Form>self.forms[f]).read(field.held, &slots[0] if n else NULL, n, NULL, NULL).arrow()
+        elif field.kind == OBJECT:
+            values = [self.objects[f][slots[i]] for i in range(n)]
         else:
             values = np.empty(n, np.int64)
             self._copy_bits(field.bits, slots, values)
@@ -398,9 +438,6 @@ cdef class Column(Node):
             self._copy_flags(field.valid, slots, valid)
         return self._typed(field.kind, values), valid
 
-    cdef object _objects(self, int f, list held):
-        return held if self.forms[f] is None else self.forms[f].arrow(held)
-
     cdef object _gather_old(self, int f):
         cdef Field* field = &self.fields[f]
         cdef int64_t i, n = self.changed_count
@@ -409,8 +446,10 @@ cdef class Column(Node):
         at = changed
         for i in range(n):
             at[i] = self.changed[i]
-        if field.kind == OBJECT:
-            values = self._objects(f, [self.old_objects[f][at[i]] for i in range(n)])
+        if field.kind == HELD:
+            values = (<Form>self.forms[f]).read(field.old_held, self.changed, n, NULL, NULL).arrow()
+        elif field.kind == OBJECT:
+            values = [self.old_objects[f][at[i]] for i in range(n)]
         else:
             values = np.empty(n, np.int64)
             self._copy_bits(field.old_bits, at, values)
@@ -535,6 +574,7 @@ cdef class Column(Node):
                     self.fields[f].nullable and not self.fields[f].valid[slot]
                 ):
                     assert self.fields[f].bits[slot] == 0, (self.names[f], slot)
+                    assert self.fields[f].held == NULL or self.fields[f].held[slot] == NULL
         assert count == self.row_count
         assert self.dirty or self.touched.size == 0
         return None

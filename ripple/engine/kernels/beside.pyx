@@ -5,7 +5,8 @@
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
-from ripple.engine.graph.column cimport OBJECT, Column, Field
+from ripple.engine.graph.column cimport HELD, Column, Field
+from ripple.engine.graph.kept cimport Kept, kept_again, kept_drop
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
@@ -69,14 +70,15 @@ cdef int copy(
     cdef Field* field = &into.fields[f]
     cdef const Field* of = &side.fields[g]
     cdef Py_ssize_t i
-    cdef list objects, others
+    cdef Kept* kept
     for i in range(n):
         field.bits[rows[i]] = of.bits[slots[i]] if slots[i] >= 0 else 0
     if field.nullable:
         for i in range(n):
             field.valid[rows[i]] = slots[i] >= 0 and (not of.nullable or of.valid[slots[i]])
-    if field.kind == OBJECT:
-        objects, others = into.objects[f], side.objects[g]
+    if field.kind == HELD:
         for i in range(n):
-            objects[rows[i]] = others[slots[i]] if slots[i] >= 0 else None
+            kept = kept_again(of.held[slots[i]]) if slots[i] >= 0 else NULL
+            kept_drop(field.held[rows[i]])
+            field.held[rows[i]] = kept
     return 0

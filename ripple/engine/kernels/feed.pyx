@@ -14,7 +14,7 @@ from ripple.model.aggregate.integers cimport Counts
 from ripple.model.aggregate.part cimport Operand
 from ripple.engine.kernels.states cimport States
 from ripple.engine.graph.canonical cimport Form, Read
-from ripple.engine.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field
+from ripple.engine.graph.column cimport BOOL, FLOAT, HELD, INT, Column, Field
 from ripple.model.keys.checked cimport check_length, check_range, check_slots
 from ripple.model.keys.index cimport KeyIndex
 from ripple.model.keys.slots cimport SlotSet
@@ -231,7 +231,6 @@ cdef class Feed:
         cdef uint8_t[::1] flags
         cdef const int64_t* from_bits
         cdef const uint8_t* from_flags
-        cdef list objects
         cdef Read read
         cdef int f
         if self.key_names:
@@ -245,9 +244,10 @@ cdef class Feed:
                 flags = mask.view(np.uint8)
                 for i in range(n):
                     flags[i] = from_flags[places[i]]
-            if field.kind == OBJECT:
-                objects = column.old_objects[f] if old else column.objects[f]
-                read = (<Form>column.forms[f]).read(objects, places.data(), n, NULL, NULL)
+            if field.kind == HELD:
+                read = (<Form>column.forms[f]).read(
+                    field.old_held if old else field.held, places.data(), n, NULL, NULL
+                )
                 named[column.names[f]] = Values(read.arrow(), mask)
                 continue
             from_bits = field.old_bits if old else field.bits

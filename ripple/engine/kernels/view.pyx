@@ -14,7 +14,7 @@ from ripple.engine.kernels.arrow_batch cimport (
 )
 from ripple.engine.kernels.key_fields cimport KeyFields
 from ripple.engine.graph.canonical cimport Form, Read
-from ripple.engine.graph.column cimport BOOL, OBJECT, Column, Field
+from ripple.engine.graph.column cimport BOOL, HELD, Column, Field
 from ripple.model.keys.index cimport Key, KeyIndex
 from ripple.engine.graph.node cimport Node
 from ripple.model.schema.exported cimport Made
@@ -190,11 +190,13 @@ cdef class View(Node):
             one.present = shown
             if field.nullable:
                 one.valid = field.old_valid if old else field.valid
-            if field.kind == OBJECT:
+            if field.kind == HELD:
                 one.kind = BATCH_MADE
                 if alive is None:
                     alive = []
-                alive.append(self.objects(f, n, places, old, one))
+                alive.append((<Form>column.forms[f]).read(
+                    field.old_held if old else field.held, places, n, one.present, one.valid
+                ))
             one += 1
         if alive is not None:
             for f in range(<int>self.columns.size()):
@@ -205,13 +207,6 @@ cdef class View(Node):
         if failed:
             raise MemoryError
         return made
-
-    cdef object objects(
-        self, int f, int64_t n, const int64_t* places, bint old, const BatchColumn* column
-    ):
-        """Return a column of values that are no numbers, as it can be handed out."""
-        cdef list held = self.column.old_objects[f] if old else self.column.objects[f]
-        return (<Form>self.column.forms[f]).read(held, places, n, column.present, column.valid)
 
     cdef bint recompute(self) except -1:
         return False
