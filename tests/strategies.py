@@ -6,9 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from ripple.model.schema.held import DATE_LEAST, DATE_MOST
 from ripple.model.schema.types import (
     Bool,
     Case,
+    Date,
     Field,
     FieldType,
     Float,
@@ -27,7 +29,7 @@ from ripple.model.schema.types import (
 INT_MIN, INT_MAX = -(2**62), 2**62 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool()])
+SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool(), Date()])
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
@@ -35,6 +37,7 @@ _SCALAR_VALUES: dict[FieldType, st.SearchStrategy[Any]] = {
     String(): TEXT,
     Int(): st.integers(INT_MIN, INT_MAX),
     Int64(): st.integers(INT64_MIN, INT64_MAX),
+    Date(): st.integers(DATE_LEAST, DATE_MOST),
     Float(): st.floats(),
     Bool(): st.booleans(),
     Opaque(): st.recursive(TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=4),

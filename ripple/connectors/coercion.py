@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,20 +11,24 @@ import pyarrow.types as kinds
 
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
+from ripple.model.schema.held import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy.typing as npt
+
+    from ripple.model.schema.types import Held
 
     Mask = npt.NDArray[np.bool_]
     Numbers = npt.NDArray[Any]
 
 MORE_DIGITS = "has more digits than a float holds"
 NOT_UTF8 = "is not valid UTF-8"
+NOTHING_HELD: Mapping[str, Held] = MappingProxyType({})
 TYPED_TIME = "a time already, and not a number of its format: leave the format out"
 
 
@@ -34,6 +39,7 @@ def check_columns(
     *,
     is_empty: bool = False,
     units: Collection[str] = (),
+    held: Mapping[str, Held] = NOTHING_HELD,
 ) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
 
@@ -41,7 +47,8 @@ def check_columns(
     known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string. A name with dots may be the path of a value within structs.
-    units: fields of which columns of times are refused, as ``RecordShape`` has them.
+    units: fields of which columns of times are refused; held: fields of text that may be columns of
+    a held type; as ``RecordShape`` has them.
     """
     found = with_leaf_types(found, wanted.names, source)
     for field in wanted:
@@ -52,10 +59,12 @@ def check_columns(
             check_absent(field, leaf_names(found), source)
         elif kinds.is_null(_values_of(found.field(index[0]).type)) and (field.nullable or is_empty):
             continue
-        elif not _can_become(_values_of(found.field(index[0]).type), field.type):
+        elif not _can_become(
+            _values_of(found.field(index[0]).type), field.type, held.get(field.name)
+        ):
             raise SchemaError(
                 f"column {field.name!r} of {source} is {found.field(index[0]).type}, "
-                f"but the schema declares {field.type}"
+                f"but the schema declares {_word(held.get(field.name), field)}"
             )
         elif field.name in units and not kinds.is_integer(_values_of(found.field(index[0]).type)):
             raise SchemaError(
@@ -138,7 +147,13 @@ def _values_of(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if kinds.is_dictionary(kind) else kind
 
 
-def _can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _word(kind: Held | None, field: pa.Field) -> str:
+    return str(field.type) if kind is None else rule_of(kind).word
+
+
+def _can_become(found: pa.DataType, wanted: pa.DataType, kind: Held | None) -> bool:
+    if kind is not None and rule_of(kind).takes(found):
+        return True
     if wanted == pa.string():
         return is_text(found)
     if wanted == pa.int64():

@@ -22,6 +22,7 @@ from ripple.connectors.registry import find, forms
 from ripple.connectors.source_inputs import ended, is_readable
 from ripple.core.errors import InputError, OutputError
 from ripple.core.named_uris import name_and_uri
+from ripple.model.schema.held import held_in, rule_of
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -161,6 +162,15 @@ def _check_keys(name: str, shape: RecordShape, use: Use | None) -> None:
             f"the table {name!r} is of Debezium's envelopes, which name their rows by record keys: "
             f"read it from kafka:, or read rows as they are, without format={table.format!r}"
         )
+    if table is None or use is None or not use.has_keys:
+        return
+    for field, kind in held_in(shape.schema.fields).items():
+        if table.format or field in table.key:
+            what = "envelopes of Debezium" if table.format else "record keys"
+            raise InputError(
+                f"the table {name!r} has {rule_of(kind).word}, {field!r}, which is not read from "
+                f"{what}: declare it as str"
+            )
 
 
 def open_sink(

@@ -13,7 +13,7 @@ from ripple.connectors.coercion import check_absent, check_columns, is_text
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
 from ripple.connectors.handover import Pause, live
-from ripple.connectors.python_values import column_of, has_path, values_at
+from ripple.connectors.python_values import as_texts, column_of, has_path, values_at
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.validation import screened
@@ -227,7 +227,9 @@ def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]
     # Before its reader: DuckDB counts by a query, and a connection has one at a time.
     is_empty = hasattr(item, "__len__") and not len(item)
     reader = _reader_of(item, tops, name)
-    check_columns(reader.schema, schema, name, is_empty=is_empty, units=shape.units)
+    check_columns(
+        reader.schema, schema, name, is_empty=is_empty, units=shape.units, held=shape.held
+    )
     found = with_leaf_types(reader.schema, schema.names, name)
     _check_any(found.names, schema, name)
     for batch in reader:
@@ -297,7 +299,9 @@ def of_rows(rows: Sequence[Mapping[str, Any]], shape: RecordShape, first: int) -
                 f"row {first + row}: the field {path!r} must be a record with {field.name!r}, not "
                 "a value"
             )
-        array, failed = column_of(values[field.name], field, first)
+        kind = shape.held.get(field.name)
+        found = values[field.name] if kind is None else as_texts(values[field.name], kind)
+        array, failed = column_of(found, field, first, kind)
         arrays.append(array)
         for row, phrase in failed.items():
             refused.setdefault(row, f"{field.name} {phrase}")

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
+from ripple.model.schema.checks import form_of
 from ripple.model.schema.failing import Judge
+from ripple.model.schema.held import stored_type
 from ripple.model.schema.nested import flattened, paths_in
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks
+    from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.time_form import TimeForm
+    from ripple.model.schema.types import Held
 
 TIMESTAMP_NS_END = 1 << 62
 
@@ -45,11 +49,12 @@ class RecordShape:
 
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
     the fields to deliver, all by default. ``units``: the fields that are numbers of another unit
-    than nanoseconds, which columns of times are not. ``table``: how the records become a table, if
+    than nanoseconds, which columns of times are not. ``held``: the fields of text whose values are
+    of a held type, which a source may have as such. ``table``: how the records become a table, if
     they do; then an engine has the checks, which are not for deletions. Records within are
     flattened; ``paths``: the parts of the fields that are found by path. Raises SchemaError when a
     name is no field, a check does not fit its field, or a field's type is not String, Int, Int64,
-    Float or Bool, optional or not.
+    Float, Bool or a held one, optional or not.
     """
 
     schema: Schema
@@ -57,6 +62,7 @@ class RecordShape:
     columns: tuple[str, ...] | None = None
     table: TableSpec | None = None
     units: frozenset[str] = frozenset()
+    held: Mapping[str, Held] = field(default_factory=lambda: MappingProxyType({}))
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
     paths: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
@@ -84,9 +90,10 @@ class RecordShape:
         object.__setattr__(self, "paths", paths_in(known))
 
     @property
-    def forms(self) -> dict[str, TimeForm]:
-        """How the source writes times, by field; those that it has in nanoseconds are left out."""
-        found = {name: checks.time_form for name, checks in self.checks.items()}
+    def forms(self) -> dict[str, TimeForm | DateForm]:
+        """How the source writes times and dates, by field, but those that it has as we do."""
+        members = self.schema.fields
+        found = {one.name: form_of(one.type, self.checks.get(one.name)) for one in members}
         return {name: form for name, form in found.items() if form is not None}
 
     def delivered(self) -> tuple[Field, ...]:
@@ -119,10 +126,10 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     optional, kind = member.optional, member.type
     if isinstance(kind, Option):
         optional, kind = True, kind.of
-    arrow = _ARROW.get(type(kind))
+    arrow = _ARROW.get(type(stored_type(kind)))
     if arrow is None:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which is no "
-            "column of its own here; use String, Int, Int64, Float or Bool, optional or not"
+            "column of its own here; use String, Int, Int64, Float, Bool or Date, optional or not"
         )
     return arrow, optional

@@ -123,7 +123,7 @@ _OF_TEXTS = {
 }
 _OF_TIMES = {
     **dict.fromkeys(("strftime", "format", "dateformat"), _TIME_TEXT),
-    **dict.fromkeys(("date", "datetime", "time"), '.dt.truncate("1d"), or ' + _TIME_TEXT),
+    **dict.fromkeys(("datetime", "time"), '.dt.truncate("1d"), or ' + _TIME_TEXT),
     **dict.fromkeys(("floor", "trunc", "datetrunc", "round"), '.dt.truncate("1h")'),
     **dict.fromkeys(("dayofweek", "isoweekday", "dow"), ".dt.weekday()"),
     **dict.fromkeys(("timestamp", "unixtimestamp", "extract"), '.dt.epoch("s")'),

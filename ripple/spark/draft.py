@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ripple.connectors.contract import Commit
 from ripple.core.errors import OutputError
+from ripple.model.schema.held import as_shown
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Part:
         """Add rows, buffered up to a row group. Raises OutputError."""
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             columns = [
-                column if column.type == field.type else column.cast(field.type)
+                column if column.type == field.type else as_shown(column, field.type)
                 for column, field in zip(batch.columns, self._schema, strict=True)
             ]
             self._sink.write(pa.RecordBatch.from_arrays(columns, schema=self._schema), _NOTHING)

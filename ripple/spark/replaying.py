@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ripple.core.errors import InputError, OutputError
 from ripple.core.extras import needed
-from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.arrow_types import shown_fields
 from ripple.spark import packets
 from ripple.spark.dataframe.frames import Frames, are_frames
 from ripple.spark.draft import Draft
@@ -190,7 +190,7 @@ class Replay:
         return report
 
     def _draft(self, output: str, folder: str, *, overwrite: bool) -> Draft:
-        schema = spark_schema(pa.schema(arrow_fields(self.plan.output(output).fields)))
+        schema = spark_schema(pa.schema(shown_fields(self.plan.output(output).fields)))
         path = folder.removeprefix("file:")
         return Draft(output, path, arrow_schema(schema), overwrite=overwrite)
 
@@ -243,7 +243,7 @@ class Replay:
         return Report.of(self.plan, reports, together_why=self._input.together_why, order=order)
 
     def _rows_in(self, found: DataFrame, name: str) -> DataFrame:
-        schema = spark_schema(pa.schema(arrow_fields(self.plan.output(name).fields)))
+        schema = spark_schema(pa.schema(shown_fields(self.plan.output(name).fields)))
         chosen = found.where((found.kind == ROWS) & (found.name == name))
         return chosen.mapInArrow(Unpacked(schema), schema)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
+from ripple.model.schema.held import as_shown
 from ripple.spark import checkpoint_table, log_table
 from ripple.spark.checkpoint_table import CheckpointTable
 from ripple.spark.environment import check_pyspark
@@ -65,7 +66,7 @@ class Conforming:
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with the table's columns, in order."""
         columns = [
-            column if column.type == field.type else column.cast(field.type)
+            column if column.type == field.type else as_shown(column, field.type)
             for column, field in zip(batch.columns, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.contract import Commit
+from ripple.model.schema.exported import as_arrow
+from ripple.model.schema.held import showing
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Changes
     from ripple.engine.machine.partition import Partition
     from ripple.model.schema.exported import Made, Part
+    from ripple.model.schema.held import Showing
 
 
 class Outputs:
@@ -26,6 +29,7 @@ class Outputs:
         self._group = group
         self.standings = standings
         self.rows_out = 0
+        self._showing: dict[str, Showing | None] = {}
 
     def write(self, changes: Changes, partition: Partition) -> None:
         """Give each output the changes that it lacks."""
@@ -39,7 +43,7 @@ class Outputs:
                 digests = digests or partition.digests
             self._group.write(
                 output,
-                rows if standing.takes_made else rows.arrow(),
+                self.shown(output, rows, partition),
                 Commit(changes.cut, digests.get(output, "")),
             )
 
@@ -47,11 +51,26 @@ class Outputs:
         """Return whether an output is to be given these rows, which reach ``cut``."""
         return rows.num_rows > 0
 
+    def shown(self, output: str, rows: Made | Part | pa.RecordBatch, partition: Partition) -> Any:
+        """Return an output's rows as its sink takes them."""
+        if output not in self._showing:
+            takes_held = self.standings[output].takes_held
+            fields = () if takes_held else partition.plan.output(output).fields
+            self._showing[output] = showing(fields)
+        show = self._showing[output]
+        if show is not None:
+            return show(as_arrow(rows))
+        return rows if self.standings[output].takes_made else as_arrow(rows)
+
     def correct(self, output: str, rows: pa.RecordBatch, partition: Partition) -> None:
         """Write corrections of an output at the partition's cut."""
         if rows.num_rows:
             self.rows_out += rows.num_rows
-            self._group.write(output, rows, Commit(partition.cut, partition.digests[output]))
+            self._group.write(
+                output,
+                self.shown(output, rows, partition),
+                Commit(partition.cut, partition.digests[output]),
+            )
 
     @property
     def commits_beside(self) -> bool:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.model.keys.space import key_space
 from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.held import held, stored_fields
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
@@ -122,8 +123,9 @@ class PublishedRows:
 def keys_of(rows: pa.RecordBatch, key: Sequence[Field]) -> pa.RecordBatch:
     """Return the fields of a key, in its types, and ``op``. Raises ArrowException."""
     names = [field.name for field in key]
-    types = to_arrow(Schema("keys", tuple(key))).types if key else []
-    columns = [rows.column(name).cast(kind) for name, kind in zip(names, types, strict=True)]
+    types = to_arrow(Schema("keys", stored_fields(key))).types if key else []
+    found = [held(rows.column(field.name), field.type) for field in key]
+    columns = [column.cast(kind) for column, kind in zip(found, types, strict=True)]
     return pa.record_batch([*columns, rows.column(OP)], [*names, OP])
 
 

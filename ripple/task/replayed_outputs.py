@@ -221,7 +221,8 @@ class ReplayedOutputs(Outputs):
             table = self._compared(output, engine, table, shown, replayed)
         # In one piece: a sink takes all of a cut at once.
         for batch in table.combine_chunks().to_batches():
-            self._group.write(output, batch, Commit(engine.cut, engine.digests[output]))
+            reached = Commit(engine.cut, engine.digests[output])
+            self._group.write(output, self.shown(output, batch, engine), reached)
 
     def _compared(
         self,

@@ -25,6 +25,7 @@ from ripple.connectors.registry import forms
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError
 from ripple.model.batch import Marker
+from ripple.model.schema.held import showing
 from ripple.model.window import duration_ns
 from ripple.model.window.instant import any_instant_ns
 from ripple.storage.log import LogSettings, PartitionReader, Topic
@@ -272,7 +273,7 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
     letters = ReportedLetters(PROGRAM, None, file=None, names=(), before_report=lambda: None)
-    left = options.n
+    left, show = options.n, showing(topic.schema.fields)
     with PartitionReader(topic, partition or 0) as reader:
         offset = _start(reader, options.start)
         async for entry in _entries(reader, offset, follow=options.follow):
@@ -281,7 +282,8 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
                 continue
             letters.write(topic.path, entry.rejected)
             records = entry.records if left is None else entry.records.slice(0, left)
-            target.write(lines.of(records, is_first=False))
+            shown = records if show is None else show(records)
+            target.write(lines.of(shown, is_first=False))
             if left is not None:
                 left -= records.num_rows
                 if left == 0:

@@ -17,6 +17,7 @@ from ripple.core.errors import InputError
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Marker
 from ripple.model.keys.space import key_space
+from ripple.model.schema.held import showing
 from ripple.model.schema.types import Option
 from ripple.storage.log import PartitionReader
 from ripple.storage.log.body import columns_of
@@ -44,8 +45,10 @@ def print_table(topic: Topic) -> None:
     target = open_target("-")
     try:
         lines = TextLines(TextFormat("json"), target.name)
+        show = showing(topic.schema.fields)
         for batch in rows.drop_columns(OP).to_batches():
-            target.write(lines.of(batch, is_first=False))
+            shown = batch if show is None else show(batch)
+            target.write(lines.of(shown, is_first=False))
     finally:
         target.close()
     _say_reached(topic)

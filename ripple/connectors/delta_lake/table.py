@@ -15,6 +15,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.extras import needed
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
+from ripple.model.schema.held import shown_schema
 
 with needed("delta", "a table of Delta Lake"):
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -64,8 +65,9 @@ class Table:
     def __init__(self, path: str, writing: Writing) -> None:
         self.name = f"delta:{path}"
         self.owner = Owner(writing.plan.name, writing.output.name)
+        fields = writing.output.fields
         try:
-            self.schema = arrow_schema_of(writing.output.fields)
+            self.schema = shown_schema(arrow_schema_of(fields), fields)
         except SchemaError as error:
             raise OutputError(
                 f"cannot write {self.name}: {error}. Lists and records go to Parquet, JSON lines, "

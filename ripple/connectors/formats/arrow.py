@@ -62,7 +62,9 @@ class ArrowValues:
         row = loads(value)
         if row.num_rows != 1:
             raise EncodingError(NOT_ONE)
-        check_columns(row.schema, self._wanted, "a value", units=self.shape.units)
+        check_columns(
+            row.schema, self._wanted, "a value", units=self.shape.units, held=self.shape.held
+        )
         row = with_leaves(row, self.shape.paths)
         known = [name for name in row.schema.names if name in self._wanted.names]
         return row.select(known).replace_schema_metadata(None)

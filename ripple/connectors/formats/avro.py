@@ -21,6 +21,8 @@ from ripple.connectors.formats.rows import batch_of_rows
 from ripple.connectors.validation import screened
 from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.model.schema.avro_times import DAY_NS
+from ripple.model.schema.held import texts_of
 from ripple.model.schema.time_form import BEYOND_INT64, in_ns
 
 with needed("avro", "format=avro of a kafka: URI"):
@@ -86,6 +88,8 @@ class AvroValues:
         for at, name in enumerate(wanted):
             if columns[at].type == pa.binary():
                 columns[at] = _as_text(columns[at], name, refused)
+            elif name in self.shape.held and writer.ticks_ns.get(name) == DAY_NS:
+                columns[at] = texts_of(columns[at], self.shape.held[name])
             elif writer.ticks_ns.get(name, 1) != 1:
                 columns[at], failed = in_ns(columns[at], writer.ticks_ns[name])
                 for row in np.flatnonzero(failed).tolist():
@@ -106,7 +110,7 @@ class AvroValues:
             except ValueError as error:
                 refused[len(found)] = str(error)
             found.append(record if isinstance(record, dict) else {})
-            writer.to_ns(found[-1])
+            writer.to_ns(found[-1], self.shape.held)
         shown = shown_of(values)
         return batch_of_rows(found, refused, self.shape, lambda row: shown(int(rows[row])))
 

@@ -12,7 +12,8 @@ from ripple.connectors.formats.framed import unreadable
 from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
 from ripple.model.schema.avro import from_avro
-from ripple.model.schema.avro_times import in_nanoseconds, without_units
+from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
+from ripple.model.schema.held import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
 
 with needed("avro", "format=avro of a kafka: URI"):
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.formats.registry import Registered
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.schema.types import Schema
+    from ripple.model.schema.types import Held, Schema
 
 FORM = "AVRO"
 FIELDS_MAX = 512
@@ -44,14 +45,21 @@ class Writer(NamedTuple):
     ticks_ns: Mapping[str, int] = MappingProxyType({})
     parsed: Any = None
 
-    def to_ns(self, row: Any) -> None:
-        """Turn the moments of a row, if it is one, into nanoseconds."""
+    def to_ns(self, row: Any, held: Mapping[str, Held] = MappingProxyType({})) -> None:
+        """Turn the moments of a row, if it is one, into nanoseconds, and dates into texts.
+
+        Those are the dates of ``held``; a day beyond the calendar becomes its digits.
+        """
         for name, ticks_ns in self.ticks_ns.items():
             *around, last = name.split(".")
             inner = row
             for part in around:
                 inner = inner.get(part) if isinstance(inner, dict) else None
-            if isinstance(inner, dict) and inner.get(last) is not None:
+            if not isinstance(inner, dict) or inner.get(last) is None:
+                continue
+            if name in held and ticks_ns == DAY_NS:
+                inner[last] = text_of_number(inner[last], held[name])
+            else:
                 inner[last] *= ticks_ns
 
 
@@ -63,7 +71,9 @@ def understood(text: str, shape: RecordShape) -> Schema:
         raise SchemaError("it is no JSON") from error
     if not isinstance(document, dict) or document.get("type") != "record":
         raise SchemaError("it is no Avro record")
-    fields = _wanted_of(document.get("fields"), known_in(shape), records_in(document))
+    fields = _wanted_of(
+        document.get("fields"), known_in(shape), records_in(document), held=shape.held
+    )
     return flattened(from_avro({**document, "fields": fields}, name=shape.schema.name))
 
 
@@ -145,15 +155,22 @@ def _wanted_of(
     at: str = "",
     *,
     keeps_units: bool = False,
+    held: Mapping[str, Held] = MappingProxyType({}),
 ) -> list[Any]:
-    """Return those fields of a schema that are known by their paths, with all types in place."""
+    """Return those fields of a schema that are known by their paths, with all types in place.
+
+    held: of which the values become texts, see ``RecordShape``.
+    """
     found = []
     for field in fields or ():
         if not isinstance(field, dict) or not isinstance(field.get("name"), str):
             continue
         path, kind = f"{at}{field['name']}", field.get("type")
         if path in known:
-            kept = kind if keeps_units else in_nanoseconds(kind)[0]
+            plain, ns = in_nanoseconds(kind)
+            if path in held and ns == DAY_NS:
+                plain = ["null", "string"] if isinstance(kind, list) else "string"
+            kept = kind if keeps_units else plain
             found.append({**field, "type": kept})
         elif any(name.startswith(f"{path}.") for name in known):
             inner = _inner_record(kind, records)
@@ -161,7 +178,12 @@ def _wanted_of(
                 found.append(field)  # which is of another type, as the comparison says
                 continue
             within = _wanted_of(
-                inner.get("fields"), known, records, f"{path}.", keeps_units=keeps_units
+                inner.get("fields"),
+                known,
+                records,
+                f"{path}.",
+                keeps_units=keeps_units,
+                held=held,
             )
             # A name of its own, for one that is used twice is here twice.
             made = {"type": "record", "name": path.replace(".", "__"), "fields": within}

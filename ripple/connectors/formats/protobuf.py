@@ -13,9 +13,12 @@ import pyarrow as pa
 from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.contract import shown_of
 from ripple.connectors.formats.rows import batch_of_rows
-from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
+from ripple.connectors.python_values import word_of
+from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
+from ripple.model.schema.held import text_of_number
+from ripple.model.schema.types import Date
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -27,10 +30,11 @@ if TYPE_CHECKING:
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.batch import Batch
+    from ripple.model.schema.types import Held
 
 MESSAGE, DESCRIPTORS = "message", "descriptors"  # the options of the format
 HOW = "protoc --include_imports --descriptor_set_out=FILE"
-TIMESTAMP = "google.protobuf.Timestamp"
+TIMESTAMP, DATE = "google.protobuf.Timestamp", "google.type.Date"
 NOT_ONE = "not a message of this type"
 OTHER_ONE = "the frame of a registry names another message of its schema"
 # No message begins so: fields are numbered from 1 on.
@@ -63,7 +67,8 @@ class ProtobufValues:
 
     A field that can tell that it was not set is none then; others have the default of Protobuf.
     An enumeration is its number, or its name where the pipeline has a text; a
-    ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) its value.
+    ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) its value. A date
+    is a text, an integer of days since 1970, or a ``google.type.Date``.
     """
 
     at_once = False
@@ -85,7 +90,10 @@ class ProtobufValues:
         self._message: Any = message_factory.GetMessageClass(described)
         getters = {
             field.name: _getter_at(
-                shape.paths.get(field.name, (field.name,)), field.type, described
+                shape.paths.get(field.name, (field.name,)),
+                field.type,
+                described,
+                shape.held.get(field.name),
             )
             for field in arrow_schema_of(shape.schema.fields)
         }
@@ -169,7 +177,7 @@ def _path_of(described: Any) -> list[int]:
 
 
 def _getter_at(
-    parts: Sequence[str], wanted: pa.DataType, described: Any
+    parts: Sequence[str], wanted: pa.DataType, described: Any, held: Held | None = None
 ) -> Callable[[Any], Any] | None:
     """Return a getter of the value at a path in a message, None where the message has none.
 
@@ -180,14 +188,14 @@ def _getter_at(
     if field is None:
         return None
     if not within:
-        return _getter(name, wanted, described)
+        return _getter(name, wanted, described, held)
     if field.type != Kind.TYPE_MESSAGE or field.is_repeated:
         found = f"{'repeated ' if field.is_repeated else ''}{_WORDS[field.type]}"
         raise InputError(
             f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is a "
             f"record, with {'.'.join(within)!r}"
         )
-    inner = _getter_at(within, wanted, field.message_type)
+    inner = _getter_at(within, wanted, field.message_type, held)
     if inner is None:
         return None
 
@@ -205,17 +213,24 @@ def _is_time(path: Sequence[str], described: Any) -> bool:
     return described is not None and described.full_name == TIMESTAMP
 
 
-def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], Any]:
-    """Return a getter of a field's value in a message. Raises InputError for another type."""
+def _getter(
+    name: str, wanted: pa.DataType, described: Any, held: Held | None
+) -> Callable[[Any], Any]:
+    """Return a getter of a field's value in a message. Raises InputError for another type.
+
+    held: what the texts are of; a date may be the days since 1970 as well, or ``google.type.Date``.
+    """
     field = described.fields_by_name[name]
     inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
     is_time = inner == TIMESTAMP and wanted == pa.int64()
+    is_date = inner == DATE and held == Date()
     kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
-    if field.is_repeated or not (is_time or kind in _READS.get(wanted, ())):
+    is_days = held == Date() and kind in _INTEGERS[:-1]
+    if field.is_repeated or not (is_time or is_date or is_days or kind in _READS.get(wanted, ())):
         found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
         raise InputError(
             f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is "
-            f"{TYPE_WORDS[wanted]}"
+            f"{word_of(wanted, held)}"
         )
     names = None
     if field.type == Kind.TYPE_ENUM and wanted == pa.string():
@@ -227,8 +242,14 @@ def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], A
         value = getattr(message, name)
         if is_time:
             return value.seconds * 1_000_000_000 + value.nanos
+        if is_date:
+            return f"{value.year:04}-{value.month:02}-{value.day:02}"
         if inner:
-            return value.value
+            value = value.value
+        if is_days:
+            return text_of_number(value, Date())
+        if inner:
+            return value
         return value if names is None else names.get(value, str(value))
 
     return get

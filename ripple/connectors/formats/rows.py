@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.connectors.python_values import column_of, values_at
-from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
+from ripple.connectors.python_values import as_texts, column_of, values_at, word_of
+from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.validation import screened
 
 if TYPE_CHECKING:
@@ -38,11 +38,13 @@ def batch_of_rows(
         values, astray = values_at(rows, field.name, shape.paths)
         for number, path in astray.items():
             refused.setdefault(number, f"{path} is not a record")
+        kind = shape.held.get(field.name)
+        values = values if kind is None else as_texts(values, kind)
         is_of = _IS_OF[field.type]
         for number, value in enumerate(values):
             if value is not None and not is_of(value):
                 values[number] = None
-                refused.setdefault(number, f"{field.name} is not {TYPE_WORDS[field.type]}")
+                refused.setdefault(number, f"{field.name} is not {word_of(field.type, kind)}")
         column, lost = column_of(values, field)
         columns.append(column)
         for number, phrase in lost.items():

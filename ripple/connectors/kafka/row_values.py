@@ -18,6 +18,7 @@ from ripple.connectors.record_shape import value_type
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.row_ops import OP_REMOVE, place_of_op
 from ripple.model.schema.avro import to_avro
+from ripple.model.schema.held import held, held_in
 from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.types import Field, Float, Option, Schema
 
@@ -106,9 +107,13 @@ class FlatValues:
         self._name = name
         self._is_avro = avro
         self._fields: list[tuple[str, pa.DataType, bool]] = []
+        self._held = held_in(fields)
         for field in fields:
             try:
-                self._fields.append((field.name, *value_type(field)))
+                kind, is_optional = value_type(field)
+                if field.name in self._held and not avro:
+                    kind = pa.string()  # MessagePack has no type of its own for them
+                self._fields.append((field.name, kind, is_optional))
             except SchemaError as error:
                 raise OutputError(
                     f"cannot write {name}: field {field.name!r} is a "
@@ -129,6 +134,8 @@ class FlatValues:
         columns = []
         for name, kind, is_optional in self._fields:
             column = changes.column(name)
+            if name in self._held and self._is_avro:
+                column = held(column, self._held[name])
             if column.type != kind:
                 column = column.cast(kind)
             if self._is_avro and not is_optional and column.null_count:

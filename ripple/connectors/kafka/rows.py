@@ -18,6 +18,7 @@ from ripple.connectors.kafka.row_values import row_values
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.model.keys.partitioner import in_order, key_bytes, numbers_of
 from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.held import held_columns, stored_fields
 from ripple.model.schema.types import Bool, Float, Schema, String
 from ripple.world.broker import Records
 
@@ -40,7 +41,9 @@ class Rows:
         self._fields = output.key if output.is_stream else plan.key_of(output)
         self.has_keys = bool(output.key) or not output.is_stream
         self.key = tuple(member.name for member in self._fields)
-        self._types = to_arrow(Schema("keys", self._fields)).types if self.key else []
+        self._types = (
+            to_arrow(Schema("keys", stored_fields(self._fields))).types if self.key else []
+        )
         self._values = values or row_values("json", output, name)
 
     def of(self, changes: pa.RecordBatch, timestamp_ms: int) -> Records:
@@ -54,7 +57,7 @@ class Rows:
             return pa.nulls(changes.num_rows, pa.binary())
         if not self.key:  # one total
             return pa.array([b""] * changes.num_rows, pa.binary())
-        return key_bytes(changes, self.key)
+        return key_bytes(held_columns(changes, self._fields), self.key)
 
     def back(self, records: Records) -> pa.RecordBatch:
         """Return the keys of such records with ``op`` as text: set, or removed."""

@@ -111,6 +111,8 @@ class LogSink:
     ``next_offset - _start`` of its ``_rows`` rows are in the log.
     """
 
+    takes_held = True  # see OutputStatus
+
     def __init__(
         self,
         topic: Topic,

@@ -36,6 +36,7 @@ NAME_BYTES_MAX = 63
 
 _TYPES: dict[pa.DataType, LiteralString] = {
     pa.bool_(): "boolean",
+    pa.date32(): "date",
     pa.float64(): "double precision",
     pa.int64(): "bigint",
     pa.string(): "text",

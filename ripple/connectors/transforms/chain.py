@@ -14,6 +14,8 @@ from ripple.connectors.transforms.steps import MaskText, Passing, ReadTime, Tran
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
+from ripple.model.pipeline.nodes import DELETED
+from ripple.model.schema.held import held_in
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
+    from ripple.model.schema.types import Held
 
 HIDDEN = b"not shown: some of its fields are masked"
 
@@ -59,7 +62,8 @@ class Chain:
             except InputError as error:
                 raise InputError(f"transform {number}: {error}") from error
         schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
-        self.needed = RecordShape(schema, units=frozenset(filter(self._has_unit, fields)))
+        units = frozenset(filter(self._has_unit, fields))
+        self.needed = RecordShape(schema, table=shape.table, units=units, held=self._held())
         self._hides = any(isinstance(one, MaskText) for one in self._transforms)
 
     def name_of(self, field: str, steps: int | None = None) -> str | None:
@@ -77,6 +81,13 @@ class Chain:
             and self.name_of(field, at) == one.field
             for at, one in enumerate(self._transforms)
         )
+
+    def _held(self) -> dict[str, Held]:
+        """Return the source's texts of which values of held types are read."""
+        read = {one.field for one in self._transforms if isinstance(one, ReadTime)}
+        return {
+            name: kind for name, kind in held_in(self._shape.schema.fields).items() if name in read
+        }
 
     def batch(self, batch: Batch) -> Batch:
         """Return a batch transformed."""
@@ -97,8 +108,12 @@ class Chain:
             *(replace(bad, raw=HIDDEN) if self._hides else bad for bad in batch.rejected),
             *(replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected),
         ]
+        records = found.records
+        if DELETED in batch.records.schema.names:  # which is no field of the record
+            marks = batch.records.column(DELETED).take(pa.array(kept)).take(found.offsets())
+            records = records.append_column(DELETED, marks)
         return Batch(
-            found.records,
+            records,
             batch.next_offset,
             tuple(sorted(rejected, key=lambda bad: bad.offset)),
             offsets[found.offsets()],

@@ -16,8 +16,19 @@ import pyarrow.compute as pc
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import InputError
 from ripple.core.frozen import frozen
+from ripple.model.schema.date_form import DateForm
 from ripple.model.schema.time_form import ISO, UNITS_NS, TimeForm
-from ripple.model.schema.types import Bool, Field, FieldType, Float, Int64, Option, String
+from ripple.model.schema.types import (
+    Bool,
+    Field,
+    FieldType,
+    Float,
+    Held,
+    Int64,
+    Option,
+    String,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -91,15 +102,16 @@ class RenameFields:
 
 @frozen
 class ReadTime:
-    """A time that the source has as text, or as a number of some unit; ours is nanoseconds."""
+    """A time or a date that the source has as text, or a time as a number of some unit."""
 
     field: str
-    form: TimeForm
+    form: TimeForm | DateForm
 
     def needs(self, fields: Fields) -> Fields:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
-        if value_type(field)[0] != pa.int64():
+        is_date = isinstance(bare_type(field.type), Held)
+        if value_type(field)[0] != pa.int64() or is_date != isinstance(self.form, DateForm):
             raise InputError(
                 f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "
                 "leave this transform out"
@@ -114,7 +126,7 @@ class ReadTime:
         return None if field == self.field else field
 
     def apply(self, passing: Passing) -> None:
-        """Bring it to nanoseconds."""
+        """Bring it to the number that we hold."""
         times, failed = self.form.parsed(passing.columns[self.field])
         passing.refuse(failed, f"{self.field} {self.form.words}")
         passing.columns[self.field] = times

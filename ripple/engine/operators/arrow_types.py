@@ -13,6 +13,7 @@ from ripple.core.errors import SchemaError
 from ripple.model.expression.bound import Values
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.columns import decoded, fitted
+from ripple.model.schema.held import stored_fields
 from ripple.model.schema.types import Field, Schema
 
 if TYPE_CHECKING:
@@ -29,9 +30,15 @@ def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
     return list(_arrow_fields(tuple(fields)))
 
 
+def shown_fields(fields: Iterable[Field]) -> list[pa.Field]:
+    """Return Arrow fields with the types that others have for ``fields``, as ``arrow_fields``."""
+    declared = to_arrow(Schema("row", tuple(fields)))
+    return [pa.field(field.name, field.type) for field in declared]
+
+
 @lru_cache(maxsize=256)  # the parts of an engine ask for the same ones
 def _arrow_fields(fields: tuple[Field, ...]) -> tuple[pa.Field, ...]:
-    declared = to_arrow(Schema("row", fields)) if fields else ()
+    declared = to_arrow(Schema("row", stored_fields(fields))) if fields else ()
     return tuple(pa.field(field.name, field.type) for field in declared)
 
 

@@ -31,6 +31,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import Fitted, called, fitted, objects, read_only
+from ripple.model.schema.held import array_of, values_of
 from ripple.model.schema.types import Field
 
 if TYPE_CHECKING:
@@ -318,14 +319,14 @@ class Rows(Held):
         kind, nullable = kind_of(type_of(field))
         if kind in _NUMERIC and not nullable:
             values: npt.NDArray[Any] = numbers(column, kind).values
-            return values
+            return array_of(values, field.type)
         if isinstance(column, pa.StringArray):
             texts: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
             return texts
-        return objects(as_list(column))
+        return objects(values_of(as_list(column), field.type))
 
     def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:
-        lists = [as_list(self.columns[field.name]) for field in fields]
+        lists = [values_of(as_list(self.columns[field.name]), field.type) for field in fields]
         return zip(*lists, strict=True)
 
 

@@ -15,6 +15,7 @@ from ripple.engine.operators.state_step import StateStep
 from ripple.engine.snapshots.internal import internal
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.pipeline.nodes import Scan
+from ripple.model.schema.held import values_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class ScanRows(HeldByKey[Scan]):
         node, states, step = self.node, self._states, self._step
         states += [node.initial] * (self._keys.capacity - len(states))
         begins = self._beginnings(slots, np.asarray(rows.times_ns))
-        values = zip(*(as_list(rows.columns[one.name]) for one in node.fields_in), strict=True)
+        columns = (values_of(as_list(rows.columns[one.name]), one.type) for one in node.fields_in)
+        values = zip(*columns, strict=True)
         made: list[Stored] = []
         kept = np.zeros(rows.count, np.bool_)
         failed: list[RejectedRow] = []

@@ -11,6 +11,7 @@ from ripple.model.expression.bound import Values
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import fitted
+from ripple.model.schema.held import has_held
 from ripple.model.schema.nested import paths_in
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
 from ripple.model.schema.values import INT64_MAX
@@ -139,6 +140,8 @@ class _Fitting:
             raise TypeError(reason)
         if isinstance(found.values, list):
             return found.values[0]
+        if has_held(of):
+            return value  # which becomes a number together with the others
         return as_list(Values(found.values, found.valid))[0]
 
 

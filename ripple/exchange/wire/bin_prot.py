@@ -38,6 +38,7 @@ _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.String: STRING,
     types.Int: INT,
     types.Int64: INT64,
+    types.Date: INT,
     types.Float: FLOAT,
     types.Bool: BOOL,
     types.Opaque: SEXP,

@@ -54,6 +54,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
         {"cases": tuple_of(record(types.Case, {"name": STRING, "args": tuple_of(_field_type)}))},
     ),
     record(types.Ref, {"name": STRING}),
+    record(types.Date, {}),
 )
 _field_type.define(FIELD_TYPE)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, String, bare_type
+from ripple.model.schema.types import Bool, FieldType, Float, Held, Int, Int64, String, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -211,13 +211,13 @@ class Aggregate(ABC):
 
     def need_numbers(self, *types: FieldType) -> None:
         """Raise :class:`PlanError` unless every type is a number."""
-        if not all(is_float(t) or is_integer(t) for t in types):
+        if not all(isinstance(t, (Float, Int, Int64)) for t in types):
             raise self.misfit("a number" if len(types) == 1 else "numbers", *types)
 
 
 def is_integer(of: FieldType) -> bool:
     """Tell whether a column of this type is int64."""
-    return isinstance(of, (Int, Int64))
+    return isinstance(of, (Int, Int64, Held))
 
 
 def is_float(of: FieldType) -> bool:

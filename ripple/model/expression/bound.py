@@ -142,10 +142,13 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
             " .cast(int) of as many units, as in (x * 100).cast(int)"
         )
     names = tuple(dict.fromkeys(_columns(expr)))
+    kind = tree.kind
+    if kind is Kind.DATE:
+        (tree,) = tree.args  # as a column holds it
     if tree.operation == "col":
         result = fields[tree.value]
     else:
-        result = FIELD_TYPES[tree.kind]
+        result = FIELD_TYPES[kind]
         result = Option(result) if tree.nullable else result
     compiled = compile_tree(tree) if tree.kind in _DTYPES else None
     types: list[Sexp] = [[name, type_to_sexp(fields[name])] for name in names]

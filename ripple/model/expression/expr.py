@@ -13,6 +13,7 @@ from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
+from ripple.model.expression.date_type import PlainDate, plain_date
 from ripple.model.expression.decimal_type import (
     PRECISION_MAX,
     Decimal,
@@ -21,6 +22,7 @@ from ripple.model.expression.decimal_type import (
 )
 
 if TYPE_CHECKING:
+    import datetime as dt
     import decimal
 
     from ripple.core.sexp import Sexp
@@ -382,7 +384,7 @@ class Expr:
         """Return whether this is at least ``lower`` and at most ``upper``."""
         return (self >= lower) & (self <= upper)
 
-    def is_in(self, values: Sequence[Scalar | decimal.Decimal]) -> Expr:
+    def is_in(self, values: Sequence[Scalar | decimal.Decimal | dt.date]) -> Expr:
         """Return whether this equals one of the plain ``values``; at least one is needed."""
         if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Sequence):
             raise PlanError(f"is_in takes a list of plain values, not {shown(values)}")
@@ -418,7 +420,7 @@ class Expr:
         return TextMethods(self)
 
 
-Operand: TypeAlias = "Expr | float | int | str | bool | decimal.Decimal | None"
+Operand: TypeAlias = "Expr | float | int | str | bool | decimal.Decimal | dt.date | None"
 """An operand: an expression, or a plain value as a constant.
 
 A field of a record class counts as its declared type for mypy (``Trade.price`` is a ``float``)
@@ -432,12 +434,15 @@ def col(name: str) -> Expr:
     return Expr("col", (), name)
 
 
-def lit(value: Scalar | decimal.Decimal) -> Expr:
+def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
     """Return the expression of the constant ``value``; None is null."""
     if value is None:
         return Expr("null")
     if type(value).__name__ == "Decimal" and type(value).__module__ == "decimal":
         return Expr("lit", (), PlainDecimal(plain_digits(cast("decimal.Decimal", value))))
+    day = plain_date(value)
+    if day is not None:
+        return Expr("lit", (), day)
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
@@ -593,11 +598,13 @@ def _pattern(operation: str, value: str) -> str:
     return value
 
 
-def _payload_sexp(value: Scalar | PlainDecimal | Decimal) -> Sexp:
+def _payload_sexp(value: Scalar | PlainDate | PlainDecimal | Decimal) -> Sexp:
     if isinstance(value, bool):
         return ["bool", "true" if value else "false"]
     if isinstance(value, int):
         return ["int", str(value)]
+    if isinstance(value, PlainDate):
+        return ["date", value.text]
     if isinstance(value, PlainDecimal):
         return ["decimal", value.digits]
     if isinstance(value, Decimal):

@@ -27,9 +27,10 @@ _FORM = re.compile(r"(?:[^%]|%(?:[YmdHMSjuFTR%]|[369]f))*")
 
 @dataclass(frozen=True, slots=True)
 class TimeMethods:
-    """Functions of a time, int nanoseconds since 1970; null of null.
+    """Functions of a time, int nanoseconds since 1970, or of a date; null of null.
 
-    They are those of UTC, or of the zone that ``in_zone`` names.
+    A date has those of its days, and ``truncate`` gives a date. Of times they are those of UTC, or
+    of the zone that ``in_zone`` names.
     """
 
     expr: Expr
@@ -79,6 +80,10 @@ class TimeMethods:
     def nanosecond(self) -> Expr:
         """Return the nanoseconds of the second, 0 to 999,999,999."""
         return self._of("nanosecond")
+
+    def date(self) -> Expr:
+        """Return the day, as a date."""
+        return self._of("date")
 
     def truncate(self, every: str) -> Expr:
         """Return the begin of the span that the time is in, as nanoseconds.

@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.expression.date_type import PlainDate
 from ripple.model.expression.decimal_type import Decimal, PlainDecimal
 from ripple.model.expression.expr import POWER_MAX, Expr
-from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Option, String
+from ripple.model.schema.types import (
+    Bool,
+    Date,
+    FieldType,
+    Float,
+    Held,
+    Int,
+    Int64,
+    Option,
+    String,
+    bare_type,
+)
 
 
 class Kind(Enum):
@@ -24,6 +36,7 @@ class Kind(Enum):
     BOOL = "a bool"
     TEXT = "a text"
     DECIMAL = "a decimal"
+    DATE = "a date"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -35,6 +48,7 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.INT: Int64(),
     Kind.BOOL: Bool(),
     Kind.TEXT: String(),
+    Kind.DATE: Date(),
 }
 
 _NUMBERS = (Kind.FLOAT, Kind.INT)
@@ -91,7 +105,7 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
         return kind_of(field_type.of)[0], True
     if isinstance(field_type, Float):
         return Kind.FLOAT, False
-    if isinstance(field_type, (Int, Int64)):
+    if isinstance(field_type, (Int, Int64, Held)):
         return Kind.INT, False
     if isinstance(field_type, Bool):
         return Kind.BOOL, False
@@ -127,14 +141,22 @@ class _Checker:
         if expr.operation == "col":
             if expr.value not in self.fields:
                 raise unknown_field(expr.value, self.fields)
-            kind, nullable = kind_of(self.fields[expr.value])
-            return Typed("col", kind, nullable, (), expr.value)
+            field_type = self.fields[expr.value]
+            kind, nullable = kind_of(field_type)
+            column = Typed("col", kind, nullable, (), expr.value)
+            if not isinstance(bare_type(field_type), Held):
+                return column
+            return Typed("dated", Kind.DATE, nullable, (column,))
         args = tuple(self.check(arg) for arg in expr.args)
         if _has_decimals(expr, args):
             # Made of what is here, and most expressions have none.
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
 
             return decimal_typed(expr, args)
+        if _has_dates(expr, args):
+            from ripple.model.expression.date_rules import date_typed  # noqa: PLC0415 - likewise
+
+            return date_typed(expr, args)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 
@@ -329,6 +351,12 @@ def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
     if expr.operation == "divide" or isinstance(expr.value, (Decimal, PlainDecimal)):
         return True
     return any(arg.kind is Kind.DECIMAL for arg in args)
+
+
+def _has_dates(expr: Expr, args: tuple[Typed, ...]) -> bool:
+    if expr.operation == "dt.date" or isinstance(expr.value, PlainDate):
+        return True
+    return any(arg.kind is Kind.DATE for arg in args)
 
 
 def _entry(name: str) -> Function:

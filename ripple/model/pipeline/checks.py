@@ -30,7 +30,7 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.records import nested_checks_of, schema_of, time_field_of
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.nested import OptionalRecord, flattened, optional_records
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.model.schema.types import Bool, Field, Float, Held, Int, Int64, Option, Schema, String
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
 
@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_KEY_TYPES = (String, Int, Int64, Bool)
+_KEY_TYPES = (String, Int, Int64, Bool, Held)
 
 
 def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None:

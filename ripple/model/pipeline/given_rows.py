@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,11 +16,14 @@ from ripple.model.pipeline.nodes import Fields
 from ripple.model.records import schema_of
 from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.columns import fitted
+from ripple.model.schema.held import stored_fields
 from ripple.model.schema.types import (
     Bool,
+    Date,
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     Schema,
@@ -29,12 +33,13 @@ from ripple.model.schema.types import (
 
 T = TypeVar("T")
 CONSTANT_BYTES_MAX = 16 << 20  # of its columns in memory
-_TYPES = (String, Int, Int64, Bool, Float)
+_TYPES = (String, Int, Int64, Bool, Float, Held)
 _KINDS: tuple[tuple[Any, FieldType], ...] = (
     ((bool, np.bool_), Bool()),  # before int, which a bool is
     ((int, np.integer), Int()),
     ((float, np.floating), Float()),
     (str, String()),
+    (dt.date, Date()),
 )
 
 
@@ -149,7 +154,7 @@ def _checked(made: Callable[[], T]) -> T:
 def _batch(members: Sequence[Field], given: Mapping[str, Any]) -> pa.RecordBatch:
     """Return columns as a record batch of the fields' types. Raises PlanError."""
     arrays = []
-    types = _checked(lambda: to_arrow(Schema("constant", tuple(members))))
+    types = _checked(lambda: to_arrow(Schema("constant", stored_fields(members))))
     for field in members:
         try:
             found = fitted(given[field.name], bare_type(field.type), f"the field {field.name!r}")

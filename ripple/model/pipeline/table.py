@@ -42,6 +42,7 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     Option,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 VERSION_DELETED = "deleted"  # the field of a version that says that there is no row
 FORMATS = ("debezium",)
 TRUNCATIONS = ("stop", "letter")
-_KEY_TYPES = (String, Int, Int64, Bool)
+_KEY_TYPES = (String, Int, Int64, Bool, Held)
 _TYPES = (*_KEY_TYPES, Float)
 
 

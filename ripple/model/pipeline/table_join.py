@@ -18,7 +18,17 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import refusal, window_below
 from ripple.model.pipeline.nodes import SIDES, Fields, TableJoin, type_of, types_of
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, String, bare_type
+from ripple.model.schema.types import (
+    Bool,
+    Field,
+    Float,
+    Held,
+    Int,
+    Int64,
+    Option,
+    String,
+    bare_type,
+)
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     Keys = Operand | Sequence[Operand]
 
 HOWS = ("inner", "left", "right", "full")
-_KEY_TYPES = (String, Int, Int64, Bool)
+_KEY_TYPES = (String, Int, Int64, Bool, Held)
 
 
 def table_join_of(

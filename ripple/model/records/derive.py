@@ -6,6 +6,7 @@ Python                                    schema
 ``str``, ``float``, ``bool``              ``String``, ``Float``, ``Bool``
 ``int``                                   ``Int``
 ``Timestamp``                             ``Int64``
+``datetime.date``                         ``Date``
 ``Optional[T]``, or a default of None     an optional field; inside a list ``Option``
 ``list[T]``, ``tuple[T, ...]``, sequence  ``List``
 a record class                            ``Record``, or ``Ref`` where it contains itself
@@ -47,6 +48,7 @@ from ripple.model.schema.document import build
 from ripple.model.schema.types import (
     Bool,
     Case,
+    Date,
     Field,
     FieldType,
     Float,
@@ -66,16 +68,13 @@ _SCALARS: dict[Annotation, FieldType] = {
     int: Int(),
     float: Float(),
     bool: Bool(),
+    dt.date: Date(),
 }
 
 _ADVICE: dict[Annotation, str] = {
     dt.datetime: (
         "use Timestamp: nanoseconds since the epoch; where sources write texts, with "
         "rp.field(format='iso')"
-    ),
-    dt.date: (
-        "use Timestamp, where sources write texts with rp.field(format='%Y-%m-%d', zone='UTC'); "
-        "or str"
     ),
     dt.timedelta: "use int nanoseconds",
     decimal.Decimal: "use str and rp.col(...).cast(rp.Decimal(18, 4)) in expressions",

@@ -1,9 +1,10 @@
 """Types that describe themselves: schemas, how they are compared, projected and fingerprinted.
 
 types       the closed set of field types; checks: beyond the type; document: from outside, bounded
+held        types of values held as whole numbers: what there is to know of each
 compat      may one read another's records; projection: reads it; fingerprint
 arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
-time_form   how sources write times; time_texts: its loops; text_columns: a column for loops
+time_form   how sources write times; date_form: dates; time_texts: loops; text_columns: for loops
 values, columns, well_formed    values and columns of users' code, where nothing is lost
 exported, inside, failing   columns where they lie, and whether all of their values pass
 """
@@ -27,6 +28,7 @@ from ripple.model.schema.projection import project
 from ripple.model.schema.types import (
     Bool,
     Case,
+    Date,
     Field,
     FieldType,
     Float,
@@ -48,6 +50,7 @@ __all__ = [
     "Checks",
     "Compatibility",
     "Compatible",
+    "Date",
     "Field",
     "FieldType",
     "Float",

@@ -6,6 +6,7 @@ field type             Arrow type
 ``String``             ``string``
 ``Int``, ``Int64``     ``int64``
 ``Float``, ``Bool``    ``double``, ``bool``
+``Date``               ``date32``
 ``Opaque``             ``string``: the text of the S-expression
 ``Option``             the same, nullable
 ``List``               ``list``
@@ -19,7 +20,9 @@ An optional field is a nullable column. Metadata keeps the facts that Arrow has 
 version, docs, and per column the exact type), so that ``from_arrow(to_arrow(s)) == s``, also when a
 table went through a tool that keeps metadata but turns every column nullable or every string large.
 Columns without metadata are understood from their Arrow types: narrow integers are ``Int``,
-``timestamp[ns]`` is ``Int64`` (nanoseconds since the epoch), nullable columns are optional.
+``timestamp[ns]`` is ``Int64`` (nanoseconds since the epoch), nullable columns are optional. These
+are columns as others have them; the engine's own have numbers where a type is held as such
+(``stored_fields`` of ``ripple.model.schema.held``).
 """
 
 from __future__ import annotations
@@ -33,9 +36,11 @@ from ripple.core import sexp
 from ripple.core.errors import SchemaError
 from ripple.model.schema import notation
 from ripple.model.schema.document import build, refuse_empty
+from ripple.model.schema.held import rule_of
 from ripple.model.schema.types import (
     DEPTH_MAX,
     Bool,
+    Date,
     Field,
     FieldType,
     Float,
@@ -63,6 +68,7 @@ _SCALARS: dict[FieldType, pa.DataType] = {
     Int64(): pa.int64(),
     Float(): pa.float64(),
     Bool(): pa.bool_(),
+    Date(): rule_of(Date()).arrow,
     Opaque(): pa.string(),
 }
 
@@ -72,6 +78,7 @@ _FOREIGN: dict[pa.DataType, FieldType] = {
     pa.int64(): Int64(),
     pa.timestamp("ns"): Int64(),
     pa.timestamp("ns", "UTC"): Int64(),
+    pa.date32(): Date(),
     pa.float32(): Float(),
     pa.float64(): Float(),
     pa.bool_(): Bool(),

@@ -5,6 +5,7 @@ field type             Avro
 =====================  =====================================================================
 ``String``, ``Bool``   ``string``, ``boolean``
 ``Int``, ``Int64``     ``long``; an attribute marks ``Int``
+``Date``               ``int`` of the logical type ``date``, with such an attribute
 ``Float``              ``double``
 ``Opaque``             ``string`` of the S-expression; an attribute marks it
 ``Option``             union with ``null``
@@ -41,9 +42,11 @@ from ripple.model.schema.document import (
     text_of,
     version_of,
 )
+from ripple.model.schema.held import rule_of
 from ripple.model.schema.types import (
     Bool,
     Case,
+    Date,
     Field,
     FieldType,
     Float,
@@ -70,6 +73,7 @@ _SCALARS: dict[FieldType, Json] = {
     Int64(): "long",
     Float(): "double",
     Bool(): "boolean",
+    Date(): {**rule_of(Date()).avro, "ripple.type": "Date"},
     Opaque(): {"type": "string", "ripple.type": "Opaque"},
 }
 _PRIMITIVES: dict[str, FieldType] = {
@@ -82,6 +86,7 @@ _PRIMITIVES: dict[str, FieldType] = {
 }
 _MARKED: dict[tuple[str, str], FieldType] = {
     ("long", "Int"): Int(),
+    ("int", "Date"): Date(),
     ("string", "Opaque"): Opaque(),
 }
 _ADVICE = {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ripple.model.schema.document import Json
 
 _SECOND_NS = 1_000_000_000
+DAY_NS = 86_400 * _SECOND_NS
 _MOMENTS = {"millis": _SECOND_NS // 1000, "micros": _SECOND_NS // 1_000_000, "nanos": 1}
 _NUMBERS = ("int", "long", "float", "double")
 
@@ -20,13 +21,13 @@ _NUMBERS = ("int", "long", "float", "double")
 TICKS_NS: dict[tuple[str, str], int] = {
     **{("long", f"timestamp-{unit}"): ns for unit, ns in _MOMENTS.items()},
     **{("long", f"local-timestamp-{unit}"): ns for unit, ns in _MOMENTS.items()},
-    ("int", "date"): 86_400 * _SECOND_NS,
+    ("int", "date"): DAY_NS,
     ("long", "org.apache.kafka.connect.data.Timestamp"): _MOMENTS["millis"],
-    ("int", "org.apache.kafka.connect.data.Date"): 86_400 * _SECOND_NS,
+    ("int", "org.apache.kafka.connect.data.Date"): DAY_NS,
     ("long", "io.debezium.time.Timestamp"): _MOMENTS["millis"],
     ("long", "io.debezium.time.MicroTimestamp"): _MOMENTS["micros"],
     ("long", "io.debezium.time.NanoTimestamp"): 1,
-    ("int", "io.debezium.time.Date"): 86_400 * _SECOND_NS,
+    ("int", "io.debezium.time.Date"): DAY_NS,
 }
 _NAMES_OF_UNITS = ("io.debezium.time.", "org.apache.kafka.connect.data.")
 _PLAIN = ("io.debezium.time.Year",)  # a number like any other

@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
+from ripple.model.schema.date_form import is_date_pattern
+from ripple.model.schema.held import rule_of
 from ripple.model.schema.time_form import TimeForm
-from ripple.model.schema.types import Field, Float, Int, Int64, Option, String
+from ripple.model.schema.types import (
+    Field,
+    FieldType,
+    Float,
+    Held,
+    Int,
+    Int64,
+    Option,
+    String,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.core.sexp import Sexp
+    from ripple.model.schema.date_form import DateForm
 
 Number: TypeAlias = int | float
 
@@ -28,7 +41,7 @@ _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(_BOUNDS, ((Int, Int64, Float), "numbers")),
     "finite": ((Float,), "floats"),
     **dict.fromkeys(("min_length", "max_length"), ((String,), "text")),
-    **dict.fromkeys(("format", "zone"), ((Int, Int64), "times")),
+    **dict.fromkeys(("format", "zone"), ((Int, Int64, Held), "times and dates")),
 }
 
 
@@ -95,6 +108,7 @@ class Checks:
                         f"the field {member.name!r} is {type(kind).__name__}, which cannot be "
                         f"{value!r}: choose another bound"
                     )
+        form_of(kind, self)
         checks = replace(self, **bounds)  # type: ignore[arg-type]
         (low, high), (shortest, longest) = checks.interval, checks.lengths
         if low > high or shortest > longest:
@@ -192,19 +206,35 @@ class TimedChecks(Checks):
     def __post_init__(self) -> None:
         if self.format is None:
             raise SchemaError(f"zone is {self.zone!r}, which is of a format: add format='iso'")
-        TimeForm(self.format, self.zone)
+        # Of a date, a pattern has no zone; of a time it needs one, as ``form_of`` knows.
+        if self.zone is not None or not is_date_pattern(self.format):
+            TimeForm(self.format, self.zone)
         Checks.__post_init__(self)
 
     @property
     def time_form(self) -> TimeForm | None:
-        """How a source writes the time."""
+        """How a source writes the time; None for a form that only a date can have."""
         assert self.format is not None
+        if self.zone is None and is_date_pattern(self.format):
+            return None
         return TimeForm(self.format, self.zone)
 
 
 def checks_with(given: Mapping[str, Any]) -> Checks:
     """Return the checks of these names; raises SchemaError as they do."""
     return Checks(**given) if given.keys().isdisjoint(("format", "zone")) else TimedChecks(**given)
+
+
+def form_of(kind: FieldType, checks: Checks | None) -> DateForm | TimeForm | None:
+    """Return how a source writes the values of a field with these checks; None as they are held.
+
+    Raises SchemaError for a form that values of the type do not have.
+    """
+    kind, given = bare_type(kind), {} if checks is None else checks.given()
+    form, zone = given.get("format"), given.get("zone")
+    if isinstance(kind, Held):
+        return rule_of(kind).form(form, zone)
+    return None if form is None else TimeForm(form, zone)
 
 
 def checks_to_sexp(checks: Mapping[str, Checks]) -> Sexp:

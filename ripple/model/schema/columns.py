@@ -20,11 +20,14 @@ from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.held import rule_of, stored_fields
 from ripple.model.schema.types import (
     Bool,
+    Date,
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     Option,
@@ -41,7 +44,13 @@ if TYPE_CHECKING:
 
 FLOAT_WHOLE_MAX = float(1 << 53)  # up to here every integer is a float of 64 bits
 
-_DTYPES: dict[type, Any] = {Float: np.float64, Int: np.int64, Int64: np.int64, Bool: np.bool_}
+_DTYPES: dict[type, Any] = {
+    Float: np.float64,
+    Int: np.int64,
+    Int64: np.int64,
+    Date: np.int64,
+    Bool: np.bool_,
+}
 # The kinds of arrays of which nothing is lost, but for integers that are too large.
 _KINDS = {Float: "fiu", Int: "iu", Int64: "iu", Bool: "b"}
 _INTS = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32}
@@ -50,6 +59,7 @@ _PLAIN: dict[type, set[type]] = {
     Float: {float, np.float16, np.float32, np.float64},
     Int: _INTS,
     Int64: _INTS,
+    Date: set(),
     Bool: {bool, np.bool_},
 }
 _NULL = type(None)
@@ -78,6 +88,8 @@ def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fit
     it holds another type.
     """
     of = of.of if isinstance(of, Option) else of
+    if isinstance(of, Held):
+        given, of = _numbers_of(given, of, what)
     column, valid = _opened(given, of, what)
     if rows is not None and len(column) != rows:
         raise SchemaError(f"{what} must have {rows} values, not {len(column)}")
@@ -89,6 +101,28 @@ def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fit
     if valid is not None:
         listed = [value if ok else None for value, ok in zip(listed, valid.tolist(), strict=True)]
     return _fitted_list(listed, of, what)
+
+
+def _numbers_of(given: Any, of: Held, what: str) -> tuple[Any, FieldType]:
+    """Return an array of a held type as one of its numbers; a list, and another array, as it is."""
+    rule = rule_of(of)
+    if isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
+    if isinstance(given, pa.Array) and pt.is_dictionary(given.type):
+        given = decoded(given)
+    if isinstance(given, pa.Array) and rule.takes(given.type):
+        return rule.held(given), Int64()
+    if isinstance(given, np.ndarray) and not len(given):
+        return [], of
+    if isinstance(given, np.ndarray) and given.dtype.kind != "O":
+        numbers = rule.numbers(given)
+        if numbers is None:
+            raise _of_another_type(what, of, given.dtype)
+        null = np.isnat(given)
+        return np.ma.MaskedArray(numbers, null) if null.any() else numbers, Int64()
+    if isinstance(given, pa.Array) and not pt.is_null(given.type):
+        raise _of_another_type(what, of, given.type)
+    return given, of
 
 
 def called(function: Callable[[dict[str, Any]], Any], columns: Mapping[str, Any]) -> Any:
@@ -130,7 +164,7 @@ def records_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pa
     of its type.
     """
     arrays = []
-    for field, column in zip(fields, to_arrow(Schema("row", tuple(fields))), strict=True):
+    for field, column in zip(fields, to_arrow(Schema("row", stored_fields(fields))), strict=True):
         listed = [row.get(field.name) for row in rows]
         found = fitted(listed, field.type, f"the field {field.name!r}")
         for row, reason in found.misfits.items():

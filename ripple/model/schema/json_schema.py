@@ -6,6 +6,7 @@ field type             JSON Schema
 ``String``, ``Bool``   ``string``, ``boolean``
 ``Int``, ``Int64``     ``integer``, with the format ``int64`` for ``Int64``
 ``Float``              ``number``
+``Date``               ``string`` of the format ``date``, marked ``x-ripple-type``
 ``Opaque``             anything, marked ``x-ripple-type``
 ``Option``             ``anyOf`` of the type and ``null``
 ``List``               ``array`` with ``items``
@@ -40,9 +41,11 @@ from ripple.model.schema.document import (
     text_of,
     version_of,
 )
+from ripple.model.schema.held import rule_of
 from ripple.model.schema.types import (
     Bool,
     Case,
+    Date,
     Field,
     FieldType,
     Float,
@@ -61,12 +64,13 @@ from ripple.model.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SCALARS: dict[FieldType, dict[str, str]] = {
+_SCALARS: dict[FieldType, dict[str, Json]] = {
     String(): {"type": "string"},
     Int(): {"type": "integer"},
     Int64(): {"type": "integer", "format": "int64"},
     Float(): {"type": "number"},
     Bool(): {"type": "boolean"},
+    Date(): {**rule_of(Date()).json, "x-ripple-type": "Date"},
     Opaque(): {"x-ripple-type": "opaque"},
 }
 _PLAIN: dict[str, FieldType] = {
@@ -215,6 +219,8 @@ class _Reader:
                 raise SchemaError(f"{path}: {keyword} cannot be expressed")
         if node.get("x-ripple-type") == "opaque":
             return Opaque()
+        if node.get("x-ripple-type") == "Date":
+            return Date()
         if "$ref" in node:
             return self._reference(node, path, depth)
         for keyword in ("anyOf", "oneOf", "allOf"):

@@ -13,6 +13,7 @@ from ripple.model.schema.types import (
     DEPTH_MAX,
     Bool,
     Case,
+    Date,
     Field,
     FieldType,
     Float,
@@ -42,6 +43,7 @@ SCALARS: dict[str, FieldType] = {
     "Int64": Int64(),
     "Float": Float(),
     "Bool": Bool(),
+    "Date": Date(),
     "Sexp_opaque": Opaque(),
 }
 _SCALAR_NAMES = {kind: name for name, kind in SCALARS.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 
 def parts(array: Any) -> tuple[Any, Any, Any]:
@@ -17,3 +18,14 @@ def parts(array: Any) -> tuple[Any, Any, Any]:
         return valid, np.zeros(1, np.int32), np.zeros(0, np.uint8)
     places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
     return valid, places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def where_found(values: Any, found: Any, column: pa.Array) -> tuple[pa.Array, Any]:
+    """Return numbers that were read from a column, and where it has a value that gave none.
+
+    They are null there, and where the column is. found: bool[n].
+    """
+    if not column.null_count and found.all():
+        return pa.array(values), ~found
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(values, mask=~(found & valid)), valid & ~found

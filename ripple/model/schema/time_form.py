@@ -15,7 +15,7 @@ import pyarrow as pa
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError, SchemaError
 from ripple.core.frozen import frozen
-from ripple.model.schema.text_columns import parts
+from ripple.model.schema.text_columns import parts, where_found
 from ripple.model.schema.time_texts import times
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class TimeForm:
         valid, offsets, data = parts(column)
         values, found = times(valid, offsets, data, form, has_zone, east_s, self.short_ones)
         if self.clocks is None:
-            return _where(values, found.view(np.bool_), column)
+            return where_found(values, found.view(np.bool_), column)
         # As of UTC: those with a zone of their own are instants, the others what clocks show.
         if self.form == ISO:
             _, has_own = times(valid, offsets, data, form, False, 0, self.short_ones)
@@ -153,7 +153,7 @@ class TimeForm:
             has_own = np.zeros_like(found)
         instants, is_one = self.clocks.instants_ns(values)
         own, read = has_own.view(np.bool_), found.view(np.bool_)
-        return _where(np.where(own, values, instants), own | (read & is_one), column)
+        return where_found(np.where(own, values, instants), own | (read & is_one), column)
 
 
 def in_ns(column: pa.Array, unit_ns: int) -> tuple[pa.Array, Mask]:
@@ -163,7 +163,7 @@ def in_ns(column: pa.Array, unit_ns: int) -> tuple[pa.Array, Mask]:
     """
     numbers = np.asarray(column.fill_null(0))
     far = is_far(numbers, unit_ns)
-    return _where(np.where(far, 0, numbers) * unit_ns, ~far, column)
+    return where_found(np.where(far, 0, numbers) * unit_ns, ~far, column)
 
 
 def is_far(numbers: npt.NDArray[Any], unit_ns: int) -> Mask:
@@ -184,13 +184,6 @@ def offset_s(zone: str | None) -> int:
             "such as '+01:00'"
         )
     return (3600 * int(found[2]) + 60 * int(found[3])) * (-1 if found[1] == "-" else 1)
-
-
-def _where(values: Any, found: Mask, column: pa.Array) -> tuple[pa.Array, Mask]:
-    if not column.null_count and found.all():
-        return pa.array(values), ~found
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    return pa.array(values, mask=~(found & valid)), valid & ~found
 
 
 def _expanded(form: str) -> str:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns of texts as times: nanoseconds since 1970, UTC, in the Gregorian calendar.
+"""Columns of texts as times, nanoseconds since 1970, UTC, or as dates, in the Gregorian calendar.
 
 A column is its validity as bool[n] or None, its offsets as int32[n + 1] and its bytes. A loop gives
 int64[n] and uint8[n], 0 where a text is no time of the form, or none of 64 bits; null rows are
@@ -24,6 +24,9 @@ cdef extern from *:
     int times_overflow(int64_t s, int64_t ns, int64_t* out) noexcept nogil
 
 cdef int64_t[10] POWERS = [1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000]
+cdef enum:
+    DAYS_LEAST = -719162    # of year 1
+
 cdef uint8_t[13] DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 
@@ -187,14 +190,13 @@ cdef inline bint iso(
 
 cdef inline bint formed(
     const uint8_t* p, const uint8_t* end, const char* form, Py_ssize_t length, int64_t east_s,
-    int64_t* value
+    Moment* told, int64_t* days
 ) noexcept nogil:
     """Read a text by a form of the letters that ``pattern`` leaves."""
     cdef Moment t
     cdef Py_ssize_t k = 0
     cdef char letter
     cdef int digits, found
-    cdef int64_t days
     t.year = 1970
     t.month = t.day = 1
     t.hour = t.minute = t.second = 0
@@ -252,7 +254,19 @@ cdef inline bint formed(
                 t.minute = found
             else:
                 t.second = found
-    return p == end and is_date(t.year, t.month, t.day, &days) and is_time(days, &t, value)
+    told[0] = t
+    return p == end and is_date(t.year, t.month, t.day, days)
+
+
+cdef inline bint day(const uint8_t* p, Py_ssize_t length, int64_t* days) noexcept nogil:
+    """Read a date of ISO 8601, ten letters."""
+    cdef int year
+    if length != 10:
+        return False
+    year = number(p, 4)
+    return year >= 0 and p[4] == b"-" and p[7] == b"-" and is_date(
+        year, pair(p + 5), pair(p + 8), days
+    )
 
 
 def times(
@@ -269,6 +283,8 @@ def times(
     cdef const char* letters = PyBytes_AS_STRING(form)
     cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
     cdef Date last
+    cdef Moment told
+    cdef int64_t days
     last.text = NULL
     values, good = np.zeros(n, np.int64), np.zeros(n, np.uint8)
     cdef int64_t[::1] value = values
@@ -279,11 +295,44 @@ def times(
                 continue
             if length:
                 is_good[j] = formed(
-                    start + offsets[j], start + offsets[j + 1], letters, length, east_s, &value[j]
-                )
+                    start + offsets[j], start + offsets[j + 1], letters, length, east_s, &told,
+                    &days
+                ) and is_time(days, &told, &value[j])
             else:
                 is_good[j] = iso(
                     start + offsets[j], start + offsets[j + 1], has_zone, east_s, short_ones,
                     &last, &value[j]
                 )
+    return values, good
+
+
+def dates(
+    const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data, bytes form
+):
+    """Return (days since 1970, found) of texts in a form, empty for ISO 8601.
+
+    form: of ``%Y %m %d %%``, which its caller has looked at. Years are from 1 on.
+    """
+    cdef Py_ssize_t n = offsets.shape[0] - 1, j, length = len(form)
+    cdef const char* letters = PyBytes_AS_STRING(form)
+    cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+    cdef Moment told
+    cdef int64_t days = 0
+    cdef bint found
+    values, good = np.zeros(n, np.int64), np.zeros(n, np.uint8)
+    cdef int64_t[::1] value = values
+    cdef uint8_t[::1] is_good = good
+    with nogil:
+        for j in range(n):
+            if valid is not None and not valid[j] or offsets[j] == offsets[j + 1]:
+                continue
+            if length:
+                found = formed(
+                    start + offsets[j], start + offsets[j + 1], letters, length, 0, &told, &days
+                )
+            else:
+                found = day(start + offsets[j], offsets[j + 1] - offsets[j], &days)
+            if found and days >= DAYS_LEAST:
+                value[j] = days
+                is_good[j] = True
     return values, good

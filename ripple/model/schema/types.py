@@ -1,9 +1,10 @@
 """The closed set of field types, and the records made of them.
 
 A value of a type, outside columns, is: ``str``, ``int``, ``float`` or ``bool``; for ``Opaque`` an
-S-expression; for ``Option`` None or the value; for ``List`` a list; for a record a dict by field
-name, in which an absent optional field has no entry; for ``Variant`` a tuple of the case's name
-and its arguments, such as ``("limit", 101.5)`` or ``("market",)``.
+S-expression; for a held type its number (see ``ripple.model.schema.held``); for ``Option`` None or
+the value; for ``List`` a list; for a record a dict by field name, in which an absent optional field
+has no entry; for ``Variant`` a tuple of the case's name and its arguments, such as
+``("limit", 101.5)`` or ``("market",)``.
 
 A schema or a record may be without fields, and a variant without cases: Ripple/OCaml writes such
 ones, and a peer's must be readable. They cannot be declared, imported or filled with rows here.
@@ -44,6 +45,21 @@ class Float:
 @frozen
 class Bool:
     """True or false."""
+
+
+class Held:
+    """A type of values that a column holds as whole numbers of 64 bits.
+
+    It is no number for that: a place without a rule for it refuses it. What there is to know of
+    such a type stands in ``ripple.model.schema.held``.
+    """
+
+    __slots__ = ()
+
+
+@frozen
+class Date(Held):
+    """A day of the Gregorian calendar from year 1 to 9999, held as the days since 1970."""
 
 
 @frozen
@@ -101,7 +117,7 @@ class Ref:
 
 
 FieldType: TypeAlias = (
-    String | Int | Int64 | Float | Bool | Opaque | Option | List | Record | Variant | Ref
+    String | Int | Int64 | Float | Bool | Held | Opaque | Option | List | Record | Variant | Ref
 )
 
 

@@ -6,6 +6,7 @@ type                    takes
 ``Float``               floats of at most 64 bits, and integers that such a float is
 ``Int``, ``Int64``      integers within 64 bits; no float, not even 5.0
 ``Bool``                bools
+``Date``                dates without a time, as the days since 1970
 ``String``, ``Opaque``  text that has a form in UTF-8
 ``List``                lists, tuples and flat arrays of its type's values
 ``Record``              mappings by field name, and objects with the fields as attributes
@@ -30,11 +31,13 @@ import numpy as np
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.model.schema.arrow import variant_columns
+from ripple.model.schema.held import rule_of
 from ripple.model.schema.types import (
     Bool,
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     List,
@@ -93,6 +96,8 @@ def value_of(value: Any, of: FieldType, what: str) -> Any:
 
 def name_of(of: FieldType) -> str:
     """Return how messages call a value of the type, with its article."""
+    if isinstance(of, Held):
+        return rule_of(of).word
     return _NAMES.get(type(of), "a value")
 
 
@@ -107,6 +112,8 @@ def converter(of: FieldType) -> Converter:
             return _record(of.fields)
         case Variant():
             return _variant(of)
+        case Held():
+            return _held(of)
         case _:
             return _SCALARS.get(type(of), _anything)
 
@@ -151,6 +158,18 @@ def _text(value: Any) -> str:
     except UnicodeEncodeError:
         raise Misfit("a text", value, "which has no form in UTF-8") from None
     return str.__str__(value)  # of a StrEnum or a numpy.str_, its text
+
+
+def _held(of: Held) -> Converter:
+    rule = rule_of(of)
+
+    def convert(value: Any) -> int:
+        number = rule.number(value)
+        if number is None:
+            raise Misfit(rule.word, value)
+        return number
+
+    return convert
 
 
 def _anything(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from ripple.core.codec import arrow
 from ripple.core.codec.errors import EncodingError
 from ripple.core.errors import SchemaError
 from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.held import stored_fields
 from ripple.model.schema.well_formed import check_text
 from ripple.storage.log.frame import NO_TIME_NS, FrameError, body_of
 from ripple.storage.log.salvage import UNREADABLE, lost, salvaged
@@ -30,7 +32,7 @@ def columns_of(schema: Schema) -> pa.Schema:
 
     Raises SchemaError naming a field whose frames could not be read back.
     """
-    bare = to_arrow(schema).remove_metadata()
+    bare = to_arrow(replace(schema, fields=stored_fields(schema.fields))).remove_metadata()
     columns = pa.schema([field.remove_metadata() for field in bare])
     try:
         arrow.check_types(columns)

@@ -15,6 +15,7 @@ from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.pipeline.asking import CONCURRENCY_MAX
+from ripple.model.schema.held import values_of
 from ripple.task.asks.answer_objects import with_rows
 from ripple.task.asks.calls import Call, Calls
 from ripple.task.asks.timed_turns import TimedTurns
@@ -271,7 +272,8 @@ def _calls_for(ask: Ask, rows: pa.RecordBatch) -> Iterator[Call]:
     make = ask.row or SimpleNamespace
     of = (rows.column(name).to_pylist() for name in (INPUT, OFFSET, INDEX))
     names = [field.name for field in ask.fields_in]
-    values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    columns = [values_of(rows.column(one.name).to_pylist(), one.type) for one in ask.fields_in]
+    values = zip(*columns, strict=True)
     asked = rows.select(names)
     for at, (identity, row) in enumerate(zip(zip(*of, strict=True), values, strict=True)):
         # One object for each call: a function may change its argument.

@@ -70,7 +70,9 @@ class SentLanes:
         for target, writer in self._writers.items():
             committed = None if writer.mark is None else Commit(writer.mark.cut, "")
             name = f"{topic.path}/{writer.lane}"
-            standings[lane_name(target)] = OutputStatus(name, True, committed, None)
+            standings[lane_name(target)] = OutputStatus(
+                name, True, committed, None, takes_held=True
+            )
         return standings
 
     def _open(self, epoch: int | None) -> Topic:

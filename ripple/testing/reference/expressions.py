@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from ripple.model.expression.date_type import PlainDate
 from ripple.model.expression.decimal_type import PlainDecimal
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
 from ripple.model.expression.typed import Kind
-from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
-from ripple.testing.reference import decimals
+from ripple.model.schema.types import Bool, Date, Float, Int, Int64, Option, String
+from ripple.testing.reference import dates, decimals
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
 
 __all__ = ["Failed", "evaluate", "is_int64", "python_type"]
 
 _OF_KIND = {Kind.FLOAT: float, Kind.INT: int, Kind.BOOL: bool, Kind.TEXT: str}
-_PYTHON_TYPES: dict[Any, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
+_PYTHON_TYPES: dict[Any, type] = {
+    Float: float,
+    Int: int,
+    Int64: int,
+    Bool: bool,
+    String: str,
+    Date: dt.date,
+}
 
 
 def python_type(of: Any) -> type:
@@ -33,14 +42,20 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
 
     row: by field name. kinds: by field name, as :func:`python_type` returns.
     """
-    return _evaluate(expr, row, kinds)[1]
+    kind, value = _evaluate(expr, row, kinds)
+    return (value - dates.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
 
 
-def _evaluate(  # noqa: C901  # one case an operation
+def _evaluate(  # noqa: C901, PLR0912  # one case an operation
     expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]
 ) -> tuple[type, Any]:
     if expr.operation == "col":
-        return kinds[expr.value], row[expr.value]
+        kind, value = kinds[expr.value], row[expr.value]
+        if kind is dt.date and value is not None:
+            value = dates.EPOCH + dt.timedelta(value)
+        return kind, value
+    if expr.operation == "lit" and isinstance(expr.value, PlainDate):
+        return dates.constant(expr.value)
     if expr.operation == "lit" and isinstance(expr.value, PlainDecimal):
         return decimals.constant(expr.value.digits)
     if expr.operation == "lit":
@@ -49,6 +64,8 @@ def _evaluate(  # noqa: C901  # one case an operation
         return type(None), None
     typed = [_evaluate(arg, row, kinds) for arg in expr.args]
     types, args = [kind for kind, _ in typed], [value for _, value in typed]
+    if dates.concerned(expr, types):
+        return dates.evaluate(expr, types, args)
     if decimals.concerned(expr, types):
         return decimals.evaluate(expr, types, args)
     match expr.operation:

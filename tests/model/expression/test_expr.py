@@ -247,7 +247,7 @@ NAMES = [
     (col("s").str, "len", ".str.len_chars()"),
     (col("s"), "upper", "no attribute 'upper': write .str.to_uppercase()"),
     (col("i").dt, "strftime", '.dt.to_string("%Y-%m-%d")'),
-    (col("i").dt, "date", '.dt.truncate("1d")'),
+    (col("i").dt, "datetime", '.dt.truncate("1d")'),
     (col("i"), "isin", ".is_in([1, 2])"),
     (col("i"), "fillna", ".fill_null(0)"),
 ]
@@ -271,5 +271,5 @@ def test_the_table_of_functions_has_what_the_methods_spell() -> None:
         for name in vars(methods)
         if not name.startswith("_") and name not in {"expr", "zone"}
     }
-    others = {"str.starts_with", "str.ends_with", "str.split"}
+    others = {"str.starts_with", "str.ends_with", "str.split", "dt.date"}
     assert spelled - others == {*TEXTS, *JSON, *TIMES} - inner - {"str.split.list.get"}

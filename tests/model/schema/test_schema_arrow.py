@@ -161,7 +161,7 @@ def test_foreign_types_are_understood() -> None:
         (pa.binary(), "binary cannot be expressed"),
         (pa.decimal128(10, 2), "cast it to string, or to int64"),
         (pa.timestamp("ms"), r"cast it to timestamp\[ns\]"),
-        (pa.date32(), "cast it to int64"),
+        (pa.time64("ns"), "cast it to int64"),
         (pa.uint64(), "cast it to int64"),
         (pa.map_(pa.string(), pa.int64()), "use a list of structs"),
         (pa.null(), "null cannot be expressed"),

@@ -114,8 +114,14 @@ class ParquetSource:
             )
         )
         is_empty = not file.metadata.num_rows
-        units = self._shape.units
-        check_columns(file.schema_arrow, needed, self._path, is_empty=is_empty, units=units)
+        check_columns(
+            file.schema_arrow,
+            needed,
+            self._path,
+            is_empty=is_empty,
+            units=self._shape.units,
+            held=self._shape.held,
+        )
         groups, offset = _groups_from(file, from_offset)
         found = with_leaf_types(file.schema_arrow, needed.names, self._path)
         present = [name for name in needed.names if name in found.names]

@@ -228,7 +228,11 @@ def _as_json(column: pa.Array) -> pa.Array:
 
 
 _PLAIN: tuple[tuple[Kind, pa.DataType, Callable[[pa.DataType], bool]], ...] = (
-    ("string", pa.string(), lambda t: kinds.is_large_string(t) or kinds.is_string_view(t)),
+    (
+        "string",
+        pa.string(),
+        lambda t: kinds.is_large_string(t) or kinds.is_string_view(t) or kinds.is_date32(t),
+    ),
     ("integer", pa.int64(), lambda t: kinds.is_integer(t) and t != pa.uint64()),
     ("float", pa.float64(), kinds.is_floating),
     ("bool", pa.bool_(), kinds.is_boolean),

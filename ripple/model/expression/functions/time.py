@@ -30,12 +30,17 @@ def _part(unit: int, count: int) -> Callable[[Typed], Typed]:
     return part
 
 
-def _days(t: Typed) -> Typed:
+def day_of(t: Typed) -> Typed:
+    """Return the days since 1970 of a time."""
     return arithmetic("//", t, DAY)
 
 
-def _weekday(t: Typed) -> Typed:
-    return arithmetic("+", arithmetic("%", arithmetic("+", _days(t), 3), 7), 1)
+def _of_day(part: Callable[[Typed], Typed]) -> Callable[[Typed], Typed]:
+    return lambda t: part(day_of(t))
+
+
+def _weekday(days: Typed) -> Typed:
+    return arithmetic("+", arithmetic("%", arithmetic("+", days, 3), 7), 1)
 
 
 def _day_of_era(days: Typed) -> Typed:
@@ -64,19 +69,17 @@ def _month_of_year(days: Typed) -> Typed:
     return arithmetic("//", arithmetic("+", arithmetic("*", day, 5), 2), 153)
 
 
-def _month(t: Typed) -> Typed:
-    return arithmetic("+", arithmetic("%", arithmetic("+", _month_of_year(_days(t)), 2), 12), 1)
+def _month(days: Typed) -> Typed:
+    return arithmetic("+", arithmetic("%", arithmetic("+", _month_of_year(days), 2), 12), 1)
 
 
-def _day(t: Typed) -> Typed:
-    days = _days(t)
+def _day(days: Typed) -> Typed:
     month = _month_of_year(days)
     begun = arithmetic("//", arithmetic("+", arithmetic("*", month, 153), 2), 5)
     return arithmetic("+", arithmetic("-", _day_of_year(days), begun), 1)
 
 
-def _year(t: Typed) -> Typed:
-    days = _days(t)
+def _year(days: Typed) -> Typed:
     era = arithmetic("//", arithmetic("+", days, _BEFORE_1970), _ERA_DAYS)
     year = arithmetic("+", _year_of_era(days), arithmetic("*", era, 400))
     # January and February are of the next year.
@@ -84,8 +87,8 @@ def _year(t: Typed) -> Typed:
     return choice(late, arithmetic("+", year, 1), year)
 
 
-def _quarter(t: Typed) -> Typed:
-    return arithmetic("//", arithmetic("+", _month(t), 2), 3)
+def _quarter(days: Typed) -> Typed:
+    return arithmetic("//", arithmetic("+", _month(days), 2), 3)
 
 
 def _begin(year: Typed, month: Typed) -> Typed:
@@ -103,15 +106,23 @@ def _begin(year: Typed, month: Typed) -> Typed:
     return arithmetic("-", days, _BEFORE_1970)
 
 
-def _truncate(t: Typed, count: int, unit: str) -> Typed:
+def truncated_days(days: Typed, count: int, unit: str) -> Typed:
+    """Return the first day of the span of days, weeks or months that a day is in."""
     if unit == "mo":
-        months = arithmetic("+", arithmetic("*", _year(t), 12), arithmetic("-", _month(t), 1))
+        months = arithmetic("*", _year(days), 12)
+        months = arithmetic("+", months, arithmetic("-", _month(days), 1))
         months = arithmetic("*", arithmetic("//", months, count), count)
         year, month = arithmetic("//", months, 12), arithmetic("+", arithmetic("%", months, 12), 1)
-        return arithmetic("*", _begin(year, month), DAY)
+        return _begin(year, month)
     if unit == "w":
-        days = arithmetic("//", arithmetic("+", _days(t), 3), 7 * count)
-        return arithmetic("*", arithmetic("-", arithmetic("*", days, 7 * count), 3), DAY)
+        weeks = arithmetic("//", arithmetic("+", days, 3), 7 * count)
+        return arithmetic("-", arithmetic("*", weeks, 7 * count), 3)
+    return arithmetic("*", arithmetic("//", days, count), count)
+
+
+def _truncate(t: Typed, count: int, unit: str) -> Typed:
+    if unit in ("mo", "w"):
+        return arithmetic("*", truncated_days(day_of(t), count, unit), DAY)
     length = UNITS[unit] * count
     return arithmetic("*", arithmetic("//", t, length), length)
 
@@ -195,12 +206,25 @@ def _expanded(form: str) -> str:
     return text
 
 
+DAY_PARTS: dict[str, Callable[[Typed], Typed]] = {
+    "dt.year": _year,
+    "dt.quarter": _quarter,
+    "dt.month": _month,
+    "dt.day": _day,
+    "dt.weekday": _weekday,
+}
+"""The parts of a date, as formulas of the days since 1970."""
+
 TIMES = table(
-    Function("dt.year", _TIME, Kind.INT, lambda t: _at(t).year, formula=_year),
-    Function("dt.quarter", _TIME, Kind.INT, lambda t: (_at(t).month + 2) // 3, formula=_quarter),
-    Function("dt.month", _TIME, Kind.INT, lambda t: _at(t).month, formula=_month),
-    Function("dt.day", _TIME, Kind.INT, lambda t: _at(t).day, formula=_day),
-    Function("dt.weekday", _TIME, Kind.INT, lambda t: _at(t).isoweekday(), formula=_weekday),
+    Function("dt.year", _TIME, Kind.INT, lambda t: _at(t).year, formula=_of_day(_year)),
+    Function(
+        "dt.quarter", _TIME, Kind.INT, lambda t: (_at(t).month + 2) // 3, formula=_of_day(_quarter)
+    ),
+    Function("dt.month", _TIME, Kind.INT, lambda t: _at(t).month, formula=_of_day(_month)),
+    Function("dt.day", _TIME, Kind.INT, lambda t: _at(t).day, formula=_of_day(_day)),
+    Function(
+        "dt.weekday", _TIME, Kind.INT, lambda t: _at(t).isoweekday(), formula=_of_day(_weekday)
+    ),
     Function("dt.hour", _TIME, Kind.INT, lambda t: _at(t).hour, formula=_part(HOUR, 24)),
     Function("dt.minute", _TIME, Kind.INT, lambda t: _at(t).minute, formula=_part(MINUTE, 60)),
     Function("dt.second", _TIME, Kind.INT, lambda t: _at(t).second, formula=_part(SECOND, 60)),

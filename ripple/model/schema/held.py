@@ -1,0 +1,340 @@
+"""Types whose values a column holds as whole numbers: what there is to know of each, once.
+
+Inside, a value is a number of 64 bits, in columns, keys, states, checkpoints, topics and digests,
+and ``stored_type`` is the type of that number. Outside it is what others have for it: a class of
+Python, a type of Arrow, a text. A place with a rule for held types asks here; one without refuses
+them by name, since none of them is a number.
+
+=========  =========  ===================  ==============================
+type       outside    Arrow                text
+=========  =========  ===================  ==============================
+``Date``   ``date``   ``date32``           ISO 8601, ``2026-01-31``
+=========  =========  ===================  ==============================
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.core.arguments import shown as shown_value
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+from ripple.model.schema.date_form import ISO, DateForm
+from ripple.model.schema.types import (
+    Case,
+    Date,
+    Field,
+    FieldType,
+    Held,
+    Int64,
+    List,
+    Option,
+    Record,
+    Variant,
+    bare_type,
+    inner_types,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.model.schema.document import Json
+    from ripple.model.schema.time_form import TimeForm
+
+    Ints = npt.NDArray[np.int64]
+
+DATE_LEAST = dt.date.min.toordinal() - dt.date(1970, 1, 1).toordinal()
+DATE_MOST = dt.date.max.toordinal() - dt.date(1970, 1, 1).toordinal()
+
+
+class Rule(Protocol):
+    """What is known of one held type.
+
+    word: a value in messages, with its article. arrow: the type of columns outside. avro: the type
+    in Avro; json: in JSON Schema. bounds: the smallest and the largest number.
+    """
+
+    word: str
+    arrow: pa.DataType
+    avro: ClassVar[dict[str, Json]]
+    json: ClassVar[dict[str, Json]]
+    bounds: tuple[int, int]
+
+    def form(self, form: str | None, zone: str | None) -> DateForm | TimeForm:
+        """Return how a source writes values; raises SchemaError for what is no form of them."""
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        """Tell whether columns of an Arrow type hold such values, and not texts of them."""
+
+    def held(self, column: pa.Array) -> pa.Array:
+        """Return a column of a type that ``takes`` says as int64."""
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        """Return a column of int64 as one of ``arrow``."""
+
+    def number(self, value: Any) -> int | None:
+        """Return the number of a Python value; None for a value of another type."""
+
+    def value(self, number: int) -> Any:
+        """Return the Python value of a number."""
+
+    def text(self, value: Any) -> str | None:
+        """Return a Python value as a text that its form reads; None for one of another type."""
+
+    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+        """Return an array for users' functions, which shares the memory of the numbers."""
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        """Return the numbers of such an array, None if it is another one."""
+
+
+class _DateRule:
+    word = "a date"
+    arrow = pa.date32()
+    avro: ClassVar[dict[str, Json]] = {"type": "int", "logicalType": "date"}
+    json: ClassVar[dict[str, Json]] = {"type": "string", "format": "date"}
+    bounds = (DATE_LEAST, DATE_MOST)
+
+    def form(self, form: str | None, zone: str | None) -> DateForm:
+        if zone is not None:
+            raise SchemaError(f"zone is {shown_value(zone)}, and a date has none: leave it out")
+        return DateForm(ISO if form is None else form)
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        return bool(kinds.is_date(arrow))
+
+    def held(self, column: pa.Array) -> pa.Array:
+        return column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        return column.cast(pa.int32()).cast(pa.date32())
+
+    def number(self, value: Any) -> int | None:
+        if isinstance(value, np.datetime64) and value.dtype == "datetime64[D]":
+            value = value.item()
+        if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
+            return None
+        return value.toordinal() - _EPOCH
+
+    def value(self, number: int) -> dt.date:
+        return dt.date.fromordinal(number + _EPOCH)
+
+    def text(self, value: Any) -> str | None:
+        number = self.number(value)
+        return None if number is None else self.value(number).isoformat()
+
+    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+        return numbers.view("datetime64[D]")
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        if array.dtype != "datetime64[D]":
+            return None
+        return np.ascontiguousarray(array).view(np.int64)
+
+
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_RULES: dict[type, Rule] = {Date: _DateRule()}
+
+
+def rule_of(kind: Held) -> Rule:
+    """Return what is known of a held type."""
+    return _RULES[type(kind)]
+
+
+def held_in(fields: Iterable[Field]) -> dict[str, Held]:
+    """Return the fields of held types, by name; optional ones too."""
+    found = {field.name: bare_type(field.type) for field in fields}
+    return {name: kind for name, kind in found.items() if isinstance(kind, Held)}
+
+
+def has_held(kind: FieldType) -> bool:
+    """Tell whether values of a type are, or have in them, values of a held type."""
+    return isinstance(kind, Held) or any(map(has_held, inner_types(kind)))
+
+
+def stored_type(kind: FieldType) -> FieldType:
+    """Return the type of a column that holds values of a type: whole numbers for held ones."""
+    if not has_held(kind):
+        return kind
+    match kind:
+        case Option():
+            return Option(stored_type(kind.of))
+        case List():
+            return List(stored_type(kind.of))
+        case Record():
+            return Record(stored_fields(kind.fields))
+        case Variant():
+            cases = [Case(one.name, tuple(map(stored_type, one.args))) for one in kind.cases]
+            return Variant(tuple(cases))
+        case _:
+            return Int64()
+
+
+def stored_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
+    """Return fields of the types of the columns that hold their values."""
+    return tuple(
+        replace(field, type=stored_type(field.type)) if has_held(field.type) else field
+        for field in fields
+    )
+
+
+@frozen
+class Showing:
+    """Brings columns from what they hold to what others have for it: ``fields`` are those."""
+
+    fields: tuple[Field, ...]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with the columns of these fields shown; those that are not there stay out."""
+        columns, found = rows.columns, list(rows.schema)
+        for field in self.fields:
+            at = rows.schema.get_field_index(field.name)
+            if at >= 0:
+                columns[at] = shown(columns[at], field.type)
+                found[at] = found[at].with_type(columns[at].type)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found, rows.schema.metadata))
+
+
+def showing(fields: Iterable[Field]) -> Showing | None:
+    """Return what brings these fields' columns outside, None if they are there what they hold."""
+    found = tuple(field for field in fields if has_held(field.type))
+    return Showing(found) if found else None
+
+
+def shown_schema(stored: pa.Schema, fields: Iterable[Field]) -> pa.Schema:
+    """Return the types of flat columns outside. stored: those inside."""
+    kinds_held = held_in(fields)
+    return pa.schema(
+        [
+            one.with_type(rule_of(kinds_held[one.name]).arrow) if one.name in kinds_held else one
+            for one in stored
+        ],
+        stored.metadata,
+    )
+
+
+def shown(column: pa.Array, kind: FieldType) -> pa.Array:
+    """Return a column as others have its type."""
+    kind = bare_type(kind)
+    if isinstance(kind, Held):
+        return rule_of(kind).shown(column)
+    if isinstance(kind, List) and has_held(kind):
+        values = shown(column.flatten(), kind.of)
+        arrow = pa.list_(column.type.value_field.with_type(values.type))
+        return _list_of(column, values, arrow)
+    if isinstance(kind, Record) and has_held(kind):
+        parts = [
+            shown(part, field.type)
+            for part, field in zip(column.flatten(), kind.fields, strict=True)
+        ]
+        names = [field.with_type(part.type) for field, part in zip(column.type, parts, strict=True)]
+        null = column.is_null() if column.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=names, mask=null)
+    return column
+
+
+def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Return a column in a type of others: cast, where numbers are not held for that type."""
+    if kinds.is_list(arrow) and kinds.is_list(column.type):
+        values = as_shown(column.flatten(), arrow.value_type)
+        return _list_of(column, values, arrow)
+    if kinds.is_struct(arrow) and kinds.is_struct(column.type):
+        parts = [
+            as_shown(part, one.type) for part, one in zip(column.flatten(), arrow, strict=True)
+        ]
+        null = column.is_null() if column.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=list(arrow), mask=null)
+    if kinds.is_integer(column.type):
+        for rule in _RULES.values():
+            if rule.arrow == arrow:
+                return rule.shown(column)
+    return column.cast(arrow)
+
+
+def _list_of(column: pa.Array, values: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Return the lists of a column with other values, those of all of its lists."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    lengths = np.where(valid, np.diff(column.offsets.to_numpy()), 0)
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    null = pa.array(~valid) if column.null_count else None
+    return pa.ListArray.from_arrays(pa.array(ends), values, type=arrow, mask=null)
+
+
+def array_of(numbers: npt.NDArray[Any], kind: FieldType) -> npt.NDArray[Any]:
+    """Return a column without nulls as users' functions get it."""
+    return rule_of(kind).array(numbers) if isinstance(kind, Held) else numbers
+
+
+def values_of(listed: list[Any], kind: FieldType) -> list[Any]:
+    """Return what a column holds as Python values of its type; None stays."""
+    if not has_held(kind):
+        return listed
+    return [_value_of(one, kind) for one in listed]
+
+
+def _value_of(one: Any, kind: FieldType) -> Any:
+    kind = bare_type(kind)
+    if one is None or not has_held(kind):
+        return one
+    if isinstance(kind, Held):
+        return rule_of(kind).value(one)
+    if isinstance(kind, List):
+        return [_value_of(item, kind.of) for item in one]
+    if isinstance(kind, Record):
+        types = {field.name: field.type for field in kind.fields}
+        return {name: _value_of(item, types[name]) for name, item in one.items()}
+    return one
+
+
+def held_columns(rows: pa.RecordBatch, fields: Iterable[Field]) -> pa.RecordBatch:
+    """Return rows in which columns of these fields are numbers where the types are held so."""
+    columns, found = rows.columns, list(rows.schema)
+    for name, kind in held_in(fields).items():
+        at = rows.schema.get_field_index(name)
+        if at >= 0 and rule_of(kind).takes(columns[at].type):
+            columns[at] = rule_of(kind).held(columns[at])
+            found[at] = found[at].with_type(columns[at].type)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found, rows.schema.metadata))
+
+
+def text_of_number(number: int, kind: Held) -> str:
+    """Return a number from outside as a text that the type's form reads, as ``texts_of`` does."""
+    rule = rule_of(kind)
+    is_one = rule.bounds[0] <= number <= rule.bounds[1]
+    return str(rule.text(rule.value(number))) if is_one else str(number)
+
+
+def texts_of(column: pa.Array, kind: Held) -> pa.Array:
+    """Return a column of int64 from outside as texts that the type's form reads.
+
+    A number beyond the type's bounds gives its digits, which are no text of the form.
+    """
+    rule = rule_of(kind)
+    numbers = np.asarray(column.fill_null(0))
+    beyond = (numbers < rule.bounds[0]) | (numbers > rule.bounds[1])
+    null = np.asarray(column.is_null())
+    inside = pa.array(np.where(beyond, 0, numbers), mask=null)
+    texts = rule.shown(inside).cast(pa.string())
+    if not beyond.any():
+        return texts
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
+
+    digits = pa.array(numbers).cast(pa.string())
+    return pc.if_else(pa.array(beyond), digits, texts)
+
+
+def held(column: pa.Array, kind: FieldType) -> pa.Array:
+    """Return a flat column of others, or its texts, as the numbers that it stands for."""
+    bare = bare_type(kind)
+    if not isinstance(bare, Held):
+        return column
+    if kinds.is_string(column.type):
+        return rule_of(bare).form(None, None).parsed(column)[0]
+    return rule_of(bare).held(column) if rule_of(bare).takes(column.type) else column

@@ -1,0 +1,101 @@
+"""Dates in expressions, one value at a time, as Python's ``datetime.date``: the slow twin."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ripple.model.expression.date_type import PlainDate
+from ripple.model.expression.expr import Expr
+from ripple.testing.reference.failures import OVERFLOW, WORST, Failed
+
+EPOCH = dt.date(1970, 1, 1)
+_COMPARE: dict[str, Any] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "d": 86_400 * 10**9}
+
+
+def constant(value: PlainDate) -> tuple[Any, Any]:
+    """Return kind and value of a constant."""
+    return dt.date, dt.date.fromisoformat(value.text)
+
+
+def concerned(expr: Expr, kinds: list[Any]) -> bool:
+    """Tell whether dates are computed."""
+    return expr.operation == "dt.date" or dt.date in kinds
+
+
+def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
+    """Return kind and value of an operation with dates."""
+    operation = expr.operation
+    if operation == "is_null":
+        return bool, args[0] if isinstance(args[0], Failed) else args[0] is None
+    if operation == "fill_null":
+        return dt.date, args[1] if args[0] is None else args[0]
+    if operation == "when":
+        return dt.date, args[0] if isinstance(args[0], Failed) else args[1 if args[0] else 2]
+    kind, compute = _strict(expr, kinds)
+    failures = [arg for arg in args if isinstance(arg, Failed)]
+    if failures:
+        return kind, max(failures, key=WORST.index)
+    return kind, None if None in args else compute(*args)
+
+
+def _strict(  # noqa: C901, PLR0912  # one case an operation
+    expr: Expr, kinds: list[Any]
+) -> tuple[Any, Callable[..., Any]]:
+    match expr.operation:
+        case "+":
+            return dt.date, lambda a, b: _moved(a, b) if isinstance(a, dt.date) else _moved(b, a)
+        case "-" if kinds[1] is int:
+            return dt.date, lambda a, b: _moved(a, -b)
+        case "-":
+            return int, lambda a, b: (a - b).days
+        case "least":
+            return dt.date, min
+        case "greatest":
+            return dt.date, max
+        case "is_in":
+            return bool, lambda a, *values: a in values
+        case "cast":
+            return (str, str) if expr.value == "str" else (int, lambda a: (a - EPOCH).days)
+        case "dt.date":
+            return dt.date, lambda t: EPOCH + dt.timedelta(t // _NS["d"])
+        case "dt.epoch":
+            return int, _epoch
+        case "dt.truncate":
+            return dt.date, _truncated
+        case "dt.weekday":
+            return int, lambda a: a.isoweekday()
+        case "dt.quarter":
+            return int, lambda a: (a.month + 2) // 3
+        case "dt.year" | "dt.month" | "dt.day" as part:
+            return int, operator.attrgetter(part.removeprefix("dt."))
+    return bool, _COMPARE[expr.operation]
+
+
+def _moved(day: dt.date, by: int) -> Any:
+    try:
+        return day + dt.timedelta(by)
+    except OverflowError:
+        return OVERFLOW
+
+
+def _epoch(day: dt.date, unit: str) -> Any:
+    found = (day - EPOCH).days * (_NS["d"] // _NS[unit])
+    return found if -(2**63) <= found < 2**63 else OVERFLOW
+
+
+def _truncated(day: dt.date, count: int, unit: str) -> Any:
+    if unit == "mo":
+        months = (day.year * 12 + day.month - 1) // count * count
+        year, month = divmod(months, 12)
+        return dt.date(year, month + 1, 1) if year > 0 else OVERFLOW
+    days = (day - EPOCH).days
+    first = -3 if unit == "w" else 0
+    span = 7 * count if unit == "w" else count
+    return _moved(EPOCH, (days - first) // span * span + first)

@@ -1,0 +1,154 @@
+"""Types of values that are held as numbers: what each says of itself, and who refuses it."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ripple.core.errors import SchemaError
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.records import SCHEMA
+from ripple.model.schema import (
+    Date,
+    Field,
+    Int64,
+    List,
+    Option,
+    Record,
+    Schema,
+    String,
+    check_backward,
+    check_forward,
+    fingerprint,
+)
+from ripple.model.schema.arrow import from_arrow, to_arrow
+from ripple.model.schema.avro import from_avro, to_avro
+from ripple.model.schema.columns import fitted
+from ripple.model.schema.date_form import DateForm
+from ripple.model.schema.held import (
+    DATE_LEAST,
+    DATE_MOST,
+    held,
+    held_columns,
+    shown,
+    stored_type,
+    texts_of,
+)
+from ripple.model.schema.json_schema import from_json_schema, to_json_schema
+from ripple.model.schema.notation import dumps, loads
+
+FILL = Schema("fill", (Field("day", Date()), Field("ends", Date(), optional=True)))
+EPOCH = dt.date(1970, 1, 1)
+
+
+@given(st.lists(st.none() | st.dates(), max_size=20), st.sampled_from(["iso", "%F", "%d.%m.%Y"]))
+def test_dates_are_read_as_python_writes_them(days: list[dt.date | None], form: str) -> None:
+    def written(day: dt.date) -> str:
+        if form == "%d.%m.%Y":
+            return f"{day.day:02}.{day.month:02}.{day.year:04}"
+        return day.isoformat()
+
+    texts = pa.array([None if day is None else written(day) for day in days], pa.string())
+    numbers, failed = DateForm(form).parsed(texts)
+    assert numbers.to_pylist() == [None if day is None else (day - EPOCH).days for day in days]
+    assert not failed.any()
+    assert shown(numbers, Date()).to_pylist() == days
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2026-1-31", "2026-01-31 ", " 2026-01-31", "2026-01-31T00:00", "20260131", "2026-02-29",
+     "2026-13-01", "2026-00-01", "0000-01-01", "-2026-01-31", "2026-01-3x", "2026/01/31"],
+)  # fmt: skip
+def test_each_letter_of_a_date_is_looked_at(text: str) -> None:
+    numbers, failed = DateForm().parsed(pa.array([text, "2024-02-29"]))
+    assert failed.tolist() == [True, False]
+    assert numbers.to_pylist() == [None, 19_782]
+
+
+def test_values_are_dates_and_nothing_else() -> None:
+    days = [dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]
+    for given_ in (days, pa.array(days), pa.array(days, pa.date64())):
+        found = fitted(given_, Date(), "day")
+        assert found.values.tolist()[::2] == [DATE_LEAST, DATE_MOST]
+        assert found.valid is not None
+        assert found.valid.tolist() == [True, False, True]
+    array = np.array(["2026-01-31", "NaT"], "datetime64[D]")
+    found = fitted(array, Date(), "day")
+    assert found.values[0] == 20_484
+    assert found.valid is not None
+    assert not found.valid[1]
+    assert list(fitted([5, "2026-01-31"], Date(), "day").misfits.values()) == [
+        "day must be a date, not 5", "day must be a date, not '2026-01-31'"
+    ]  # fmt: skip
+    for wrong in (np.array([1]), pa.array([1]), array.astype("datetime64[ns]")):
+        with pytest.raises(SchemaError, match="must be a date, not an array of"):
+            fitted(wrong, Date(), "day")
+
+
+def test_columns_in_lists_and_records_are_shown() -> None:
+    kind = List(Record((Field("day", Option(Date())), Field("name", String()))))
+    stored = pa.array(
+        [
+            [{"day": 0, "name": "a"}, {"day": None, "name": "b"}],
+            None,
+            [],
+            [{"day": -1, "name": "c"}],
+        ],
+        pa.list_(pa.struct([("day", pa.int64()), ("name", pa.string())])),
+    )
+    assert shown(stored.slice(1), kind).to_pylist() == [
+        None, [], [{"day": dt.date(1969, 12, 31), "name": "c"}]
+    ]  # fmt: skip
+    assert shown(stored, kind).to_pylist()[0] == [
+        {"day": EPOCH, "name": "a"}, {"day": None, "name": "b"}
+    ]  # fmt: skip
+    assert stored_type(kind) == List(
+        Record((Field("day", Option(Int64())), Field("name", String())))
+    )
+
+
+def test_columns_come_back_as_numbers() -> None:
+    days = pa.record_batch({"day": pa.array([EPOCH, None]), "x": pa.array([1, 2])})
+    assert held_columns(days, FILL.fields).column("day").to_pylist() == [0, None]
+    assert held(pa.array(["1970-01-02", None]), Date()).to_pylist() == [1, None]
+    assert texts_of(pa.array([0, None, 1 << 40]), Date()).to_pylist() == [
+        "1970-01-01", None, str(1 << 40)
+    ]  # fmt: skip
+
+
+def test_its_name_and_bytes_are_pinned() -> None:
+    text = dumps(FILL)
+    assert "(typ Date)" in text
+    assert loads(text) == FILL
+    assert fingerprint(FILL) == "d1ba8b5674c8d39a"
+    assert SCHEMA.loads(SCHEMA.dumps(FILL)) == FILL
+    codec = codec_for(FILL)
+    assert codec.dumps({"day": 20_484, "ends": -1}).hex() == "fe045001ffff"
+    assert codec.loads(codec.dumps({"day": 20_484})) == {"day": 20_484}
+
+
+def test_others_have_words_for_it() -> None:
+    assert to_arrow(FILL).field("day").type == pa.date32()
+    assert from_arrow(to_arrow(FILL)) == FILL
+    assert from_arrow(pa.schema([("day", pa.date32())]), name="f").fields[0].type == Date()
+    avro = {"type": "int", "logicalType": "date", "ripple.type": "Date"}
+    assert to_avro(FILL)["fields"][0] == {"name": "day", "type": avro}  # type: ignore[index, call-overload]
+    assert from_avro(to_avro(FILL)) == FILL
+    assert from_json_schema(to_json_schema(FILL)) == FILL
+    assert from_json_schema(
+        {"type": "object", "title": "f", "required": ["day"],
+         "properties": {"day": {"type": "string", "format": "date"}}}
+    ).fields == (Field("day", String()),)  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [Int64(), String()])
+def test_no_other_type_is_wider(other: Int64 | String) -> None:
+    changed = Schema("fill", (Field("day", other), FILL.fields[1]))
+    assert not check_backward(FILL, changed)
+    assert not check_forward(FILL, changed)
