@@ -22,6 +22,7 @@ BENCHMARKS = (
     "memory",
     "longest_turn",
     "ordered",
+    "scans",
     "joins",
     "interval",
     "asof",

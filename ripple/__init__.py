@@ -81,6 +81,15 @@ if TYPE_CHECKING:
     from ripple.model.records.record import Timestamp as Timestamp
     from ripple.model.records.record import field as field
     from ripple.model.records.record import record as record
+    from ripple.model.running import bar as bar
+    from ripple.model.running import cum_max as cum_max
+    from ripple.model.running import cum_min as cum_min
+    from ripple.model.running import ema as ema
+    from ripple.model.running import lag as lag
+    from ripple.model.running import rolling_max as rolling_max
+    from ripple.model.running import rolling_mean as rolling_mean
+    from ripple.model.running import rolling_min as rolling_min
+    from ripple.model.running import rolling_sum as rolling_sum
     from ripple.model.schema import Schema as Schema
     from ripple.model.window import OnCount as OnCount
     from ripple.model.window import OnEveryElement as OnEveryElement
@@ -169,6 +178,17 @@ _NAMES_BY_HOME = {
     "ripple.task.task": ("Task",),
     "ripple.model.records": ("schema_of",),
     "ripple.model.records.record": ("Timestamp", "field", "record"),
+    "ripple.model.running": (
+        "bar",
+        "cum_max",
+        "cum_min",
+        "ema",
+        "lag",
+        "rolling_max",
+        "rolling_mean",
+        "rolling_min",
+        "rolling_sum",
+    ),
     "ripple.model.schema": ("Schema",),
     "ripple.model.window": (
         "OnCount",

@@ -19,8 +19,8 @@ _JOIN = '.join("NAME", other, on="FIELD", how="left") of tables, or .join_asof a
 _INTERVAL = '.join_interval("NAME", other, on="FIELD", within=("-5s", "0s"), emit="final")'
 _DISTINCT = '.distinct("NAME", key="FIELD", within="1h")'
 _PREVIOUS = (
-    '.join_asof("NAME", same, on="FIELD", allow_exact_matches=False, emit="final"), which gives '
-    "the row before as FIELD_right, of a stream with itself"
+    '.scan("NAME", key="FIELD", settled=True, previous=rp.lag("FIELD")), which adds the value of '
+    "the row before"
 )
 _THERE = '.filter("NAME", rp.col("FIELD").is_not_null())'
 _SINK = '.sink("NAME")'
@@ -85,7 +85,7 @@ _HERE_IN_RP = {
     **dict.fromkeys(("utf8", "string", "varchar"), "str"),
     "boolean": "bool",
     **{one: f'rp.col("FIELD").{one}()' for one in ("log", "log10", "log1p", "exp", "sqrt", "abs")},
-    **dict.fromkeys(("lag", "shift", "diff"), _PREVIOUS),
+    **dict.fromkeys(("shift", "diff"), _PREVIOUS),
     **dict.fromkeys(("readcsv", "scancsv", "readparquet", "scanparquet", "readjson"), _FILE),
 }
 # The same of methods of texts and times.

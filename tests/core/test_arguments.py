@@ -118,6 +118,10 @@ def scan(**changed: Any) -> rp.Pipeline:
     return SOURCE.scan(given.pop("name", "sc"), given.pop("key", "k"), **given)
 
 
+def running(function: Any) -> rp.Pipeline:
+    return SOURCE.scan("sc", "k", settled=True, y=function)
+
+
 def record(annotation: Any = int, **options: Any) -> rp.Schema:
     cls = type("A", (), {"__annotations__": {"a": annotation}})
     return rp.schema_of(rp.record(**options)(cls))
@@ -353,10 +357,36 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(name)": P(lambda v: scan(name=v), "digit word"),
     "Pipeline.scan(key)": P(lambda v: scan(key=v), "", f"key|{INPUT}"),
     "Pipeline.scan(state)": P(lambda v: scan(state=v), "", "state"),
-    "Pipeline.scan(step)": P(lambda v: scan(step=v), FUNCTIONS, "a function of a state"),
+    "Pipeline.scan(step)": P(lambda v: scan(step=v), FUNCTIONS, "step"),
     "Pipeline.scan(into)": P(lambda v: scan(into=v), "record schema"),
     "Pipeline.scan(settled)": P(lambda v: scan(settled=v), "true", "settled=True"),
     "Pipeline.scan(lateness)": P(lambda v: scan(lateness=v), "none zero three np_int"),
+    "Pipeline.scan(columns)": P(
+        lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"
+    ),
+    "bar(x)": P(lambda v: running(rp.bar(v, every=2)), "none expr", INPUT),
+    "bar(every)": P(lambda v: running(rp.bar("x", every=v)), "half three np_float huge endless"),
+    "lag(x)": P(lambda v: running(rp.lag(v)), "expr", INPUT),
+    "lag(n)": P(lambda v: running(rp.lag("x", v)), "three np_int"),
+    "ema(x)": P(lambda v: running(rp.ema(v, span=3)), "expr", INPUT),
+    "ema(span)": P(lambda v: running(rp.ema("x", span=v)), "three huge", "span"),
+    "ema(alpha)": P(lambda v: running(rp.ema("x", alpha=v)), "half np_float", "alpha"),
+    "ema(half_life)": P(lambda v: running(rp.ema("x", half_life=v)), "three np_int", "half_life"),
+    **{
+        f"{name}(x)": P(lambda v, name=name: running(getattr(rp, name)(v)), "expr", INPUT)
+        for name in ("cum_max", "cum_min")
+    },
+    **{
+        f"{name}({what})": P(
+            (lambda v, name=name: running(getattr(rp, name)(v, 3)))
+            if what == "x"
+            else (lambda v, name=name: running(getattr(rp, name)("x", v))),
+            "expr" if what == "x" else "three np_int",
+            INPUT if what == "x" else "n must be",
+        )
+        for name in ("rolling_sum", "rolling_mean", "rolling_max", "rolling_min")
+        for what in ("x", "n")
+    },
     "Pipeline.scan(ttl)": P(lambda v: scan(ttl=v), "none three np_int"),
     "Pipeline.ask(name)": P(lambda v: ASKING.ask(v, answer, into=In), "digit word"),
     "Pipeline.ask(function)": P(lambda v: ASKING.ask("a", v, into=In), "", "an async function"),

@@ -30,7 +30,7 @@ WHEN = rp.when(rp.col("x") > 1)
         ("merge_asof", r"\.join_asof\(.*emit="),
         ("join_where", r"\.join_interval\(.*emit="),
         ("write_csv", r"\.sink\("),
-        ("shift", r"\.join_asof\(.*allow_exact_matches=False"),
+        ("shift", r"\.scan\(.*rp\.lag"),
         ("dropna", r"\.filter\(.*is_not_null"),
         ("mapValues", r"\.map\("),
     ],

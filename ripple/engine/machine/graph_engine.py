@@ -42,7 +42,9 @@ from ripple.model.pipeline.nodes import (
     AsofJoin,
     Distinct,
     IntervalJoin,
+    RunningScan,
     Scan,
+    StepScan,
     StreamJoin,
     sides_of,
     tables_of,
@@ -355,10 +357,16 @@ class GraphEngine(Engine):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
             holder = DistinctRows(node, feeds[0], self._origins)
-        elif isinstance(node, Scan):
-            from ripple.engine.operators.scan_rows import ScanRows  # noqa: PLC0415
+        elif isinstance(node, StepScan):
+            from ripple.engine.operators.step_scan_rows import StepScanRows  # noqa: PLC0415
 
-            holder = ScanRows(node, feeds[0], self._origins)
+            holder = StepScanRows(node, feeds[0], self._origins)
+        elif isinstance(node, RunningScan):
+            from ripple.engine.operators.running_scan_rows import (  # noqa: PLC0415
+                RunningScanRows,
+            )
+
+            holder = RunningScanRows(node, feeds[0], self._origins)
         elif isinstance(node, IntervalJoin) and node.shows_right:
             from ripple.engine.operators.joins.outer_interval_rows import (  # noqa: PLC0415
                 OuterIntervalRows,

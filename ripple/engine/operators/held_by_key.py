@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-N = TypeVar("N", Distinct, Scan)
+N = TypeVar("N", bound=Distinct | Scan)
 
 
 class HeldByKey(PlacedRows, Generic[N]):

@@ -26,7 +26,7 @@ from ripple.model.pipeline.nodes import (
     Filter,
     FlatMap,
     Map,
-    Scan,
+    StepScan,
     type_of,
 )
 from ripple.model.records.instances import instances_of
@@ -209,7 +209,7 @@ class Rows(Held):
         """Replace each row by the result of a user's function for it."""
         self._take_results(step, returned, lambda result: result)
 
-    def take_made(self, step: Scan, made: Sequence[tuple[Any, ...]]) -> None:
+    def take_made(self, step: StepScan, made: Sequence[tuple[Any, ...]]) -> None:
         """Replace each row by its values of the fields that ``step`` decides, beside ``kept``."""
         names = [field.name for field in made_by(step)]
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(names)}, {})
@@ -270,7 +270,7 @@ class Rows(Held):
 
     def _take_over(
         self,
-        step: Map | FlatMap | Ask | Scan,
+        step: Map | FlatMap | Ask | StepScan,
         returned: Mapping[str, Any],
         given: Mapping[str, Any],
     ) -> None:
@@ -339,7 +339,7 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def made_by(step: Map | FlatMap | Ask | Scan) -> list[Field]:
+def made_by(step: Map | FlatMap | Ask | StepScan) -> list[Field]:
     """Return the fields that the function decides; the others are carried over."""
     return [field for field in step.schema.fields if field.name not in step.kept]
 

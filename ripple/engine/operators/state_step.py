@@ -19,7 +19,7 @@ from ripple.model.schema.values import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ripple.model.pipeline.nodes import Fields, Scan
+    from ripple.model.pipeline.nodes import Fields, StepScan
     from ripple.model.schema.types import FieldType
 
 Stored: TypeAlias = tuple[Any, ...]
@@ -35,7 +35,7 @@ class StateStep:
     The objects of state and row are the same in all calls, and hold nothing between them.
     """
 
-    def __init__(self, node: Scan) -> None:
+    def __init__(self, node: StepScan) -> None:
         self._function = node.function
         self._state = _Loaded(node.state, node.state_fields)
         names = tuple(field.name for field in node.fields_in)
@@ -59,7 +59,7 @@ class StateStep:
         return after, self._fit_row(attributes_of(result, self._wanted))
 
 
-def made_by_fields(node: Scan) -> Fields:
+def made_by_fields(node: StepScan) -> Fields:
     """Return the fields of a row that the function decides: those of ``into`` without the key."""
     return tuple(made_by(node))
 

@@ -42,6 +42,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Migration,
     Step,
+    StepScan,
     StreamJoin,
     Waiting,
     is_join,
@@ -427,14 +428,19 @@ class Pipeline:
         /,
         key: Key | Sequence[Key],
         *,
-        state: type[S],
-        step: Callable[[S, Any], Any],
-        into: type | Schema,
+        state: type[S] | None = None,
+        step: Callable[[S, Any], Any] | None = None,
+        into: type | Schema | None = None,
         settled: bool = False,
         lateness: str | int | None = None,
         ttl: str | int | None = None,
+        **columns: Any,
     ) -> Pipeline:
         """Give the rows that ``step(state, row)`` makes of each row of a key, in their order.
+
+        Or add ``columns`` to each row, as ``previous=rp.lag("price")``, without state, step and
+        into: ``rp.lag``, ``rp.ema``, ``rp.cum_max``, ``rp.cum_min``, ``rp.bar`` and
+        ``rp.rolling_sum``, ``rolling_mean``, ``rolling_max`` and ``rolling_min``.
 
         The order is by event time; rows of one time stand in the order of sources and offsets. key:
         the field, or fields; never null. state: a dataclass of numbers, texts and booleans, each
@@ -456,6 +462,7 @@ class Pipeline:
                 name,
                 draft,
                 key,
+                columns,
                 state=state,
                 step=step,
                 into=into,
@@ -463,9 +470,11 @@ class Pipeline:
                 lateness=lateness,
                 ttl=ttl,
             )
-            names = {field.name for field in node.schema.fields}
-            row = node.into if names.issuperset(node.kept) else None
-            made: dict[str, Any] = {"fields": node.fields_out, "row": row, "deleted": ""}
+            made: dict[str, Any] = {"fields": node.fields_out, "row": None}
+            if isinstance(node, StepScan):
+                made["deleted"] = ""
+                names = {field.name for field in node.schema.fields}
+                made["row"] = node.into if names.issuperset(node.kept) else None
             return _begun(draft, "scan", node, is_held=True, **made)
 
     @named

@@ -21,8 +21,10 @@ from ripple.model.pipeline.nodes import (
     IntervalJoin,
     Map,
     RowTable,
+    RunningScan,
     Scan,
     SourceSpec,
+    StepScan,
     StreamJoin,
     TableJoin,
     TableSpec,
@@ -34,7 +36,8 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.stages import Stage, Transport
 from ripple.model.pipeline.topology import stages_of
-from ripple.model.schema.types import FieldType, Option
+from ripple.model.running.functions import Running
+from ripple.model.schema.types import Field, FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec, ZonedTumbling
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
@@ -154,7 +157,18 @@ def _by_key_text(step: Distinct | Scan) -> str:
     key = ", ".join(field.name for field in step.key)
     if isinstance(step, Distinct):
         return f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
-    return f"scan {step.name}: {_function_text(step)}, by {key} -> {fields_text(step.fields_out)}"
+    if isinstance(step, StepScan):
+        made = f"{_function_text(step)}, by {key} -> {fields_text(step.fields_out)}"
+        return f"scan {step.name}: {made}"
+    assert isinstance(step, RunningScan), "no other scans"
+    columns = (_running_text(*column) for column in step.columns)
+    return f"scan {step.name}: by {key}, {', '.join(columns)}"
+
+
+def _running_text(name: str, of: Running, read: Field | None) -> str:
+    reads = [] if read is None else [read.name]
+    said = of.parameters if isinstance(of.parameters, list) else []
+    return f"{name} = {of.name}({', '.join([*reads, *map(str, said)])})"
 
 
 def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
@@ -166,7 +180,8 @@ def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
     elif isinstance(step, Distinct):
         yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
     elif isinstance(step, Scan):
-        yield "state", fields_text(step.state_fields)
+        if isinstance(step, StepScan):
+            yield "state", fields_text(step.state_fields)
         yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
     elif isinstance(step, Ask):
         yield "a call", f"at most {span_text(step.timeout_ns)}, and {step.retries} more if it fails"
@@ -313,7 +328,7 @@ def window_text(window: WindowSpec) -> str:
     return f"{window.name}: {text}, lateness {span_text(window.lateness_ns)}, {window.trigger!r}"
 
 
-def _function_text(step: Map | FlatMap | Ask | Scan) -> str:
+def _function_text(step: Map | FlatMap | Ask | StepScan) -> str:
     name = getattr(step.function, "__qualname__", repr(step.function))
     return f"{name} per {'batch' if isinstance(step, Map) and step.batch else 'row'}"
 

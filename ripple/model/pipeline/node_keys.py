@@ -32,8 +32,10 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     RowTable,
+    RunningScan,
     Scan,
     SourceSpec,
+    StepScan,
     StreamJoin,
     TableJoin,
     Union,
@@ -107,7 +109,7 @@ class _Forms:
             roots["row"] = step.row  # it may have methods, which the function calls
         return self._note(step.name, roots)
 
-    def of_scan(self, node: Scan) -> Sexp:
+    def of_scan(self, node: StepScan) -> Sexp:
         roots: dict[str, object] = {"": node.function, "state": node.state}
         if node.row is not None:
             roots["row"] = node.row  # both may have methods, which the function calls
@@ -138,7 +140,7 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             # Ties are decided by the order of the sources, and rows numbered by that of the nodes.
             ranked: list[Sexp] = [digests[source.name] for source in plan.sources_of(node.name)]
             meaning = ["union", [digests[name] for name in inputs], ranked]
-        elif isinstance(node, Scan):
+        elif isinstance(node, StepScan):
             meaning = ["scan", *_parameters(node), forms.of_scan(node)]
         elif isinstance(node, TableJoin):
             meaning = [*_join_meaning(node), digests[node.reads_right]]
@@ -195,10 +197,18 @@ def _row_meaning(step: Derive | Filter | ConstantJoin) -> list[Sexp]:
 
 
 def _parameters_of_scan(node: Scan) -> list[Sexp]:
+    spans: list[Sexp] = ["" if node.ttl_ns is None else str(node.ttl_ns), str(node.lateness_ns)]
+    common = [_shape(node.key), *spans]
+    if isinstance(node, RunningScan):
+        columns: list[Sexp] = [
+            [name, of.name, of.parameters, "" if read is None else read.name]
+            for name, of, read in node.columns
+        ]
+        return [*common, _shape(node.fields_in), columns]
+    assert isinstance(node, StepScan), "no other scans"
     defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
-    spans = ["" if node.ttl_ns is None else str(node.ttl_ns), str(node.lateness_ns)]
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
-    return [_shape(node.key), *spans, *shapes, defaults]
+    return [*common, *shapes, defaults]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:

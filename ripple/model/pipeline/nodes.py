@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ripple.model.expression.bound import Bound
     from ripple.model.pipeline.constant import Constant
+    from ripple.model.running.functions import Running
     from ripple.model.window.spec import WindowSpec
 
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
@@ -261,27 +262,16 @@ class Distinct:
     reads: str
 
 
-# Invariants: the fields of ``key`` are the first of ``fields_out``; ``initial`` has a value of each
-# of ``state_fields``.
 @frozen
 class Scan:
-    """The rows that a function makes of a stream's rows and of a state by key, in their order.
+    """Rows of a stream beside a state by key, in their order.
 
-    A row is applied once it is final, ``lateness_ns`` above it by the watermark. function: called
-    with the state, an instance of ``state``, which it may change, and a row, an instance of
-    ``row``; returns an instance of ``into``, or None for no row. initial: the values of a new
-    state. ttl_ns: how long after its last row the state of a key lasts; None for ever.
+    A row is applied once it is final, ``lateness_ns`` above it by the watermark. ttl_ns: how long
+    after its last row the state of a key lasts; None for ever.
     """
 
     name: str
     key: Fields
-    function: Callable[[Any, Any], Any]
-    state: type
-    state_fields: Fields
-    initial: tuple[Any, ...]
-    row: type | None
-    into: type | None
-    schema: Schema
     ttl_ns: int | None
     lateness_ns: int
     fields_in: Fields
@@ -289,10 +279,42 @@ class Scan:
     node_key: str
     reads: str
 
+
+# Invariants: the fields of ``key`` are the first of ``fields_out``; ``initial`` has a value of each
+# of ``state_fields``.
+@frozen
+class StepScan(Scan):
+    """The rows that a function makes of the state and each row.
+
+    function: called with the state, an instance of ``state``, which it may change, and a row, an
+    instance of ``row``; returns an instance of ``into``, or None for no row. initial: the values of
+    a new state.
+    """
+
+    function: Callable[[Any, Any], Any]
+    state: type
+    state_fields: Fields
+    initial: tuple[Any, ...]
+    row: type | None
+    into: type | None
+    schema: Schema
+
     @property
     def kept(self) -> tuple[str, ...]:
         """The fields that are carried over: those of the key."""
         return tuple(field.name for field in self.key)
+
+
+# Invariant: ``columns`` are the last of ``fields_out``, after ``fields_in``.
+@frozen
+class RunningScan(Scan):
+    """The rows with further fields, which follow from a row and those before it.
+
+    columns: per such field its name, its function, and the field that this reads; None where it
+    counts rows.
+    """
+
+    columns: tuple[tuple[str, Running, Field | None], ...]
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Nodes with a state by key, which a user's function changes row by row: of ``.scan(...)``."""
+"""Nodes with a state by key, of ``.scan(...)``: a user's function, or running values."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.pipeline.checks import (
+    blaming_field,
     check_new_field,
     check_result_field,
     dividing_fields,
+    field_name,
     record_of,
     type_text,
 )
 from ripple.model.pipeline.draft import need_time
-from ripple.model.pipeline.nodes import Scan, type_of, types_of
+from ripple.model.pipeline.nodes import RunningScan, StepScan, type_of, types_of
 from ripple.model.records.members import members_of
+from ripple.model.running.functions import Bar, Running
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.types import Bool, Float, Int, Int64, String, bare_type
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, String, bare_type
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.model.expression.expr import Operand
     from ripple.model.pipeline.draft import Draft
     from ripple.model.pipeline.nodes import Fields
-    from ripple.model.schema.types import Field, FieldType, Schema
+    from ripple.model.schema.types import FieldType, Schema
 
 _STATE_TYPES = (String, Int, Int64, Bool, Float)
 
@@ -37,18 +40,65 @@ def scan_of(
     name: str,
     draft: Draft,
     key: Operand | Sequence[Operand],
+    columns: Mapping[str, Running],
     *,
-    state: type,
-    step: Callable[[Any, Any], Any],
-    into: type | Schema,
+    state: type | None,
+    step: Callable[[Any, Any], Any] | None,
+    into: type | Schema | None,
     settled: bool,
     lateness: str | int | None,
     ttl: str | int | None,
-) -> Scan:
+) -> StepScan | RunningScan:
     """Return the node of a ``.scan(...)`` over the draft's rows.
 
     Raises PlanError for rows without an order in time, and for arguments at fault.
     """
+    common = _common(name, draft, key, settled=settled, lateness=lateness, ttl=ttl)
+    given = {"state": state, "step": step, "into": into}
+    missing = [what for what, value in given.items() if value is None]
+    if len(missing) == len(given) and columns:
+        bound = _bound(columns, draft.fields)
+        added = tuple(field for field, _, _ in bound)
+        of = tuple((field.name, function, read) for field, function, read in bound)
+        return RunningScan(**common, fields_out=(*draft.fields, *added), columns=of)
+    if columns:
+        raise PlanError(
+            f"{next(iter(columns))} is a running value, and step= makes the rows: take two scans"
+        )
+    if missing:
+        raise PlanError(
+            f"{missing[0]} is missing: it takes state=, step= and into=, or running values, as "
+            "previous=rp.lag('price')"
+        )
+    assert state is not None
+    assert into is not None
+    if not callable(step):
+        raise PlanError(f"step takes a function of a state and a row, not {shown(step)}")
+    of_state, initial = _state_of(state)
+    into_class, schema = record_of(into, "into")
+    return StepScan(
+        **common,
+        fields_out=_shown(common["key"], schema),
+        function=step,
+        state=state,
+        state_fields=of_state,
+        initial=initial,
+        row=draft.row,
+        into=into_class,
+        schema=schema,
+    )
+
+
+def _common(
+    name: str,
+    draft: Draft,
+    key: Operand | Sequence[Operand],
+    *,
+    settled: bool,
+    lateness: str | int | None,
+    ttl: str | int | None,
+) -> dict[str, Any]:
+    """Return what all scans have. Raises PlanError."""
     need_time(draft, "rows are taken in the order of event time")
     if draft.finals:
         raise PlanError(
@@ -63,10 +113,6 @@ def scan_of(
             f"settled is {shown(settled)}, but a row is given once, when none can precede it any "
             "more: say settled=True"
         )
-    if not callable(step):
-        raise PlanError(f"step takes a function of a state and a row, not {shown(step)}")
-    of_state, initial = _state_of(state)
-    into_class, schema = record_of(into, "into")
     if draft.is_settled and lateness is not None:
         raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
     if lateness is None:
@@ -74,24 +120,38 @@ def scan_of(
     lateness_ns = duration_ns(lateness, "lateness")
     ttl_ns = None if ttl is None else duration_ns(ttl, "ttl")
     if ttl_ns == 0:
-        raise PlanError("ttl is 0, and no state would last until the next row: take stateless .map")
-    return Scan(
-        name,
-        fields,
-        step,
-        state,
-        of_state,
-        initial,
-        draft.row,
-        into_class,
-        schema,
-        ttl_ns,
-        lateness_ns,
-        draft.fields,
-        _shown(fields, schema),
-        draft.below(name),
-        draft.at,
-    )
+        raise PlanError("ttl is 0, and no state would last until the next row: take .map instead")
+    return {
+        "name": name,
+        "key": fields,
+        "ttl_ns": ttl_ns,
+        "lateness_ns": lateness_ns,
+        "fields_in": draft.fields,
+        "node_key": draft.below(name),
+        "reads": draft.at,
+    }
+
+
+def _bound(
+    columns: Mapping[str, Running], fields: Fields
+) -> list[tuple[Field, Running, Field | None]]:
+    """Return the new fields, their functions, and the fields that these read. Raises PlanError."""
+    types, by_name = types_of(fields), {field.name: field for field in fields}
+    found = []
+    for name, function in columns.items():
+        check_new_field(name, types)
+        if not isinstance(function, Running):
+            raise PlanError(
+                f"{name} takes a running value, as rp.lag('price') or rp.ema('price', span=20), "
+                f"not {shown(function)}"
+            )
+        with blaming_field(name):
+            read = None
+            if function.x is not None or not isinstance(function, Bar):
+                read = by_name[field_name(function.x, types, "x")]
+            of = function.bind(Int64() if read is None else type_of(read))
+        found.append((Field(name, of), function, read))
+    return found
 
 
 def _shown(key: Fields, schema: Schema) -> Fields:

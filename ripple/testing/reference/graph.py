@@ -22,7 +22,9 @@ from ripple.model.pipeline.nodes import (
     Fold,
     IntervalJoin,
     RowTable,
+    RunningScan,
     Scan,
+    StepScan,
     TableJoin,
     sides_of,
 )
@@ -41,6 +43,7 @@ from ripple.testing.reference.interpreter import (
     typed,
 )
 from ripple.testing.reference.joins import joined_view, shown_row
+from ripple.testing.reference.running import with_running
 from ripple.testing.reference.scans import scanned
 from ripple.testing.reference.steps import (
     RefusedRow,
@@ -105,7 +108,7 @@ class GraphReference(Reference):
             if self._root_of(name) in self._roots[ask.reads]
         }
         """Per ask and input its waiting rows, in the order of the input."""
-        self._states: dict[tuple[str, Key], tuple[int, dict[str, Any]]] = {}
+        self._states: dict[tuple[str, Key], tuple[int, Any]] = {}
         """Per node and key of scans, the time of the last row, and the state after it."""
         self._answer_offset = 0
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
@@ -246,12 +249,12 @@ class GraphReference(Reference):
             if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
                 continue
             row.is_decided = True
-            last_ns, state = self._states.get((node.name, row.key), (row.time_ns, {}))
+            last_ns, state = self._states.get((node.name, row.key), (row.time_ns, None))
             if node.ttl_ns is not None and row.time_ns - last_ns >= node.ttl_ns:
-                state = {}
+                state = None
             made = None
             try:
-                state, made = scanned(node, state, row.row)
+                state, made = _applied(node, state, row)
             except RefusedRow as refused:
                 self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), refused))
             self._states[node.name, row.key] = row.time_ns, state
@@ -646,6 +649,16 @@ class GraphReference(Reference):
         for name, rows in unfolded.items():
             views[name].unfolded = rows
         return views
+
+
+def _applied(node: Scan, state: Any, row: Held) -> tuple[Any, Row | None]:
+    """Return the state of a key after a row, None before the first, and the row made of it."""
+    if isinstance(node, StepScan):
+        return scanned(node, state or {}, row.row)
+    assert isinstance(node, RunningScan), "no other scans"
+    state = [] if state is None else state
+    state.append((row.time_ns, row.row))
+    return state, with_running(node, state)
 
 
 def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> bool:

@@ -11,11 +11,13 @@ from ripple.testing.reference.steps import RefusedRow, checked
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.model.pipeline.nodes import Scan
+    from ripple.model.pipeline.nodes import StepScan
     from ripple.testing.reference.steps import Row
 
 
-def scanned(node: Scan, before: Mapping[str, Any], row: Row) -> tuple[dict[str, Any], Row | None]:
+def scanned(
+    node: StepScan, before: Mapping[str, Any], row: Row
+) -> tuple[dict[str, Any], Row | None]:
     """Return the state after a row, and the row that is made of it, if one is.
 
     before: the state by field, {} for a new one. Raises RefusedRow where the function fails, or a

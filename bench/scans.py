@@ -1,0 +1,147 @@
+"""Running values and steps of ``.scan``: events a second of one core, beside Polars at once.
+
+The rows are compared with those of Polars, to the bit, before a time counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+import ripple as rp
+from bench.row import Row
+from bench.timing import QUICK, cpu_in_turns
+from ripple.engine.machine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.model.pipeline.plan import Plan
+
+EVENTS = 200_000 if QUICK else 2_000_000
+STEPS = EVENTS // 5
+ROUNDS = 3 if QUICK else 5
+LATE_NS = 10**9
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    size: int
+    price: float
+    number: int
+    at_ns: rp.Timestamp
+
+
+@dataclass
+class Position:
+    quantity: int = 0
+    cost: int = 0
+
+
+@dataclass
+class Held:
+    quantity: int
+    cost: int
+
+
+def bought(position: Position, trade: Trade) -> Held:
+    """Add up what was bought."""
+    position.quantity += trade.size
+    position.cost += trade.size * trade.number
+    return Held(position.quantity, position.cost)
+
+
+SOURCE = rp.Pipeline("trades").source("trades", Trade)
+COLUMNS: dict[str, Any] = {
+    "lag": rp.lag("price"),
+    "cum_max": rp.cum_max("price"),
+    "ema of 20": rp.ema("price", span=20),
+    "sum of the last 20": rp.rolling_sum("size", 20),
+    "max of the last 20": rp.rolling_max("price", 20),
+    "bars by volume": rp.bar("size", every=10_000),
+}
+
+
+def measure() -> list[Row]:
+    rows = []
+    for keys in (100, 10_000):
+        trades = _trades(keys, EVENTS)
+        for what, column in COLUMNS.items():
+            plan = SOURCE.scan("running", "symbol", settled=True, lateness=LATE_NS, result=column)
+            of_polars = None if what.startswith("bars") else partial(_polars, trades, what)
+            rows += _beside(f"{what}, {keys:,} keys", plan.sink("out").plan(), trades, of_polars)
+        fewer = trades.slice(0, STEPS)
+        steps = SOURCE.scan(
+            "steps", "symbol", state=Position, step=bought, into=Held, settled=True,
+            lateness=LATE_NS,
+        ).derive("named", result=rp.col("cost"))  # fmt: skip
+        plan = steps.sink("out").plan()
+        of_polars = partial(_polars, fewer, "step")
+        rows += _beside(f"a step in Python, {keys:,} keys", plan, fewer, of_polars)
+    return rows
+
+
+def _beside(
+    what: str, plan: Plan, trades: pa.Table, of_polars: Callable[[], pa.ChunkedArray] | None
+) -> list[Row]:
+    calls: dict[str, Callable[[], Any]] = {"ours": partial(_ripple, plan, trades)}
+    if of_polars is not None:
+        calls["Polars"] = of_polars
+        assert calls["ours"]().equals(of_polars()), f"{what}: other rows than Polars'"
+    best = cpu_in_turns(calls, ROUNDS)
+    count, versus = trades.num_rows, "Polars, once"
+    peer = count / best["Polars"] if of_polars is not None else None
+    if peer is None:
+        return [Row(what, count / best["ours"], "events/s")]
+    return [Row(what, count / best["ours"], "events/s", versus, peer)]
+
+
+def _trades(keys: int, count: int) -> pa.Table:
+    """Return trades of which 1 % are late; prices have few digits, so that sums are exact."""
+    rng = np.random.default_rng(7)
+    at_ns = np.arange(count) * 100_000
+    late = rng.random(count) < 0.01
+    at_ns[late] -= rng.integers(0, LATE_NS, late.sum())
+    names = pa.array([f"S{number}" for number in range(keys)])
+    return pa.table(
+        {
+            "symbol": names.take(pa.array(rng.integers(0, keys, count))),
+            "size": rng.integers(1, 100, count),
+            "price": rng.integers(1, 10**6, count) / 64,
+            "number": np.arange(count),
+            "at_ns": at_ns + LATE_NS,
+        }
+    )
+
+
+def _ripple(plan: Plan, trades: pa.Table) -> pa.ChunkedArray:
+    engine, offset, found = Engine(plan), 0, []
+    for batch in trades.combine_chunks().to_batches(max_chunksize=16_384):
+        offset += batch.num_rows
+        engine.apply("trades", batch, offset)
+        found.append(engine.stabilize().outputs["out"].column("result"))
+    engine.close()
+    found.append(engine.stabilize().outputs["out"].column("result"))
+    return pa.chunked_array(found)
+
+
+def _polars(trades: pa.Table, what: str) -> pa.ChunkedArray:
+    import polars as pl  # noqa: PLC0415 - of the extra bench
+
+    price, size = pl.col("price"), pl.col("size")
+    column = {
+        "lag": price.shift(),
+        "cum_max": price.cum_max(),
+        "ema of 20": price.ewm_mean(span=20, adjust=False),
+        "sum of the last 20": size.rolling_sum(20, min_samples=1),
+        "max of the last 20": price.rolling_max(20, min_samples=1),
+        "step": (size * pl.col("number")).cum_sum(),
+    }[what]
+    ordered = pl.DataFrame(trades).sort("at_ns", "number")
+    result = ordered.with_columns(result=column.over("symbol"))["result"]
+    return pa.chunked_array([result.to_arrow()])

@@ -1,0 +1,75 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.uint8]
+
+def lag(
+    slots: Ints,
+    begins: Flags,
+    values: Ints,
+    valid: Flags,
+    counts: Ints,
+    ring: Ints,
+    ring_valid: Flags,
+    out: Ints,
+    out_valid: Flags,
+) -> None: ...
+def gaps(
+    slots: Ints, begins: Flags, times: Ints, valid: Flags, counts: Ints, lasts: Ints, out: Ints
+) -> None: ...
+def ema(
+    slots: Ints,
+    begins: Flags,
+    values: Floats,
+    valid: Flags,
+    weights: Floats,
+    counts: Ints,
+    means: Floats,
+    out: Floats,
+) -> None: ...
+def extreme(
+    slots: Ints,
+    begins: Flags,
+    values: npt.NDArray[Any],
+    valid: Flags,
+    largest: bool,
+    counts: Ints,
+    most: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...
+def bar(
+    slots: Ints,
+    begins: Flags,
+    values: npt.NDArray[Any],
+    valid: Flags,
+    every: float,
+    numbers: Ints,
+    filled: npt.NDArray[Any],
+    out: Ints,
+) -> None: ...
+def rolling_sum(
+    slots: Ints,
+    begins: Flags,
+    values: npt.NDArray[Any],
+    valid: Flags,
+    divides: bool,
+    counts: Ints,
+    ring: npt.NDArray[Any],
+    out: Floats,
+    whole: Ints,
+    failed: Flags,
+) -> None: ...
+def rolling_extreme(
+    slots: Ints,
+    begins: Flags,
+    values: npt.NDArray[Any],
+    valid: Flags,
+    largest: bool,
+    counts: Ints,
+    ring: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...

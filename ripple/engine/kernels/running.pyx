@@ -1,0 +1,350 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Running values of rows by slot: each loop takes rows sorted by slot, of a slot in their order.
+
+``begins`` marks rows at which a slot's state begins anew, ``valid`` those whose value is not null;
+rows without one leave the state and the result. A ring is a circular buffer of a slot's last
+values; ``counts`` tells how many came, so the oldest is at ``counts % width`` once it is full.
+"""
+
+from libc.math cimport fabs, isnan
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+
+from ripple.model.keys.checked cimport check_length, check_slots
+
+ctypedef fused number:
+    double
+    int64_t
+
+
+cdef extern from "rounding.h" nogil:
+    ctypedef long i128  # really 128 bits: all arithmetic on it stays in C
+
+
+cdef extern from "integers.h" nogil:
+    int integer_read(const i128* total, int64_t* out)
+
+
+cdef extern from "accumulator.h" nogil:
+    ctypedef struct Slot:
+        pass
+    ctypedef struct Accumulators:
+        char* slots
+        int64_t stride
+    void accumulators_open(Accumulators* a)
+    void accumulators_close(Accumulators* a)
+    void open_slot(Accumulators* a, int64_t slot)
+    void clear_slot(Accumulators* a, int64_t slot)
+    int add_double(Accumulators* a, int64_t slot, double value, int64_t direction)
+    int replace_double(Accumulators* a, int64_t slot, double old, double value)
+    int add_integer(Accumulators* a, int64_t slot, int64_t value, int64_t direction)
+    double slot_sum(const Accumulators* a, int64_t slot)
+    double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
+
+
+cdef int check(
+    const int64_t[::1] slots, Py_ssize_t begins, Py_ssize_t valid, Py_ssize_t values,
+    Py_ssize_t out, Py_ssize_t room,
+) except -1:
+    check_slots(slots, room)
+    for length in (begins, valid, values, out):
+        check_length(slots.shape[0], length)
+    return 0
+
+
+def lag(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const int64_t[::1] values not None,
+    const uint8_t[::1] valid not None,
+    int64_t[::1] counts not None,
+    int64_t[:, ::1] ring not None,
+    uint8_t[:, ::1] ring_valid not None,
+    int64_t[::1] out not None,
+    uint8_t[::1] out_valid not None,
+):
+    """Give each row the value, or the null, that came ring.shape[1] rows before it; else null."""
+    cdef Py_ssize_t i
+    cdef int64_t slot, at, width = ring.shape[1]
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    check_length(slots.shape[0], out_valid.shape[0])
+    check_length(counts.shape[0], ring.shape[0])
+    check_length(counts.shape[0], ring_valid.shape[0])
+    check_length(width, ring_valid.shape[1])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            counts[slot] = 0
+        at = counts[slot] % width
+        out_valid[i] = counts[slot] >= width and ring_valid[slot, at]
+        out[i] = ring[slot, at] if out_valid[i] else 0
+        ring[slot, at], ring_valid[slot, at] = values[i], valid[i]
+        counts[slot] += 1
+
+
+def gaps(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const int64_t[::1] times not None,
+    const uint8_t[::1] valid not None,
+    int64_t[::1] counts not None,
+    int64_t[::1] lasts not None,
+    int64_t[::1] out not None,
+):
+    """Give each row the time since the value before it; -1 where there is none before."""
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    check(slots, begins.shape[0], valid.shape[0], times.shape[0], out.shape[0], counts.shape[0])
+    check_length(counts.shape[0], lasts.shape[0])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            counts[slot] = 0
+        out[i] = -1
+        if valid[i]:
+            if counts[slot]:
+                out[i] = times[i] - lasts[slot]
+            counts[slot] = 1
+            lasts[slot] = times[i]
+
+
+def ema(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const double[::1] values not None,
+    const uint8_t[::1] valid not None,
+    const double[::1] weights not None,
+    int64_t[::1] counts not None,
+    double[::1] means not None,
+    double[::1] out not None,
+):
+    """Move the mean of a slot towards each value by the row's weight: y + w (x - y)."""
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    check_length(slots.shape[0], weights.shape[0])
+    check_length(counts.shape[0], means.shape[0])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            counts[slot] = 0
+        if valid[i]:
+            if counts[slot]:
+                means[slot] += weights[i] * (values[i] - means[slot])
+            else:
+                counts[slot], means[slot] = 1, values[i]
+        out[i] = means[slot] if valid[i] else 0.0
+
+
+cdef inline bint beyond(number x, number most, bint largest) noexcept nogil:
+    """Whether x is further out than ``most``; NaN is above every other number."""
+    if number is double:
+        if isnan(x) or isnan(most):
+            return isnan(x) > isnan(most) if largest else isnan(x) < isnan(most)
+    return x > most if largest else x < most
+
+
+def extreme(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const number[::1] values not None,
+    const uint8_t[::1] valid not None,
+    bint largest,
+    int64_t[::1] counts not None,
+    number[::1] most not None,
+    number[::1] out not None,
+):
+    """Give each row the largest value of its slot so far, or the smallest."""
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    check_length(counts.shape[0], most.shape[0])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            counts[slot] = 0
+        if valid[i] and (not counts[slot] or beyond(values[i], most[slot], largest)):
+            counts[slot], most[slot] = 1, values[i] + <number>0
+        out[i] = most[slot] if valid[i] else 0
+
+
+def bar(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const number[::1] values not None,
+    const uint8_t[::1] valid not None,
+    number every,
+    int64_t[::1] numbers not None,
+    number[::1] filled not None,
+    int64_t[::1] out not None,
+):
+    """Give each row the number of its bar, which the row that fills it closes.
+
+    A row without a number is in the open bar. every: the size of a bar, above 0.
+    """
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    cdef number more, least = -every
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], numbers.shape[0])
+    check_length(numbers.shape[0], filled.shape[0])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            numbers[slot], filled[slot] = 0, 0
+        out[i] = numbers[slot]
+        if not valid[i] or values[i] != values[i]:
+            continue
+        more = values[i]
+        # Neither part is as far from 0 as a bar's size, or the bar is full: nothing wraps.
+        if more >= every or more <= least:
+            filled[slot] = every
+        else:
+            filled[slot] = filled[slot] + more if fits(filled[slot], more) else every
+        if filled[slot] >= every or filled[slot] <= least:
+            numbers[slot] += 1
+            filled[slot] = 0
+
+
+cdef inline bint fits(number a, number b) noexcept nogil:
+    if number is int64_t:
+        if b > 0:
+            return a <= <int64_t>0x7FFFFFFFFFFFFFFF - b
+        return a >= -<int64_t>0x7FFFFFFFFFFFFFFF - b
+    else:
+        return True
+
+
+def rolling_sum(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const number[::1] values not None,
+    const uint8_t[::1] valid not None,
+    bint divides,
+    int64_t[::1] counts not None,
+    number[:, ::1] ring not None,
+    double[::1] out not None,
+    int64_t[::1] whole not None,
+    uint8_t[::1] failed not None,
+):
+    """Give each row the exact sum of the last ring.shape[1] values, or their mean, rounded once.
+
+    whole: the sums of integers; failed: where such a sum has over 64 bits.
+    """
+    cdef Py_ssize_t i, j
+    cdef int64_t slot, at, n, last = -1, width = ring.shape[1]
+    cdef Accumulators sums
+    cdef Slot* memory
+    cdef int bad = 0
+    cdef i128 total = 0
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    check_length(slots.shape[0], whole.shape[0])
+    check_length(slots.shape[0], failed.shape[0])
+    check_length(counts.shape[0], ring.shape[0])
+    memory = <Slot*>malloc(sizeof(Slot))
+    if memory == NULL:
+        raise MemoryError
+    accumulators_open(&sums)
+    sums.slots, sums.stride = <char*>memory, sizeof(Slot)
+    open_slot(&sums, 0)
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            counts[slot] = 0
+        if begins[i] or slot != last:
+            last = slot
+            clear_slot(&sums, 0)
+            open_slot(&sums, 0)
+            total = 0
+            for j in range(min(counts[slot], width)):
+                if number is double:
+                    bad |= add_double(&sums, 0, ring[slot, j], 1)
+                else:
+                    total += <i128>ring[slot, j]
+                    if divides:
+                        bad |= add_integer(&sums, 0, ring[slot, j], 1)
+        out[i], whole[i], failed[i] = 0.0, 0, 0
+        if not valid[i]:
+            continue
+        at = counts[slot] % width
+        if counts[slot] >= width:
+            if number is double:
+                bad |= replace_double(&sums, 0, ring[slot, at], values[i])
+            else:
+                total += <i128>values[i] - <i128>ring[slot, at]
+                if divides:
+                    bad |= add_integer(&sums, 0, ring[slot, at], -1)
+                    bad |= add_integer(&sums, 0, values[i], 1)
+        elif number is double:
+            bad |= add_double(&sums, 0, values[i], 1)
+        else:
+            total += <i128>values[i]
+            if divides:
+                bad |= add_integer(&sums, 0, values[i], 1)
+        ring[slot, at] = values[i]
+        counts[slot] += 1
+        if divides:
+            out[i] = slot_quotient(&sums, 0, min(counts[slot], width))
+        elif number is double:
+            out[i] = slot_sum(&sums, 0)
+        else:
+            failed[i] = integer_read(&total, &whole[i]) != 0
+    clear_slot(&sums, 0)
+    accumulators_close(&sums)
+    free(memory)
+    if bad:
+        raise MemoryError
+
+
+def rolling_extreme(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const number[::1] values not None,
+    const uint8_t[::1] valid not None,
+    bint largest,
+    int64_t[::1] counts not None,
+    number[:, ::1] ring not None,
+    number[::1] out not None,
+):
+    """Give each row the largest, or the smallest, of the last ring.shape[1] values."""
+    cdef Py_ssize_t i
+    cdef int64_t slot, k, head = 0, tail = 0, first, last = -1, width = ring.shape[1]
+    cdef number x
+    # The numbers of values that are the extreme of all after them, as a circular queue.
+    cdef int64_t* queue
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    check_length(counts.shape[0], ring.shape[0])
+    queue = <int64_t*>malloc((width + 1) * sizeof(int64_t))
+    if queue == NULL:
+        raise MemoryError
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            counts[slot] = 0
+        if begins[i] or slot != last:
+            last, head, tail = slot, 0, 0
+            first = counts[slot] - min(counts[slot], width)
+            for k in range(first, counts[slot]):
+                x = ring[slot, k % width]
+                while tail > head and not beyond(
+                    ring[slot, queue[(tail - 1) % (width + 1)] % width], x, largest
+                ):
+                    tail -= 1
+                queue[tail % (width + 1)] = k
+                tail += 1
+        if not valid[i]:
+            out[i] = 0
+            continue
+        k = counts[slot]
+        x = values[i] + <number>0
+        while tail > head and queue[head % (width + 1)] <= k - width:
+            head += 1
+        while tail > head and not beyond(
+            ring[slot, queue[(tail - 1) % (width + 1)] % width], x, largest
+        ):
+            tail -= 1
+        ring[slot, k % width] = x
+        queue[tail % (width + 1)] = k
+        tail += 1
+        counts[slot] = k + 1
+        out[i] = ring[slot, queue[head % (width + 1)] % width]
+    free(queue)

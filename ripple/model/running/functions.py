@@ -1,0 +1,247 @@
+"""The functions of a row and those before it, by key and in their order."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ripple.core.arguments import need_whole, shown
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.schema.types import Bool, Float, Int, Int64, Option, bare_type
+from ripple.model.window.duration import duration_ns
+
+if TYPE_CHECKING:
+    from ripple.core.sexp import Sexp
+    from ripple.model.schema.types import FieldType
+
+Input: TypeAlias = Any
+"""A field: its name, or a column expression."""
+
+ROWS_MAX = 10_000  # that a function looks back, each of which is kept by key
+
+
+def lag(x: Input, n: int = 1) -> Lag:
+    """Return the value of ``x`` that came ``n`` rows before; null in the first ``n`` rows of a key.
+
+    Numbers and booleans, with nulls. n: at most 10,000.
+    """
+    return Lag(x, need_whole("lag: n", n, 1, most=ROWS_MAX))
+
+
+def cum_max(x: Input) -> Extreme:
+    """Return the largest value so far; null where ``x`` is. NaN is above every other number."""
+    return Extreme(x, largest=True)
+
+
+def cum_min(x: Input) -> Extreme:
+    """Return the smallest value so far; null where ``x`` is. NaN is above every other number."""
+    return Extreme(x, largest=False)
+
+
+def ema(
+    x: Input,
+    *,
+    span: float | None = None,
+    alpha: float | None = None,
+    half_life: str | int | None = None,
+) -> Ema:
+    """Return the exponential moving average: y = x at first, then y + w (x - y).
+
+    Each operation is rounded once. Exactly one of: span, w is 2 / (span + 1); alpha, w itself,
+    above 0 and at most 1; half_life, a span of event time, w is 1 - 2 ** -(t / half_life) for the
+    time t since the value before, correctly rounded, so that rows of one time count once. A
+    null is passed over, and null in the result.
+    """
+    given = {"span": span, "alpha": alpha, "half_life": half_life}
+    said = [name for name, value in given.items() if value is not None]
+    if len(said) != 1:
+        found = " and ".join(said) or "None"
+        raise PlanError(f"ema takes one of span=, alpha= and half_life=, not {found}")
+    if half_life is not None:
+        half_life_ns = duration_ns(half_life, "ema: half_life")
+        if not half_life_ns:
+            raise PlanError("ema: half_life is 0: it must be a span such as '30s'")
+        return Ema(x, None, half_life_ns)
+    if span is not None:
+        return Ema(x, 2.0 / (_number("span", span, 1.0, sys.float_info.max) + 1.0), None)
+    assert alpha is not None
+    return Ema(x, _number("alpha", alpha, 0.0, 1.0), None)
+
+
+def _number(what: str, given: Any, least: float, most: float) -> float:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not (least or math.ulp(0.0)) <= given <= most:
+        bounds = "a number from 1 on" if least else "a number above 0 and at most 1"
+        raise PlanError(f"ema: {what} must be {bounds}, not {shown(given)}")
+    return float(given)
+
+
+def bar(x: Input | None = None, *, every: float) -> Bar:
+    """Return the number of the row's bar, from 0 on: a bar ends when ``x`` adds up to ``every``.
+
+    Without ``x`` it ends after so many rows. The row at which the sum of a bar's values, or its
+    negative, reaches ``every`` is its last row; the next bar begins with 0. So sizes make bars by
+    volume, notionals bars by value, and signed sizes bars by imbalance. Floats are added one by
+    one, each sum rounded once. A row without a number is in the open bar.
+    """
+    is_number = isinstance(every, int | float) and not isinstance(every, bool)
+    if not is_number or not 0 < every < math.inf:
+        raise PlanError(f"bar: every must be a number above 0, not {shown(every)}")
+    return Bar(x, every)
+
+
+def rolling_sum(x: Input, n: int) -> Rolling:
+    """Return the exact sum of the last ``n`` values, this row's included; null where ``x`` is.
+
+    Floats as ``math.fsum``, rounded once; a row whose sum of integers has over 64 bits cannot be
+    computed. The first rows of a key have the sum of what there is. n: at most 10,000.
+    """
+    return _rolling("sum", x, n)
+
+
+def rolling_mean(x: Input, n: int) -> Rolling:
+    """Return the exact mean of the last ``n`` values, rounded once; see :func:`rolling_sum`."""
+    return _rolling("mean", x, n)
+
+
+def rolling_max(x: Input, n: int) -> Rolling:
+    """Return the largest of the last ``n`` values; NaN is above every other number."""
+    return _rolling("max", x, n)
+
+
+def rolling_min(x: Input, n: int) -> Rolling:
+    """Return the smallest of the last ``n`` values; NaN is above every other number."""
+    return _rolling("min", x, n)
+
+
+def _rolling(what: str, x: Input, n: int) -> Rolling:
+    return Rolling(x, what, need_whole(f"rolling_{what}: n", n, 1, most=ROWS_MAX))
+
+
+@frozen
+class Running:
+    """A function of a row and those before it. x: the field that it reads."""
+
+    x: Input
+
+    @property
+    def name(self) -> str:
+        """Its name for users."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> Sexp:
+        """What it is made with, beside the field."""
+        return []
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return the type of its result for a field of a type. Raises PlanError."""
+        return self.number(of)
+
+    def number(self, of: FieldType) -> FieldType:
+        """Return the type of a field with numbers. Raises PlanError for another one."""
+        if not isinstance(bare_type(of), Float | Int | Int64):
+            raise PlanError(
+                f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}"
+            )
+        return of
+
+
+@frozen
+class Lag(Running):
+    """The value n rows before."""
+
+    n: int
+
+    name = "lag"
+
+    @property
+    def parameters(self) -> Sexp:
+        """How many rows."""
+        return [str(self.n)]
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return the type, which may be null."""
+        kind = bare_type(of)
+        return Option(kind if isinstance(kind, Bool) else bare_type(self.number(of)))
+
+
+@frozen
+class Extreme(Running):
+    """The largest or the smallest value so far."""
+
+    largest: bool
+
+    @property
+    def name(self) -> str:
+        """Its name for users."""
+        return "cum_max" if self.largest else "cum_min"
+
+
+@frozen
+class Ema(Running):
+    """The exponential moving average. alpha: its weight, or None where a half-life decides."""
+
+    alpha: float | None
+    half_life_ns: int | None
+
+    name = "ema"
+
+    @property
+    def parameters(self) -> Sexp:
+        """The weight, exactly, or the half-life."""
+        if self.alpha is not None:
+            return ["alpha", self.alpha.hex()]
+        return ["half-life", str(self.half_life_ns)]
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return a float, null where the field is."""
+        return Option(Float()) if isinstance(self.number(of), Option) else Float()
+
+
+@frozen
+class Bar(Running):
+    """The number of a bar that ends when the field adds up to ``every``."""
+
+    every: float
+
+    name = "bar"
+
+    @property
+    def parameters(self) -> Sexp:
+        """The size, exactly."""
+        return [self.every.hex() if isinstance(self.every, float) else str(self.every)]
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return an integer; of integers the size is one, too."""
+        is_whole = isinstance(bare_type(self.number(of)), Int | Int64)
+        if is_whole and (int(self.every) != self.every or self.every >= 1 << 63):
+            raise PlanError(f"bar: every is {shown(self.every)}, and the field holds integers")
+        return Int64()
+
+
+@frozen
+class Rolling(Running):
+    """The sum, mean, largest or smallest of the last n values."""
+
+    what: str
+    n: int
+
+    @property
+    def name(self) -> str:
+        """Its name for users."""
+        return f"rolling_{self.what}"
+
+    @property
+    def parameters(self) -> Sexp:
+        """How many values."""
+        return [str(self.n)]
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return the type of the field, or a float of a mean; null where the field is."""
+        found = self.number(of)
+        if self.what != "mean":
+            return found
+        return Option(Float()) if isinstance(found, Option) else Float()

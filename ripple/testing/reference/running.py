@@ -1,0 +1,117 @@
+"""Running values in plain Python: each from all rows of its key so far."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ripple.model.expression.functions import exact
+from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running
+from ripple.testing.reference.steps import RefusedRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.model.pipeline.nodes import RunningScan
+    from ripple.testing.reference.steps import Row
+
+Came = tuple[int, Any]  # an event time, and a value
+
+
+def with_running(node: RunningScan, rows: Sequence[tuple[int, Row]]) -> Row:
+    """Return the last of the rows of a key, in their order, with its running values.
+
+    Raises RefusedRow where one of them cannot be computed.
+    """
+    added: Row = {}
+    for name, of, read in node.columns:
+        came = [(at, 1 if read is None else row[read.name]) for at, row in rows]
+        try:
+            added[name] = _value(of, came)
+        except OverflowError as error:
+            raise RefusedRow(node.name, f"{name}: {error}") from error
+    return {**rows[-1][1], **added}
+
+
+def _value(of: Running, came: Sequence[Came]) -> Any:
+    last = came[-1][1]
+    if isinstance(of, Lag):
+        return came[-1 - of.n][1] if len(came) > of.n else None
+    if isinstance(of, Bar):
+        return _bar(of, [value for _, value in came])
+    if last is None:
+        return None
+    there = [(at, value) for at, value in came if value is not None]
+    values = [value for _, value in there]
+    if isinstance(of, Ema):
+        return _ema(of, there)
+    if isinstance(of, Extreme):
+        return _extreme(values, largest=of.largest)
+    assert isinstance(of, Rolling), "no other functions"
+    values = values[-of.n :]
+    if of.what in ("min", "max"):
+        return _extreme(values, largest=of.what == "max")
+    return _mean(values) if of.what == "mean" else _sum(values)
+
+
+def _extreme(values: Sequence[Any], *, largest: bool) -> Any:
+    def key(value: Any) -> tuple[bool, Any]:
+        return (True, 0) if value != value else (False, value)  # noqa: PLR0124 - NaN
+
+    return (max if largest else min)(values, key=key) + 0
+
+
+def _special(values: Sequence[Any]) -> float | None:
+    """Return the sum of values of which some are not finite; None where all are."""
+    odd = [value for value in values if isinstance(value, float) and not math.isfinite(value)]
+    return sum(odd) if odd else None
+
+
+def _rounded(exactly: Fraction) -> float:
+    try:
+        return float(exactly)
+    except OverflowError:
+        return math.copysign(math.inf, exactly)
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    if all(isinstance(value, int) for value in values):
+        total = sum(values)
+        if not -(2**63) <= total < 2**63:
+            raise OverflowError("the sum has over 64 bits")
+        return total
+    special = _special(values)
+    return _rounded(sum(map(Fraction, values), Fraction())) if special is None else special
+
+
+def _mean(values: Sequence[Any]) -> float:
+    special = _special(values)
+    if special is not None:
+        return special
+    return _rounded(sum(map(Fraction, values), Fraction()) / len(values))
+
+
+def _ema(of: Ema, came: Sequence[Came]) -> float:
+    mean, last_ns = float(came[0][1]), came[0][0]
+    for at_ns, value in came[1:]:
+        weight = of.alpha
+        if weight is None:
+            assert of.half_life_ns is not None, "one of both is given"
+            weight = 1.0 - exact.exp2(-((at_ns - last_ns) / float(of.half_life_ns)))
+        mean, last_ns = mean + weight * (float(value) - mean), at_ns
+    return mean
+
+
+def _bar(of: Bar, values: Sequence[Any]) -> int:
+    """Return the number of the bar of the last row."""
+    number, filled = 0, 0
+    for at, value in enumerate(values):
+        if at == len(values) - 1:
+            break
+        if value is None or value != value:  # noqa: PLR0124 - NaN
+            continue
+        filled += value
+        if abs(filled) >= of.every:
+            number, filled = number + 1, 0
+    return number

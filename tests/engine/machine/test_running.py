@@ -1,0 +1,248 @@
+"""Running values: against the reference, the worked examples of bars, Polars, and exact sums."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ripple as rp
+import ripple.model.aggregate as ra
+from ripple.core.errors import PlanError
+from ripple.engine.machine import Engine
+from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.schema.columns import records_of
+from ripple.testing import check_pipeline, crash_test
+from tests.engine.machine.stream_ways import ended, shown
+from tests.engine.machine.ticks import Tick, ticks
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED
+
+SIZES = (1, 7, 1000)
+COLUMNS: dict[str, Any] = {
+    "before": rp.lag("size"),
+    "third": rp.lag("price", 3),
+    "same": rp.lag("is_large", 2),
+    "most": rp.cum_max("price"),
+    "least": rp.cum_min("size"),
+    "ema": rp.ema("price", span=3),
+    "slow": rp.ema("size", alpha=0.1),
+    "decayed": rp.ema("price", half_life=40),
+    "by_count": rp.bar(every=3),
+    "by_volume": rp.bar("size", every=5),
+    "by_price": rp.bar("price", every=2.5),
+    "sum3": rp.rolling_sum("size", 3),
+    "total": rp.rolling_sum("price", 3),
+    "mean": rp.rolling_mean("price", 2),
+    "mean5": rp.rolling_mean("size", 5),
+    "max2": rp.rolling_max("price", 2),
+    "min4": rp.rolling_min("size", 4),
+}
+
+
+def start() -> Pipeline:
+    source = Pipeline("test").source("ticks", Tick, out_of_order=10, reject_future=100_000)
+    return source.derive("large", is_large=rp.col("size") > 1)
+
+
+def with_columns(base: Pipeline, ttl: int | None = None, **columns: Any) -> Pipeline:
+    return base.scan("scan", "symbol", settled=True, lateness=20, ttl=ttl, **columns)
+
+
+def bars_of(rows: Pipeline) -> Pipeline:
+    keyed = rows.partition("g2p", key=["symbol", "by_volume"])
+    fold = keyed.fold("bars", n=ra.count(), open=ra.first("size"), close=ra.last("size"))
+    return fold.sink("bars-out")
+
+
+@settings(max_examples=14 * EXAMPLES // SAMPLED)
+@given(
+    ttl=st.sampled_from([None, 3, 40, 10**6]),
+    happened=ticks(extreme=True),
+    restart=st.integers(0, 45),
+)
+def test_running_values_equal_their_evaluation_from_scratch(
+    ttl: int | None, happened: Any, restart: int
+) -> None:
+    base = start()
+    pipeline = ended(with_columns(base, ttl, **COLUMNS), [shown, bars_of], base)
+    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+def test_running_values_survive_crashes() -> None:
+    happened = [
+        {"symbol": s, "price": at / 3, "size": at % 5, "venue": None, "timestamp_ns": 30 * at}
+        for at in range(8)
+        for s in "AB"
+    ]
+    base = start()
+    pipeline = ended(with_columns(base, 200, **COLUMNS), [shown], base)
+    crash_test(pipeline, happened, seeds=range(1), every=SCATTERED, pairs=1)
+
+
+@rp.record
+class Trade:
+    t: rp.Timestamp
+    symbol: str
+    price: int
+    size: int
+    side: int
+
+
+TRADE_FIELDS = rp.schema_of(Trade).fields
+
+
+def rows_of(trades: list[tuple[int, ...]], **columns: Any) -> list[dict[str, Any]]:
+    """Return trades (time, price, size, side), or (..., symbol), with running values."""
+    source = (
+        Pipeline("p")
+        .source("trades", Trade)
+        .derive("d", value=rp.col("price") * rp.col("size"), signed=rp.col("side") * rp.col("size"))
+    )
+    plan = source.scan("s", "symbol", settled=True, lateness=0, **columns).sink("out").plan()
+    names = ("t", "price", "size", "side", "symbol")
+    rows = [dict(zip(names, (*one, "A")[:5], strict=True)) for one in trades]
+    engine, found = Engine(plan), []
+    for at in range(0, len(rows), 997):
+        part = records_of(rows[at : at + 997], TRADE_FIELDS)
+        engine.apply("trades", part, at + part.num_rows)
+        if at + 997 >= len(rows):
+            engine.close()
+        found += engine.stabilize().outputs["out"].to_pylist()
+    return found
+
+
+EXAMPLE: list[tuple[int, ...]] = [
+    (1, 100, 3, 1), (2, 101, 4, 1), (3, 101, 6, -1), (4, 99, 12, -1), (5, 100, 1, 1),
+    (6, 100, 5, 1), (7, 102, 2, 1),
+]  # fmt: skip
+
+
+def test_bars_end_with_the_trade_that_fills_them() -> None:
+    rows = rows_of(
+        EXAMPLE,
+        count=rp.bar(every=3),
+        volume=rp.bar("size", every=10),
+        values=rp.bar("value", every=1000),
+        imbalance=rp.bar("signed", every=8),
+    )
+
+    assert [row["count"] for row in rows] == [0, 0, 0, 1, 1, 1, 2]
+    assert [row["volume"] for row in rows] == [0, 0, 0, 1, 2, 2, 2]
+    assert [row["values"] for row in rows] == [0, 0, 0, 1, 2, 2, 2]
+    assert [row["imbalance"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
+
+
+def test_examples_of_averages_and_drawdown() -> None:
+    prices = [(at, price, 1, 1) for at, price in enumerate((100, 120, 90, 130))]
+    rows = rows_of(prices, high=rp.cum_max("price"), ema=rp.ema("price", span=3))
+    assert [row["high"] - row["price"] for row in rows] == [0, 0, 30, 0]
+    assert [row["ema"] for row in rows] == [100, 110, 100, 115]
+    halved = rows_of(
+        [(0, 8, 1, 1), (10, 0, 1, 1), (30, 0, 1, 1)], ema=rp.ema("price", half_life=10)
+    )
+    assert [row["ema"] for row in halved] == [8, 4, 1]
+
+
+def walk(count: int) -> list[tuple[int, ...]]:
+    chance = random.Random("running")
+    return [
+        (at, chance.randint(1, 10**6), chance.randint(1, 99), 1, f"S{chance.randint(0, 9)}")  # type: ignore[misc]
+        for at in range(count)
+    ]
+
+
+def test_running_values_are_those_of_polars() -> None:
+    import polars as pl
+
+    trades = walk(4000)
+    rows = rows_of(
+        trades,
+        before=rp.lag("price", 2),
+        high=rp.cum_max("price"),
+        ema=rp.ema("price", alpha=0.1),
+        sum20=rp.rolling_sum("price", 20),
+        max20=rp.rolling_max("price", 20),
+        min20=rp.rolling_min("price", 20),
+    )
+    price = pl.col("price")
+    frame = pl.DataFrame(
+        [(one[0], one[1], one[4]) for one in trades], ["t", "price", "symbol"], orient="row"
+    )
+    expected = frame.with_columns(
+        before=price.shift(2).over("symbol"),
+        high=price.cum_max().over("symbol"),
+        ema=price.cast(pl.Float64).ewm_mean(alpha=0.1, adjust=False).over("symbol"),
+        sum20=price.rolling_sum(20, min_samples=1).over("symbol"),
+        max20=price.rolling_max(20, min_samples=1).over("symbol"),
+        min20=price.rolling_min(20, min_samples=1).over("symbol"),
+    )
+    assert [{name: row[name] for name in expected.columns} for row in rows] == expected.to_dicts()
+
+
+def test_means_of_the_last_values_are_exact() -> None:
+    chance = np.random.default_rng(3)
+    values = (chance.normal(size=3000) * 10.0 ** chance.integers(-9, 9, 3000)).tolist()
+    source = Pipeline("p").source("ticks", Tick)
+    plan = source.scan(
+        *("s", "symbol"), settled=True, lateness=0,
+        total=rp.rolling_sum("price", 7), mean=rp.rolling_mean("price", 7),
+    ).sink("out").plan()  # fmt: skip
+    rows = [
+        {"symbol": "A", "price": value, "size": 1, "venue": None, "timestamp_ns": at}
+        for at, value in enumerate(values)
+    ]
+    engine = Engine(plan)
+    engine.apply("ticks", records_of(rows, rp.schema_of(Tick).fields), len(rows))
+    engine.close()
+    found = engine.stabilize().outputs["out"]
+    for at, (total, mean) in enumerate(
+        zip(found.column("total").to_pylist(), found.column("mean").to_pylist(), strict=True)
+    ):
+        last = values[max(0, at - 6) : at + 1]
+        assert total == math.fsum(last)
+        assert mean == float(sum(map(Fraction, last)) / len(last))
+
+
+def refused(**columns: Any) -> str:
+    with pytest.raises(PlanError) as raised:
+        start().scan("s", "symbol", settled=True, **columns)
+    return str(raised.value)
+
+
+def test_bad_uses_are_told_what_to_write() -> None:
+    assert "there is a field 'price' already" in refused(price=rp.lag("size"))
+    assert "x takes a running value, as rp.lag('price')" in refused(x=rp.sum("price"))
+    assert "there is no field 'prize'" in refused(x=rp.lag("prize"))
+    assert "lag takes numbers, not string" in refused(x=rp.lag("symbol"))
+    assert "and the field holds integers" in refused(x=rp.bar("size", every=2.5))
+    assert "x is a running value, and step= makes the rows" in refused(x=rp.lag("size"), step=max)
+    assert "state is missing: it takes state=, step= and into=, or running" in refused()
+    for make in (
+        lambda: rp.ema("price"),
+        lambda: rp.ema("price", span=2, alpha=0.1),
+        lambda: rp.ema("price", alpha=0),
+        lambda: rp.ema("price", span=0.5),
+        lambda: rp.ema("price", half_life=0),
+        lambda: rp.lag("price", 0),
+        lambda: rp.rolling_sum("price", 20_000),
+        lambda: rp.bar("size", every=0),
+    ):
+        with pytest.raises(PlanError, match=r"ema|lag|rolling_sum|bar"):
+            make()
+
+
+def test_states_are_kept_or_refused_after_a_change() -> None:
+    base = start()
+    engine = Engine(with_columns(base, high=rp.cum_max("size")).sink("out").plan())
+    engine.stabilize()
+    renamed = base.scan("other", "symbol", settled=True, lateness=20, high=rp.cum_max("size"))
+    assert decide(renamed.sink("out").plan(), engine.snapshot()).snapshot is not None
+    with pytest.raises(ChangedPlanError, match="there are no rows for 'scan' in the checkpoint"):
+        decide(with_columns(base, high=rp.cum_min("size")).sink("x").plan(), engine.snapshot())
