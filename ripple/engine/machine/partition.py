@@ -101,14 +101,17 @@ class Position(TypedDict):
     epochs: dict[str, int]
 
 
-def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | TableJoinRows:
+def _table_of(
+    graph: Graph, plan: Plan, fold: Fold, below: Sequence[Column]
+) -> TableFold | TableJoinRows:
     """Return the rows of a fold, or of a join, over the tables below it."""
     if isinstance(fold, TableJoin):
         # Few plans have joins.
         from ripple.engine.operators.joins.table_joins import table_join_rows  # noqa: PLC0415
 
         left, right = below
-        return table_join_rows(graph, fold, left, right)
+        left_stays = not plan.frees(plan.fold(fold.input))
+        return table_join_rows(graph, fold, left, right, left_stays=left_stays)
     return TableFold(graph, fold, below[0])
 
 
@@ -167,7 +170,7 @@ class Partition(Sending):
         }
         ordered = {leaf.fold.name for leaf in leaves if in_order and _in_order(leaf)}
         for fold in above:
-            below = _table_of(graph, fold, [columns[name][0] for name in tables_below(fold)])
+            below = _table_of(graph, plan, fold, [columns[name][0] for name in tables_below(fold)])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         # The rows of the leaf may be copies of others', who show them.
@@ -295,9 +298,10 @@ class Partition(Sending):
             self._shown[leaf.fold.name] = len(leaf.column)
 
     def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
-        """Free final rows, from the first fold to the last, after their changes were taken.
+        """Free final rows after their changes were taken: a fold's before those below it.
 
-        Returns final rows by fold, if ``names``.
+        So keys that a join shares with its left side are there as long as its rows are. Returns
+        final rows by fold, if ``names``.
         """
         final: dict[str, pa.RecordBatch] = {}
         retired: dict[str, Ints] = {}
@@ -313,8 +317,9 @@ class Partition(Sending):
             for outgoing in self._outgoing.values():
                 if outgoing.of == name:
                     outgoing.retire(expired)
-            fold.free(expired)
             retired[name] = expired
+        for fold in reversed(self._folds):
+            fold.free(retired[fold.fold.name])
         return final
 
     def _finalize(self, name: str, slots: Ints) -> None:

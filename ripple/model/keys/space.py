@@ -7,7 +7,7 @@ of several fields is a pair of a shorter key and its last field, so every level 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -241,6 +241,39 @@ class PairKeys:
             self.right.trim()
 
 
+class SlotKeys(PairKeys):
+    """Keys of pairs: a slot in a space that others fill, of ``left``, and one more field.
+
+    Invariant, which the user keeps: such a slot is live as long as a pair has it. A key is given by
+    these slots and the further fields.
+    """
+
+    def slots(self, columns: Sequence[Any]) -> Slots:
+        """Return the slot of each pair of a slot and a value of the last field."""
+        left, last = columns
+        right = self.right.slots([last]) if self.right else _ints(last)
+        return self.index.slots_of_pairs(left, right)
+
+    def adopt(self, slots: Slots) -> None:
+        """Hold the last fields of new slots."""
+        new = self.index.adopt(slots)
+        if len(new) and self.right:
+            self.right.index.retain(self.index.pairs_at(new)[1])
+
+    def release(self, slots: Slots) -> None:
+        """Free live, distinct slots, and last fields that nothing else uses."""
+        right = self.index.pairs_at(slots)[1]
+        self.index.free(slots)
+        if self.right:
+            _release_uses(self.right, right)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+        if self.right:
+            self.right.trim()
+
+
 class UnitKeys:
     """The key space of a total: one slot, no fields."""
 
@@ -293,6 +326,14 @@ def key_space(fields: Sequence[Field]) -> KeySpace:
             space = TextKeys(field) if isinstance(field.type, String) else IntKeys(field)
         else:
             space = PairKeys(space, field)
+    return space
+
+
+def slot_keys(left: KeySpace, fields: Sequence[Field]) -> KeySpace:
+    """Return a space of keys that are slots of ``left`` and the values of further fields."""
+    space: KeySpace = SlotKeys(left, fields[0])
+    for field in fields[1:]:
+        space = PairKeys(space, field)
     return space
 
 

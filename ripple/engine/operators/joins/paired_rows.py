@@ -12,7 +12,7 @@ from ripple.engine.operators.joins.pieces import pieces
 from ripple.engine.operators.joins.referring_rows import compared
 from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
-from ripple.model.keys.space import KeySpace, key_space
+from ripple.model.keys.space import KeySpace, key_space, slot_keys
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.schema.types import Bool, Field, String, bare_type
 
@@ -98,10 +98,18 @@ class PairedRows(TableJoinRows):
     Invariants between stabilizes: a pair that is there has a slot, with left_at and right_at of its
     rows; it is in the lists of both. A row that is shown without a partner has a slot with its own
     place alone, which no list has. A value that no row has, has no slot.
+
+    shares: whether a key may begin with the slot of the row on the left, of which none becomes
+    final.
     """
 
-    def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
-        super().__init__(graph, join, left, right)
+    def __init__(
+        self, graph: Graph, join: TableJoin, left: Column, right: Column, *, shares: bool
+    ) -> None:
+        rest = join.key[len(join.left_key) :]
+        self._shares = shares and join.how in ("inner", "left") and bool(rest)
+        keys = slot_keys(left.keys, rest) if self._shares else None
+        super().__init__(graph, join, left, right, keys=keys)
         kinds = {field.name: bare_type(type_of(field)) for field in join.fields_in}
         mine, theirs = [one for one, _ in join.pairs], [one for _, one in join.pairs]
         self._values = key_space([Field(name, kinds[name]) for name in mine])
@@ -174,7 +182,7 @@ class PairedRows(TableJoinRows):
         """Return the slots of pairs; None for a side without a row."""
         slots = left if left is not None else right
         assert slots is not None, "a row is of one side, or of both"
-        mine = _keys(self._left.keys, left, len(slots))
+        mine = [left] if self._shares else _keys(self._left.keys, left, len(slots))
         theirs = _keys(self._right.keys, right, len(slots))
         columns = [*mine, *(theirs[at] for at in self._rest)]
         if self.fold.has_sides:

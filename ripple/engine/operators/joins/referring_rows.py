@@ -28,14 +28,27 @@ if TYPE_CHECKING:
 class ReferringRows(TableJoinRows):
     """The rows of the left, each with the row of the right whose key it names.
 
+    shares: whether a row has the slot and the key of its row on the left, of which none becomes
+    final. So a slot is free here before it is there.
+
     Invariants between stabilizes: ``_named`` has a link for each row of the left without a null in
     the fields that name one; a link that no row has, and no row of the right, has no slot.
     """
 
-    def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
-        super().__init__(graph, join, left, right)
+    def __init__(
+        self, graph: Graph, join: TableJoin, left: Column, right: Column, *, shares: bool
+    ) -> None:
+        super().__init__(graph, join, left, right, keys=left.keys if shares else None)
+        self._shares = shares
         self._link_keys = key_space(join.right_key)
         self._named = Postings()
+
+    def _rows_of(self, slots: Ints) -> Ints:
+        return slots if self._shares else super()._rows_of(slots)
+
+    def _release(self, rows: Ints) -> None:
+        if not self._shares:
+            super()._release(rows)
 
     def _links(self, keys: Sequence[pa.Array]) -> Ints:
         found = self._link_keys.slots(keys)

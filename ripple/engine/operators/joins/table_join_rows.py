@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph, Node
     from ripple.engine.operators.uncomputable import Failure
+    from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import TableJoin
 
     Ints = npt.NDArray[np.int64]
@@ -44,13 +45,24 @@ class TableJoinRows(DerivedColumn):
     slot.
     """
 
-    def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
-        """Join the rows of ``left`` and ``right``, which may be the same."""
+    def __init__(
+        self,
+        graph: Graph,
+        join: TableJoin,
+        left: Column,
+        right: Column,
+        *,
+        keys: KeySpace | None = None,
+    ) -> None:
+        """Join the rows of ``left`` and ``right``, which may be the same.
+
+        keys: those of the rows, where they are not its own.
+        """
         self.fold = join
         self.result_rows = ResultRows(join)
         fields = self.result_rows.column_fields
         parents = [left] if left is right else [left, right]
-        super().__init__(graph, parents, key_space(join.key), fields, join.name)
+        super().__init__(graph, parents, keys or key_space(join.key), fields, join.name)
         self.uncomputable = UncomputableRows(self.keys)
         # Its rows follow from those of both sides: a table without rows says that it was there.
         self.ledger = Ledger(key_space(join.key), Stateless(join.key))
@@ -93,13 +105,18 @@ class TableJoinRows(DerivedColumn):
             rows = self._row_of[come]
             new = come[rows < 0]
             if len(new):
-                found = self.keys.slots(self._left.keys.arrays(new) or [new])
-                self.keys.adopt(found)
+                found = self._rows_of(new)
                 self._left_at = grown(self._left_at, self.keys.capacity, -1)
                 self._row_of[new], self._left_at[found] = found, new
                 rows = self._row_of[come]
             self._refer(come, rows)
             self._touch(rows)
+
+    def _rows_of(self, slots: Ints) -> Ints:
+        """Return the rows that slots of the left get."""
+        found = self.keys.slots(self._left.keys.arrays(slots) or [slots])
+        self.keys.adopt(found)
+        return found
 
     def _take_right(self, slots: Ints, was: Any, now: Any) -> None:
         del was
@@ -274,7 +291,11 @@ class TableJoinRows(DerivedColumn):
         if len(gone):
             self.uncomputable.finalize(expired)
             self.retire(gone)
-            self.keys.release(gone)
+            self._release(gone)
+
+    def _release(self, rows: Ints) -> None:
+        """Give the keys of rows up."""
+        self.keys.release(rows)
 
     def _free_links(self, links: Ints) -> None:
         """Free those of these links that nothing uses; by key there are none."""

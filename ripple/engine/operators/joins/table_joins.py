@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import TableJoin
 
 
-def table_join_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> TableJoinRows:
-    """Return the column of a join of tables."""
-    kind = TableJoinRows if join.is_by_key else PairedRows if join.is_many else ReferringRows
-    return kind(graph, join, left, right)
+def table_join_rows(
+    graph: Graph, join: TableJoin, left: Column, right: Column, *, left_stays: bool
+) -> TableJoinRows:
+    """Return the column of a join of tables.
+
+    left_stays: whether no row of the left becomes final.
+    """
+    if join.is_by_key:
+        return TableJoinRows(graph, join, left, right)
+    kind = PairedRows if join.is_many else ReferringRows
+    return kind(graph, join, left, right, shares=left_stays)
