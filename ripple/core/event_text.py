@@ -106,7 +106,10 @@ def _of_exceptions(event: Event) -> str | None:
                 "that events of the present may be very late: is a clock wrong?"
             )
         case VeryLate(count):
-            return f"very late events, which are not counted in results: {count}"
+            return (
+                f"very late events, which are not counted in results: {count}; a larger "
+                "out_of_order= of the source, or lateness=, counts them"
+            )
         case InputsEmpty(source, inputs, node, is_idle, is_divided):
             more = len(inputs) - INPUTS_SHOWN
             named = ", ".join(inputs[:INPUTS_SHOWN]) + (f" and {more} more" if more > 0 else "")

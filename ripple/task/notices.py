@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ripple.core.events import FromFuture, RecordsRefused, Uncomputable, VeryLate
+from ripple.core.events import FromFuture, RecordsRefused, Remark, Uncomputable, VeryLate
+from ripple.model.window import watermark
+from ripple.task.units import unit_remark
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -27,9 +29,15 @@ class ExceptionNotices:
         self._before = {FromFuture: known.future, VeryLate: known.very_late}
         self._noticed: dict[Hashable, int] = {}
         self._refused: Counter[str] = Counter()
+        self._knows_unit = False
 
     def look(self, engine: Partition) -> None:
         """Report changes since the last call. engine: with stabilized views."""
+        if not self._knows_unit and engine.watermark_ns != watermark.NONE:
+            remark = unit_remark(engine.plan, engine.watermark_ns)
+            self._knows_unit = True
+            if remark is not None:
+                self._emit(Remark(remark))
         counters = engine.counters
         future = counters.future if engine.plan.has_windows else 0
         for kind, total in ((FromFuture, future), (VeryLate, counters.very_late)):

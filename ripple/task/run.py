@@ -24,6 +24,7 @@ from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.several_sources import inputs_of
 from ripple.task.spec import TaskContext, TaskSpec
+from ripple.task.units import unit_remark
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
 
+_LATE = "a larger out_of_order= of the source, or lateness=, counts them"
 _REASONS_MAX = 5
 
 
@@ -184,6 +186,9 @@ def run_once(
         on_batch=on_batch,
     )
     report = to_its_end(life, plan)
+    remark = unit_remark(plan, report.watermark_ns)
+    if remark is not None:
+        warnings.warn(f"pipeline {plan.name!r}: {remark}", stacklevel=4)
     return report, _lost(report, plan, are_kept=dead_letters is not None)
 
 
@@ -279,7 +284,7 @@ def _lost(report: Report, plan: Plan, *, are_kept: bool) -> str:
         reasons = ", ".join([*told, *more])
         parts.append(f"{report.rejected.total()} rejected ({reasons}; dead_letters= keeps them)")
     if report.very_late:
-        parts.append(f"{report.very_late} too late for their windows")
+        parts.append(f"{report.very_late} too late for their windows ({_LATE})")
     for ask in plan.asks:
         found = report.uncomputable.get(ask.name)
         if found is not None:

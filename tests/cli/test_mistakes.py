@@ -65,9 +65,9 @@ def test_a_time_that_is_text_gets_a_hint_at_its_transform(pipeline: Path, tmp_pa
     source, transforms = tmp_path / "levels.csv", tmp_path / "times.toml"
     source.write_text("a,1,2024-02-27T02:13:20Z\na,1,soon\n")
     ended = ripple("run", pipeline, "--source", source, "--sink", "-")
-    (hinted,) = (line for line in ended.err.splitlines() if "through:" in line)
+    (hinted,) = (line for line in ended.err.splitlines() if "is it a time?" in line)
     assert "line 1: at_ns is not an integer" in hinted
-    assert 'timestamp = "at_ns" and from = "iso"' in hinted
+    assert "ripple log append --schema FILE.py:CLASS" in hinted
     assert 'rp.field(format="iso") of its record' in hinted
     transforms.write_text('[[transform]]\ntimestamp = "at_ns"\nfrom = "iso"\n')
     source.write_text("a,1,2024-02-27T02:13:20Z\n")
@@ -161,6 +161,28 @@ pipeline = trades.sink("trades-out").also(quotes.sink("quotes-out"))
 """
 
 
+def test_a_topic_takes_records_as_their_class_has_them(tmp_path: Path) -> None:
+    file, source, topic = tmp_path / "ticks.py", tmp_path / "ticks.csv", tmp_path / "logs" / "ticks"
+    file.write_text(
+        "import ripple as rp\n\n\n@rp.record\nclass Tick:\n    name: str\n"
+        '    at: rp.Timestamp = rp.field(format="iso")\n    size: int = rp.field(gt=0)\n\n\n'
+        "@rp.record\nclass Other:\n    name: str\n    size: float\n"
+    )
+    source.write_text("a,1970-01-01T00:00:01Z,1\nb,soon,1\nc,1970-01-01T00:00:02Z,0\n")
+    assert ripple("log", "create", topic, "--schema", f"{file}:Tick").code == 0
+    assert "all 3 records" in ripple("log", "append", topic, source).err
+    ended = ripple("log", "append", topic, source, "--schema", f"{file}:Tick")
+    assert "appended 1 record\n" in ended.err
+    assert "at is no time of ISO 8601" in ended.err
+    assert "size" in ended.err
+    assert ripple("log", "tail", topic).out == '{"name":"a","at":1000000000,"size":1}\n'
+    refused = ripple("log", "append", topic, source, "--schema", f"{file}:Other")
+    assert refused.only_line == (
+        f"ripple: the records of {file}:Other are not those of ticks: they differ in at, size "
+        "(ripple log info shows the topic's fields)"
+    )
+
+
 def test_a_topic_has_the_schema_of_one_of_several_sources(tmp_path: Path) -> None:
     file = tmp_path / "market.py"
     file.write_text(TWO_SOURCES)
@@ -169,7 +191,7 @@ def test_a_topic_has_the_schema_of_one_of_several_sources(tmp_path: Path) -> Non
         assert refused.code == 1
         assert refused.only_line == (
             f"ripple: the pipeline at {place} has {has}: say --schema FILE.py:NAME, where NAME = "
-            "pipeline.source(...) is the source of the topic's records"
+            "pipeline.source(...) is the source of the topic's records, or their class"
         )
 
     made = ripple("log", "create", tmp_path / "trades", "--schema", f"{file}:trades")

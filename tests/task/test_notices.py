@@ -12,8 +12,10 @@ from ripple.control.telemetry.levels import Level, level_of
 from ripple.core.event_text import line_of
 from ripple.engine.machine import Engine
 from ripple.engine.machine.counters import Counters
-from ripple.model.schema.types import Field, Int, Schema, String
+from ripple.model.schema.types import Field, Int, Int64, Schema, String
+from ripple.model.window import watermark
 from ripple.task.notices import ExceptionNotices
+from ripple.task.units import unit_remark
 
 if TYPE_CHECKING:
     from ripple.core.events import Event
@@ -109,3 +111,33 @@ def test_refused_records_are_told_with_a_cause() -> None:
         "records of trades that became dead letters: 2; the last one: checks: size of 1",
         "records of trades that became dead letters: 8; the last one: checks: size of 5",
     ]
+
+
+def test_times_that_look_as_if_they_had_another_unit_are_asked_about_once() -> None:
+    timed = Schema("tick", (Field("name", String()), Field("at", Int64())))
+    plan = (
+        rp.Pipeline("p")
+        .source("ticks", timed, time="at", out_of_order="5s")
+        .partition("by", key="name")
+        .window("w", rp.Tumbling("60s"))
+        .fold("f", n=rp.count())
+        .sink("out")
+        .plan()
+    )
+    engine, reader = Engine(plan), Reader()
+    noticed = ExceptionNotices(reader.emit, engine.counters)
+    for second in range(3):
+        rows = [{"name": "a", "at": 1_704_067_200 + second}]
+        engine.apply("ticks", pa.RecordBatch.from_pylist(rows), second + 1)
+        engine.stabilize()
+        noticed.look(engine)
+    (told,) = (line_of(event) for event in reader.events)
+    assert told == (
+        "the event times 'at' of 'ticks' lie in 1970: is their unit nanoseconds? For another one "
+        'declare at: rp.Timestamp = rp.field(format="s")'
+    )
+    asked = {per_s: unit_remark(plan, 1_704_067_200 * per_s) for per_s in (1_000, 10**6, 10**9)}
+    assert [text and text[-5:-1] for text in asked.values()] == ['"ms"', '"us"', None]
+    # Times that are as small on purpose, and no times, are not asked about.
+    for small_ns in (0, 600_000_000_000, 86_400_000_000_000, watermark.NONE, watermark.END):
+        assert unit_remark(plan, small_ns) is None

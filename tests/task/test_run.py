@@ -368,7 +368,8 @@ def test_records_that_do_not_count_are_told_once_and_reported() -> None:
     [warning] = told
     assert str(warning.message) == (
         "pipeline 'p': of 6 records, some do not count: 3 rejected (name is empty: 2, "
-        "level is empty: 1; dead_letters= keeps them), 1 too late for their windows"
+        "level is empty: 1; dead_letters= keeps them), 1 too late for their windows "
+        "(a larger out_of_order= of the source, or lateness=, counts them)"
     )
     assert warning.filename == __file__
     assert (report.consumed, report.applied, report.very_late) == (6, 2, 1)

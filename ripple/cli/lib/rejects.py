@@ -72,8 +72,8 @@ class ReportedLetters(DeadLetters):
         field = record.cause.removesuffix(" is not an integer")
         if field != record.cause and _may_be_time(field, record.raw):
             return (
-                ' (is it a time? rp.field(format="iso") of its record reads it; for a log, '
-                f'through:FILE.toml,URI with timestamp = "{field}" and from = "iso" in the file)'
+                ' (is it a time? rp.field(format="iso") of its record reads it; for a log, the '
+                "same with ripple log append --schema FILE.py:CLASS)"
             )
         is_instant = record.cause.endswith("such as 2026-01-31T09:30:00Z")
         if is_instant and _WITHOUT_ZONE.search(record.raw):

@@ -16,6 +16,10 @@ _LABEL_WIDTH = 18
 _FUTURE = (
     " (counted; further ahead of the watermark than a window's future= or table's ttl= allows)"
 )
+_VERY_LATE = (
+    " (not counted: further behind the watermark than lateness=; a larger out_of_order= of the "
+    "source, or lateness=, counts them)"
+)
 
 
 def say_statistics(title: str, pairs: list[tuple[str, str]]) -> None:
@@ -69,7 +73,7 @@ def exceptions(engine: Partition) -> list[tuple[str, str]]:
     future = counters.future if engine.plan.has_windows else 0
     kinds = (
         ("Mildly late", counters.mildly_late, ""),
-        ("Very late", counters.very_late, ""),
+        ("Very late", counters.very_late, _VERY_LATE),
         ("Future", future, _FUTURE),
         ("Rejected", counters.dead_lettered, ""),
     )

@@ -16,7 +16,7 @@ from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import ReportedLetters, all_rejected
 from ripple.cli.log.route import Routes
-from ripple.cli.log.schema import SCHEMA_FORMS, read_schema
+from ripple.cli.log.schema import SCHEMA_FORMS, read_checks, read_schema
 from ripple.cli.log.state import print_info, print_verified, repair
 from ripple.cli.log.table import print_table
 from ripple.connectors.files.text.sink import TextFormat, TextLines
@@ -59,6 +59,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
     append.add_argument("source", type=a_place, metavar="URI", help=forms("source"))
+    append.add_argument(
+        "--schema",
+        type=a_place,
+        metavar="FILE",
+        help="the record class (FILE.py:NAME) or pipeline (FILE.py[:NAME]) of the records: how "
+        "they have times, and checks",
+    )
     append.add_argument("--format", choices=("csv", "jsonl"), help="format of the source")
     append.add_argument("--header", action="store_true", help="the CSV's first line names columns")
     append.add_argument(
@@ -195,7 +202,14 @@ def _append(options: argparse.Namespace) -> int:
     routes = Routes(topic, options.route)
     name, rows = topic.path, options.batch
     place = f"{options.format}:{options.source}" if options.format else options.source
-    source = open_source(place, topic.schema, name=name, batch_rows=rows, header=options.header)
+    source = open_source(
+        place,
+        topic.schema,
+        name=name,
+        checks=read_checks(options.schema, topic),
+        batch_rows=rows,
+        header=options.header,
+    )
     progress = Progress(source)
     target = open_target(options.dead_letter) if options.dead_letter else None
     letters = ReportedLetters(

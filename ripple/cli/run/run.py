@@ -39,6 +39,7 @@ from ripple.task.one_shot import to_its_end
 from ripple.task.report import Report
 from ripple.task.run import open_sources, plain_life
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
+from ripple.task.units import unit_remark
 
 if TYPE_CHECKING:
     import argparse
@@ -186,7 +187,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _say_results(engine: Partition, report: Report, elapsed_s: float, *, quiet: bool) -> None:
     counters = engine.counters
+    remark = unit_remark(engine.plan, report.watermark_ns)
     problems = [*exceptions(engine), *uncomputable(engine)]
+    problems += [("Event times", remark)] if remark is not None else []
     lines = [
         ("Events processed", f"{counters.consumed}"),
         *by_source(engine),

@@ -11,13 +11,14 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import ripple
 from ripple.core.errors import InputError, PlanError, RippleError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.nodes import SourceSpec
 from ripple.model.pipeline.plan import Plan
+from ripple.model.records.members import is_record_class
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -45,9 +46,14 @@ def load_plan(place: str) -> Plan:
 def load_sources(place: str) -> tuple[SourceSpec, ...]:
     """Return the sources of the pipeline at ``FILE.py[:NAME]``, which may end without a sink.
 
-    Raises as ``load_plan`` does.
+    NAME may also be a record class, which is the one source then. Raises as ``load_plan`` does.
     """
-    found = _load_pipeline(place)
+    path, name = _split(place)
+    module = _load(path)
+    cls = vars(module).get(name) if name else None
+    if name and is_record_class(cls):
+        return Pipeline("records").source(name, cast("type", cls))._draft.sources
+    found = _choose(module, path, name)
     return found.sources if isinstance(found, Plan) else found._draft.sources
 
 
