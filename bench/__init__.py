@@ -21,6 +21,7 @@ BENCHMARKS = (
     "latency",
     "memory",
     "longest_turn",
+    "beside_a_loop",
     "ordered",
     "scans",
     "joins",

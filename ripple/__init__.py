@@ -99,6 +99,9 @@ if TYPE_CHECKING:
     from ripple.model.window import Sliding as Sliding
     from ripple.model.window import Tumbling as Tumbling
     from ripple.notebook.graph import Graph as Graph
+    from ripple.task.beside_a_loop import Change as Change
+    from ripple.task.beside_a_loop import arun as arun
+    from ripple.task.beside_a_loop import changes as changes
     from ripple.task.collect import collect as collect
     from ripple.task.report import Report as Report
     from ripple.task.result import Result as Result
@@ -164,6 +167,7 @@ _NAMES_BY_HOME = {
     ),
     "ripple.engine.graph.cutoff": ("Cutoff",),
     "ripple.notebook.graph": ("Graph",),
+    "ripple.task.beside_a_loop": ("Change", "arun", "changes"),
     "ripple.task.collect": ("collect",),
     "ripple.task.report": ("Report",),
     "ripple.task.result": ("Result",),

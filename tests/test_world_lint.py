@@ -149,6 +149,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "an iterator is read in a thread of its own",
         ("threading",),
     ),
+    "ripple/task/beside_a_loop.py": ("a run is in a thread of its own", ("threading",)),
     "ripple/connectors/stream.py": ("any thread may push", ("threading",)),
     "ripple/connectors/background.py": (
         "sinks and places are opened outside of an event loop, and aiokafka needs one",

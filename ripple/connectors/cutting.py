@@ -23,7 +23,7 @@ def recut(
     So the cuts do not depend on the first offset, even if a multiple lies in a hole. Slices share
     the block's memory; only a batch that straddles two blocks is copied. None among the blocks
     means that no more input is available for now: pending records are yielded as a short batch,
-    and so they are before an InputError of ``blocks``. Offsets before ``from_offset`` are left
+    and so they are before an error of ``blocks``. Offsets before ``from_offset`` are left
     out. ``batch_rows`` None leaves the blocks as they are.
     """
     check_batch_rows(batch_rows)
@@ -36,7 +36,7 @@ def recut(
                 yield from cutter.cut(block)
             elif block.next_offset > from_offset:
                 yield from cutter.cut(block.split_at(from_offset)[1])
-    except InputError:
+    except Exception:
         yield from cutter.flush()
         raise
     yield from cutter.flush()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -122,31 +122,45 @@ class Handover(Generic[T]):
             self._wanted = sys.maxsize
 
 
-def live(
-    items: Iterator[T], weight_max: int, weight_of: Callable[[T], int]
-) -> Generator[T | Pause, None, None]:
-    """Yield items that a thread of their own makes, and PAUSE where no more are there for now.
+class LiveItems(Generic[T]):
+    """Items that a thread of their own makes, with PAUSE where no more are there for now.
 
-    At most twice ``weight_max`` are ahead, of items of weight 1. An exception of ``items`` is
-    raised here after all items before it. Closing the generator lets the thread end with its next
-    item.
+    At most twice ``weight_max`` are ahead, of items of weight 1. They are iterated once.
     """
-    handover: Handover[T] = Handover(weight_max, weight_of)
-    context = copy_context()
-    making = threading.Thread(
-        target=context.run, args=(_make, items, handover), name="iterator", daemon=True
-    )
-    making.start()
-    try:
-        while True:
-            taken, is_pause = handover.burst(weight_max)
-            if not taken:
-                return
-            yield from taken
-            if is_pause:
-                yield Pause.PAUSE
-    finally:
-        handover.stop()
+
+    def __init__(
+        self, items: Iterator[T], weight_max: int, weight_of: Callable[[T], int] = lambda _: 1
+    ) -> None:
+        """Take an iterator; nothing is read before this is iterated."""
+        self._items = items
+        self._weight_max = weight_max
+        self._handover: Handover[T] = Handover(weight_max, weight_of)
+
+    def __iter__(self) -> Iterator[T | Pause]:
+        """Yield the items. An exception of the iterator is raised after all items before it."""
+        context = copy_context()
+        making = threading.Thread(
+            target=context.run, args=(_make, self._items, self._handover), daemon=True
+        )
+        making.start()
+        try:
+            while True:
+                taken, is_pause = self._handover.burst(self._weight_max)
+                if not taken:
+                    return
+                yield from taken
+                if is_pause:
+                    yield Pause.PAUSE
+        finally:
+            self.close()
+
+    def end(self) -> None:
+        """Let an iteration that waits for an item end, from another thread."""
+        self._handover.end()
+
+    def close(self) -> None:
+        """Let the thread end with its next item."""
+        self._handover.stop()
 
 
 def _make(items: Iterator[T], handover: Handover[T]) -> None:

@@ -12,7 +12,7 @@ import pyarrow.types as kinds
 from ripple.connectors.coercion import check_absent, check_columns, is_text
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
-from ripple.connectors.handover import Pause, live
+from ripple.connectors.handover import LiveItems, Pause
 from ripple.connectors.python_values import as_texts, column_of, has_path, values_at
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch
 
 ROWS_AT_ONCE = 1000  # of an iterator, that are brought to their types together
+ROWS_HELD = 4000  # the same of a list: more would keep other threads from their turn
 
 
 class MemorySource:
@@ -52,7 +53,7 @@ class MemorySource:
         self.name = name
         self._shape = shape
         self._batch_rows = batch_rows
-        self._held = list(_held(records, shape, None))
+        self._held = list(_held(records, shape, ROWS_HELD, None))
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
@@ -81,10 +82,10 @@ class IteratorSource:
         self.name = name
         self._shape = shape
         self._batch_rows = batch_rows
-        items = live(iter(records), ROWS_AT_ONCE, _rows_in)
-        # A list of one stream of Arrow is all there.
-        self._items = records if isinstance(records, Sequence) else items
-        self._held = _held(self._items, shape, ROWS_AT_ONCE)
+        self._items: Iterable[Any] = records
+        if not isinstance(records, (Sequence, LiveItems)):  # a list of one stream is all there
+            self._items = LiveItems(iter(records), ROWS_AT_ONCE, rows_in)
+        self._held = _held(self._items, shape, ROWS_AT_ONCE, ROWS_AT_ONCE)
         self._is_read = False
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
@@ -97,7 +98,7 @@ class IteratorSource:
     def close(self) -> None:
         """Let go of the iterator."""
         self._held.close()
-        if not isinstance(self._items, Sequence):
+        if isinstance(self._items, LiveItems):
             self._items.close()
 
 
@@ -134,6 +135,12 @@ class Held(NamedTuple):
     shown: Shown | None
 
 
+class _Failure(NamedTuple):
+    """The error of an iterator, after its items."""
+
+    error: Exception
+
+
 def _screened(held: Iterable[Held | None], shape: RecordShape) -> Iterator[Batch | None]:
     offset = 0
     for one in held:
@@ -147,38 +154,50 @@ def _screened(held: Iterable[Held | None], shape: RecordShape) -> Iterator[Batch
 
 
 def _held(
-    records: Iterable[Any], shape: RecordShape, rows_at_once: int | None
+    records: Iterable[Any], shape: RecordShape, rows_at_once: int, judged_rows: int | None
 ) -> Generator[Held | None, None, None]:
     """Bring every item into columns; None where no more items are there for now.
 
-    rows_at_once: the rows of a batch of single items.
+    rows_at_once: the rows of a batch of single items. judged_rows: see ColumnsFound.
     """
     schema = arrow_schema_of(shape.schema.fields)
-    columns = ColumnsFound(shape, rows_at_once)
+    columns = ColumnsFound(shape, judged_rows)
     rows: list[Mapping[str, Any]] = []
-    number = first = 0
-    for item in records:
-        is_pause = item is Pause.PAUSE
-        is_arrow = not is_pause and hasattr(item, "__arrow_c_stream__")
-        if rows and (is_pause or is_arrow or len(rows) == rows_at_once):
+    number = 0
+    for item in _to_its_end(records):
+        is_row = isinstance(item, Mapping) or not _is_other(item)
+        if rows and (not is_row or len(rows) == rows_at_once):
             columns.look(rows)
-            yield of_rows(rows, shape, first)
+            yield of_rows(rows, shape, number - len(rows))
             rows = []
-        if is_pause:
+        if is_row:
+            rows.append(as_mapping(item, number))
+            number += 1
+        elif isinstance(item, _Failure):
+            raise item.error
+        elif item is Pause.PAUSE:
             yield None
-            continue
-        number += 1
-        if is_arrow:
+        else:
+            number += 1
             yield from of_arrow(item, schema, shape)
-            continue
-        if not rows:
-            first = number - 1
-        rows.append(as_mapping(item, number - 1))
     if rows:
         columns.look(rows)
     columns.check()
     if rows:
-        yield of_rows(rows, shape, first)
+        yield of_rows(rows, shape, number - len(rows))
+
+
+def _to_its_end(records: Iterable[Any]) -> Iterator[Any]:
+    """Yield the records, and the error of their iterator: those before it count."""
+    try:
+        yield from records
+    except Exception as error:
+        yield _Failure(error)
+
+
+def _is_other(item: Any) -> bool:
+    """Tell whether an item stands for other than one row."""
+    return isinstance(item, (Pause, _Failure)) or hasattr(item, "__arrow_c_stream__")
 
 
 class ColumnsFound:
@@ -312,7 +331,7 @@ def of_rows(rows: Sequence[Mapping[str, Any]], shape: RecordShape, first: int) -
     return Held(pa.RecordBatch.from_arrays(arrays, schema.names), refused, shown)
 
 
-def _rows_in(item: Any) -> int:
+def rows_in(item: Any) -> int:
     """Return how many rows an item of an iterator has, to bound what is read ahead."""
     if not hasattr(item, "__arrow_c_stream__"):
         return 1

@@ -24,8 +24,8 @@ def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
     """
     if _is_in_a_loop():
         raise RuntimeError(
-            f"{what} needs an event loop of its own, and one is running here: call rp.run in a "
-            "thread, as in 'await asyncio.to_thread(rp.run, ...)'"
+            f"{what} needs an event loop of its own, and one is running here: write "
+            "'await rp.arun(...)' in place of rp.run"
         )
     runner = asyncio.Runner()
     try:
@@ -62,7 +62,7 @@ def run_durably(pipeline: Any, **arguments: Any) -> Report:
     if _is_in_a_loop():
         raise RuntimeError(
             "rp.run with checkpoint_dir needs an event loop of its own, and one is running here: "
-            "use 'async with rp.Task(...) as task: await task.run()'"
+            "write 'await rp.arun(...)', or 'async with rp.Task(...) as task: await task.run()'"
         )
     task = Task(pipeline, **arguments)
 

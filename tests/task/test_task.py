@@ -188,7 +188,7 @@ class TestRun:
 
     def test_needs_an_event_loop_of_its_own(self, given: dict[str, Any]) -> None:
         async def inside() -> None:
-            with pytest.raises(RuntimeError, match=r"use 'async with rp.Task\(...\) as task"):
+            with pytest.raises(RuntimeError, match=r"await rp.arun.*'async with rp.Task"):
                 rp.run(PIPELINE, **given)
 
         run(inside())

@@ -334,9 +334,9 @@ def test_rows_with_answers_are_divided_anew_by_a_fold_over_a_fold() -> None:
 
 async def test_a_one_shot_run_that_asks_needs_its_own_event_loop() -> None:
     pipeline = asked(start()).sink("out")
-    with pytest.raises(RuntimeError, match=r"asyncio.to_thread\(rp.run"):
+    with pytest.raises(RuntimeError, match=r"await rp\.arun"):
         rp.run(pipeline, source=[tick(0)], sink=MemorySink())
-    await asyncio.to_thread(rp.run, pipeline, source=[tick(0)], sink=(sink := MemorySink()))
+    await rp.arun(pipeline, source=[tick(0)], sink=(sink := MemorySink()))
     assert [row["grade"] for row in sink.rows()] == ["AA1"]
 
 

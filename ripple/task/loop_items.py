@@ -1,0 +1,118 @@
+"""Sources and sinks that live in an event loop, for a run in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.python_sinks import CallingSink, takes_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    import pyarrow as pa
+
+    from ripple.connectors.contract import Commit
+    from ripple.model.pipeline.nodes import Output
+
+AHEAD_MAX = 1000
+
+
+class LoopItems:
+    """Items of an async iterable or an ``asyncio.Queue``, read ahead in the loop.
+
+    Iterated in another thread, it yields them in bursts. At most AHEAD_MAX are ahead.
+    """
+
+    def __init__(self, source: AsyncIterable[Any] | asyncio.Queue[Any]) -> None:
+        """Take a source of the running loop; nothing is read before the first burst."""
+        self._loop = asyncio.get_running_loop()
+        self._items = _queued(source) if isinstance(source, asyncio.Queue) else aiter(source)
+        self._ahead: list[Any] = []
+        self._is_ended = False
+        self._error: Exception | None = None
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._reading: asyncio.Task[None] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items, in another thread than the loop's; raises their error at the end."""
+        while burst := asyncio.run_coroutine_threadsafe(self._burst(), self._loop).result():
+            yield from burst
+
+    async def _burst(self) -> list[Any]:
+        """Return the items that are there, once there are some; none at the end."""
+        if self._reading is None and not self._is_ended:
+            self._reading = asyncio.create_task(self._read())
+        while not self._ahead and not self._is_ended:
+            self._changed.clear()
+            await self._changed.wait()
+        burst, self._ahead = self._ahead, []
+        self._room.set()
+        if not burst and self._error is not None:
+            raise self._error
+        return burst
+
+    async def _read(self) -> None:
+        try:
+            async for item in self._items:
+                self._ahead.append(item)
+                self._changed.set()
+                while len(self._ahead) >= AHEAD_MAX:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._error = error
+        finally:
+            self._is_ended = True
+            self._changed.set()
+
+    async def close(self) -> None:
+        """Stop reading, and close an async generator."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        self._is_ended = True
+        self._changed.set()
+        close = getattr(self._items, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _queued(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:
+    """Yield the items of a queue up to the first None."""
+    while (item := await queue.get()) is not None:
+        yield item
+
+
+def loop_sink(place: Any, output: Output) -> CallingSink | None:
+    """Return the sink of what awaits in the running loop; None for anything else.
+
+    An async function takes each batch of changes, as ``python_sinks`` has it, and a queue each row.
+    """
+    if isinstance(place, asyncio.Queue):
+        put: Callable[..., Coroutine[Any, Any, None]] = partial(_put_each, place)
+    else:
+        write = place if iscoroutinefunction(place) else getattr(place, "write", None)
+        if not iscoroutinefunction(write):
+            return None
+        put = write if takes_commit(write) else partial(_without_commit, write)
+    loop = asyncio.get_running_loop()
+
+    def act(changes: pa.RecordBatch, reached: Commit) -> None:
+        asyncio.run_coroutine_threadsafe(put(changes, reached), loop).result()
+
+    name = getattr(place, "__qualname__", type(place).__name__)
+    return CallingSink(name, output, act)
+
+
+async def _put_each(queue: asyncio.Queue[Any], changes: pa.RecordBatch, _: Commit) -> None:
+    for row in changes.to_pylist():
+        await queue.put(row)
+
+
+async def _without_commit(write: Any, changes: pa.RecordBatch, _: Commit) -> None:
+    await write(changes)
