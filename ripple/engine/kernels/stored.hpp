@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "arrow_batch.h"
@@ -131,7 +132,8 @@ struct StoredColumn {
 struct Order {
     static constexpr size_t RUNS_MAX = 4;
     struct Run {
-        std::vector<int64_t> numbers;
+        // Shared with cuts, for which what is there stays as it is until rows are renumbered.
+        std::shared_ptr<std::vector<int64_t>> numbers = std::make_shared<std::vector<int64_t>>();
         size_t first = 0;
     };
     std::vector<Run> runs;
@@ -157,12 +159,12 @@ struct Order {
     {
         count += end - seen;
         for (; seen < end; seen++) {
-            auto fits = [&](const Run& run) { return less(run.numbers.back(), seen); };
+            auto fits = [&](const Run& run) { return less(run.numbers->back(), seen); };
             auto run = std::find_if(runs.begin(), runs.end(), fits);
             if (run == runs.end() && runs.size() < RUNS_MAX)
                 run = runs.emplace(run);
             if (run != runs.end()) {
-                run->numbers.push_back(seen);
+                run->numbers->push_back(seen);
                 continue;
             }
             heap.push_back(seen);
@@ -175,16 +177,14 @@ struct Order {
     {
         for (Run& run : runs) {
             const size_t before = taken.size();
-            while (run.first < run.numbers.size() && less.time[run.numbers[run.first]] < mark)
-                taken.push_back(run.numbers[run.first++]);
+            const std::vector<int64_t>& numbers = *run.numbers;
+            while (run.first < numbers.size() && less.time[numbers[run.first]] < mark)
+                taken.push_back(numbers[run.first++]);
             merge(taken, before, less);
-            if (2 * run.first >= run.numbers.size()) {
-                run.numbers.erase(run.numbers.begin(), run.numbers.begin() + run.first);
-                run.first = 0;
-                shrink(run.numbers);
-            }
+            if (2 * run.first >= numbers.size())
+                drop_taken(run);
         }
-        auto over = [](const Run& run) { return run.numbers.empty(); };
+        auto over = [](const Run& run) { return run.numbers->empty(); };
         runs.erase(std::remove_if(runs.begin(), runs.end(), over), runs.end());
         const size_t before = taken.size();
         while (!heap.empty() && less.time[heap.front()] < mark) {
@@ -197,12 +197,25 @@ struct Order {
         count -= taken.size();
     }
 
+    static void drop_taken(Run& run)
+    {
+        std::vector<int64_t>& numbers = *run.numbers;
+        const auto left = numbers.begin() + run.first;
+        if (run.numbers.use_count() > 1) {
+            run.numbers = std::make_shared<std::vector<int64_t>>(left, numbers.end());
+        } else {
+            numbers.erase(numbers.begin(), left);
+            shrink(numbers);
+        }
+        run.first = 0;
+    }
+
     // Returns all, in the order.
     void all(Less less, std::vector<int64_t>& found) const
     {
         for (const Run& run : runs) {
             const size_t before = found.size();
-            found.insert(found.end(), run.numbers.begin() + run.first, run.numbers.end());
+            found.insert(found.end(), run.numbers->begin() + run.first, run.numbers->end());
             merge(found, before, less);
         }
         const size_t before = found.size();
@@ -224,7 +237,7 @@ struct Order {
         auto keep = [&](int64_t number) { is_kept[number] = 1; };
         std::for_each(numbers, numbers + n, keep);
         for (const Run& run : runs)
-            std::for_each(run.numbers.begin() + run.first, run.numbers.end(), keep);
+            std::for_each(run.numbers->begin() + run.first, run.numbers->end(), keep);
         std::for_each(heap.begin(), heap.end(), keep);
         kept.resize(rows + 1);
         size_t end = 0;
@@ -244,7 +257,7 @@ struct Order {
             numbers[kept[number]] = number;
         auto anew = [&](int64_t& number) { number = numbers[number]; };
         for (Run& run : runs)
-            std::for_each(run.numbers.begin() + run.first, run.numbers.end(), anew);
+            std::for_each(run.numbers->begin() + run.first, run.numbers->end(), anew);
         std::for_each(heap.begin(), heap.end(), anew);
         seen = n;
         return numbers;
@@ -254,9 +267,48 @@ struct Order {
     {
         size_t held = heap.capacity();
         for (const Run& run : runs)
-            held += run.numbers.capacity();
+            held += run.numbers->capacity();
         return static_cast<int64_t>(held * sizeof(int64_t));
     }
+};
+
+// The numbers that wait at one moment, in the order, while others come and these leave. None may be
+// renumbered before the last one was asked for.
+struct OrderCut {
+    struct Part {
+        std::shared_ptr<std::vector<int64_t>> numbers;
+        size_t first, end;
+    };
+    std::vector<Part> parts;
+    int64_t count = 0;
+    bool is_sorted = false;
+
+    OrderCut() = default;
+    explicit OrderCut(const Order& order) : count(order.count)
+    {
+        for (const Order::Run& run : order.runs)
+            parts.push_back({run.numbers, run.first, run.numbers->size()});
+        auto heap = std::make_shared<std::vector<int64_t>>(order.heap);
+        parts.push_back({heap, 0, heap->size()});
+    }
+
+    void next(int64_t most, Order::Less less, std::vector<int64_t>& found)
+    {
+        if (!is_sorted) {
+            std::sort(parts.back().numbers->begin(), parts.back().numbers->end(), less);
+            is_sorted = true;
+        }
+        for (; most > 0 && count > 0; most--, count--) {
+            Part* least = nullptr;
+            for (Part& part : parts)
+                if (part.first < part.end && (!least || less(head(part), head(*least))))
+                    least = &part;
+            found.push_back(head(*least));
+            least->first++;
+        }
+    }
+
+    static int64_t head(const Part& part) { return (*part.numbers)[part.first]; }
 };
 
 } // namespace ripple

@@ -28,6 +28,12 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         vector[int64_t] renumber(const int64_t*, int64_t, int64_t) except +
         int64_t nbytes()
 
+    cppclass OrderCut:
+        int64_t count
+        OrderCut() except +
+        OrderCut(const Order&) except +
+        void next(int64_t, Less, vector[int64_t]&) except +
+
 
 cdef class Stored:
     cdef vector[StoredColumn] columns

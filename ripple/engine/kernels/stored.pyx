@@ -227,6 +227,12 @@ cdef class Waiting:
         self.order.all(self.less(), found)
         return int64s(found)
 
+    def cut(self):
+        """Return the numbers of all that wait now, to be asked for by and by."""
+        cdef Cut cut = Cut.__new__(Cut)
+        cut.waiting, cut.order = self, OrderCut(self.order)
+        return cut
+
     def keep(self, const int64_t[::1] numbers not None):
         """Keep those rows alone that wait, and these; return which they were, rising: int64[n]."""
         cdef vector[int64_t] kept
@@ -248,6 +254,24 @@ cdef class Waiting:
     def nbytes(self):
         """Bytes held beside the rows."""
         return self.order.nbytes()
+
+
+cdef class Cut:
+    """The numbers of rows that waited at one moment. No row may be dropped while some are left."""
+
+    cdef Waiting waiting
+    cdef OrderCut order
+
+    @property
+    def count(self):
+        """How many are left."""
+        return self.order.count
+
+    def next(self, int64_t most):
+        """Return the next numbers in the order, at most so many: int64[n]."""
+        cdef vector[int64_t] found
+        self.order.next(most, self.waiting.less(), found)
+        return int64s(found)
 
 
 cdef class Texts:

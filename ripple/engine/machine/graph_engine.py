@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Holder, Mark, Waiting
+    from ripple.engine.snapshots.saving import SavedTable
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.batch import Answers
     from ripple.model.pipeline.nodes import Fold, Holding, RowTable, TableSpec
@@ -657,11 +658,11 @@ class GraphEngine(Engine):
 
     # --- snapshots ---
 
-    def _whole_tables(self) -> dict[str, pa.Table]:
+    def _whole(self) -> dict[str, SavedTable]:
         return {
             held_key(one.node, side): table
             for one in self._kept
-            for side, table in enumerate(one.dump())
+            for side, table in enumerate(one.savings())
         }
 
     def _load_state(self, snapshot: Snapshot) -> None:

@@ -25,7 +25,7 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.operators.table_fold import TableFold
 from ripple.engine.operators.uncomputable import Uncomputable, UncomputableRows, first_rows
-from ripple.engine.snapshots.saving import PendingSnapshot
+from ripple.engine.snapshots.saving import PendingSnapshot, SavedTable
 from ripple.engine.snapshots.snapshot import (
     REJECTED,
     Snapshot,
@@ -574,7 +574,7 @@ class Partition(Sending):
                 "stabilize before a snapshot: there are changes that no stabilize has shown"
             )
         stateful: list[Leaf | Groups | TableJoinRows] = [*self._folds, *self._groups_for_others()]
-        whole = self._whole_tables()
+        whole = self._whole()
         if whole or not all(one.ledger.can_tell_since(since) for one in stateful):
             since = None
         self._snapshots += 1
@@ -593,7 +593,7 @@ class Partition(Sending):
                 **self._rejected_counters(),
             },
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
-            tables=whole,
+            tables={},
             nodes=self.plan.node_keys,
             notes=self.plan.notes,
             stage=self.stage,
@@ -606,10 +606,10 @@ class Partition(Sending):
             number=self._snapshots,
             since=since,
         )
-        return PendingSnapshot(rest, savings)
+        return PendingSnapshot(rest, {**savings, **whole})
 
-    def _whole_tables(self) -> dict[str, pa.Table]:
-        """Return the state without slots, and so without increments: none of most."""
+    def _whole(self) -> dict[str, SavedTable]:
+        """Begin to dump the state without slots, and so without increments: none of most."""
         return {}
 
     def _rejected_counters(self) -> Mapping[str, int]:

@@ -16,6 +16,7 @@ from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import PlacedRows
+from ripple.engine.snapshots.held_saving import Dumped
 from ripple.engine.snapshots.internal import internal
 from ripple.model.keys.space import key_space
 from ripple.model.window import watermark
@@ -268,6 +269,10 @@ class AskedRows(PlacedRows):
             )
 
     # --- snapshots ---
+
+    def savings(self) -> list[Dumped]:
+        """Return the tables of ``dump``."""
+        return [Dumped(table) for table in self.dump()]
 
     def dump(self) -> tuple[pa.Table, pa.Table]:
         """Return the rows held, and their answers so far by place."""

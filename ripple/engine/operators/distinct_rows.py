@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.snapshots.held_saving import HeldSaving
 
     Ints = npt.NDArray[np.int64]
 
@@ -76,8 +77,8 @@ class DistinctRows(HeldByKey[Distinct]):
 
     # --- snapshots ---
 
-    def dump(self) -> tuple[pa.Table]:
-        """Return the rows held, and per key that still decides its time, without a place."""
+    def savings(self) -> tuple[HeldSaving]:
+        """Begin to dump the rows held, and per key that still decides its time, without a place."""
         mark_ns = self.watermark_ns
         slots = self._keys.index.live_slots()
         if mark_ns != watermark.NONE:
@@ -90,7 +91,7 @@ class DistinctRows(HeldByKey[Distinct]):
             arrays.get(field.name, null) for field, null in zip(schema, nothing, strict=True)
         ]
         last = pa.RecordBatch.from_arrays(columns, schema=schema)
-        return (pa.Table.from_batches([last, *self._held.parts()], schema),)
+        return (self._held.saving([last]),)
 
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state."""

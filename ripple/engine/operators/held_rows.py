@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from ripple.engine.kernels.intake import Intake
 from ripple.engine.kernels.stored import Stored, Waiting, gathered
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.passed_rows import Parts
+from ripple.engine.snapshots.held_saving import HeldSaving
 from ripple.engine.snapshots.internal import internal
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import Gate
+    from ripple.engine.snapshots.held_saving import Numbers
     from ripple.model.keys.index import KeyIndex
     from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import Fields
@@ -65,6 +68,7 @@ class HeldRows:
         self._held_schema = schema
         self.rows = Stored(schema.append(pa.field(SLOT, pa.int64())) if slots else schema, Parts)
         self.waiting = Waiting(self.rows, TIME, PLACE)
+        self._savings: WeakSet[HeldSaving] = WeakSet()
 
     def empty(self) -> HeldRows:
         """Return an empty holder of such rows."""
@@ -172,8 +176,32 @@ class HeldRows:
 
     def forget(self) -> None:
         """Free the taken rows if they are many."""
-        if self.rows.count > 2 * self.count + _PASSED_ROWS_MAX:
+        if self.rows.count > 2 * self.count + _PASSED_ROWS_MAX and self.may_drop():
             self.keep(_NONE)
+
+    def saving(
+        self, known: Sequence[pa.RecordBatch] = (), numbers: Sequence[Numbers] = ()
+    ) -> HeldSaving:
+        """Begin to dump the held rows, in their order. No row is dropped before the last one.
+
+        known, numbers: of rows before them that were taken.
+        """
+        count = self.rows.count
+        saving = HeldSaving(self.schema, known, [*numbers, self.waiting.cut()], self.batches, count)
+        self._savings.add(saving)
+        return saving
+
+    def may_drop(self) -> bool:
+        """Return whether rows may be dropped: none is being dumped.
+
+        A dump that others have waited for too long is completed for it.
+        """
+        for saving in tuple(self._savings):
+            if self.rows.count > 2 * saving.count + _PASSED_ROWS_MAX:
+                saving.complete()
+            if saving.is_complete:
+                self._savings.discard(saving)
+        return not self._savings
 
     def keep(self, numbers: Ints) -> Ints:
         """Keep some of the taken rows, and free the others.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.held_by_key import HeldByKey
 from ripple.engine.operators.held_rows import TIME
+from ripple.engine.snapshots.held_saving import Dumped
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.pipeline.nodes import Scan
 from ripple.model.window import watermark
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.snapshots.held_saving import HeldSaving
 
     Ints = npt.NDArray[np.int64]
 
@@ -124,15 +126,14 @@ class ScanRows(HeldByKey[S]):
 
     # --- snapshots ---
 
-    def dump(self) -> tuple[pa.Table, pa.Table]:
-        """Return the rows held, and the states of keys, each with the time of its last row."""
+    def savings(self) -> tuple[HeldSaving, Dumped]:
+        """Begin to dump the rows held; dump states of keys, each with the time of its last row."""
         slots = self._keys.index.live_slots()
         slots = slots[~self._is_over(slots, self.watermark_ns)]
         fields, states = self._state_columns(slots)
         schema = pa.schema([*arrow_fields(self.node.key), pa.field(TIME, pa.int64()), *fields])
         arrays = [*self._keys.arrays(slots), pa.array(self._last[slots]), *states]
-        held = pa.Table.from_batches(self._held.parts(), self._held.schema)
-        return held, pa.Table.from_arrays(arrays, schema=schema)
+        return self._held.saving(), Dumped(pa.Table.from_arrays(arrays, schema=schema))
 
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import RejectedRow, Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.uncomputable import UncomputableRows
+    from ripple.engine.snapshots.saving import SavedTable
     from ripple.model.pipeline.nodes import Fields, Holding
 
     Ints = npt.NDArray[np.int64]
@@ -133,8 +134,8 @@ class Holder(Waiting, Protocol):
     def lost(self) -> UncomputableRows:
         """Rows that a step behind it cannot take."""
 
-    def dump(self) -> Sequence[pa.Table]:
-        """Return the held rows, a table for each side."""
+    def savings(self) -> Sequence[SavedTable]:
+        """Begin to dump the held rows, a table for each side."""
 
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -108,10 +108,24 @@ class Saving:
         return pa.concat_tables(self._pieces).take(pa.array(place[self._slots])).combine_chunks()
 
 
+class SavedTable(Protocol):
+    """A table of a snapshot, made in steps."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are copied."""
+
+    def step(self, most: int, /) -> bool:
+        """Copy up to so many rows; return whether none is left."""
+
+    def table(self) -> pa.Table:
+        """Return all rows, once they are copied; it may run in a thread."""
+
+
 class PendingSnapshot:
     """A snapshot of the moment it was begun, made while the engine continues."""
 
-    def __init__(self, rest: Snapshot, savings: Mapping[str, Saving]) -> None:
+    def __init__(self, rest: Snapshot, savings: Mapping[str, SavedTable]) -> None:
         self._rest = rest
         self._savings = savings
 
@@ -125,4 +139,4 @@ class PendingSnapshot:
     def finish(self) -> Snapshot:
         """Return the snapshot, after ``step`` returned True; slow, but it may run in a thread."""
         tables = {node_key: saving.table() for node_key, saving in self._savings.items()}
-        return replace(self._rest, tables={**tables, **self._rest.tables})
+        return replace(self._rest, tables=tables)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from ripple.engine.kernels.asof import Matches
 from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
 from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.waiting import settled_ns
+from ripple.engine.snapshots.held_saving import Sorted
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.snapshots.held_saving import HeldSaving
     from ripple.model.pipeline.nodes import AsofJoin
 
     Ints = npt.NDArray[np.int64]
@@ -109,7 +110,8 @@ class AsofRows(StreamJoinRows):
             self.given += len(left)
         self.left.held.forget()
         kept = self.right.held.rows.count + len(self.keys.index)
-        if 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX:
+        is_due = 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX
+        if is_due and self.right.held.may_drop():
             self._drop()
         return self.taken
 
@@ -140,10 +142,16 @@ class AsofRows(StreamJoinRows):
 
     # --- snapshots ---
 
-    def _known(self) -> list[pa.RecordBatch]:
-        held, needed = self.right.held, self._matches.needed(self.oldest_ns)
-        places, times = (held.rows.words(name, needed) for name in (PLACE, TIME))
-        return held.batches(needed[np.lexsort((places, times))])
+    def savings(self) -> tuple[HeldSaving, HeldSaving]:
+        """Begin to dump the rows of each side that are held, or may still match."""
+        held = self.right.held
+
+        def in_order(numbers: Ints) -> Ints:
+            places, times = (held.rows.words(name, numbers) for name in (PLACE, TIME))
+            return numbers[np.lexsort((places, times))]
+
+        known = Sorted(self._matches.needed(self.oldest_ns), in_order)
+        return self.left.held.saving(), held.saving(numbers=[known])
 
 
 def _before(time_ns: int, span_ns: int | None) -> int:

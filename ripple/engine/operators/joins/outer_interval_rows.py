@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.joins.join_side import JoinSide
     from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.snapshots.held_saving import HeldSaving
     from ripple.model.pipeline.nodes import IntervalJoin
     from ripple.model.schema.types import Field
 
@@ -236,10 +237,10 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
 
     # --- snapshots ---
 
-    def dump(self) -> tuple[pa.Table, pa.Table]:
-        """Return the rows of each side that are held, or may still follow or be partners."""
-        left, right = super().dump()
-        return pa.concat_tables([self._table(0), left]), right
+    def savings(self) -> tuple[HeldSaving, HeldSaving]:
+        """Begin to dump the rows of each side that are held, or may still follow or be partners."""
+        of_left = self._table(0).to_batches()
+        return self.left.held.saving(of_left), self.right.held.saving(self._known())
 
     def _known(self) -> list[pa.RecordBatch]:
         known: list[pa.RecordBatch] = self._table(1).to_batches()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark, Origins
+    from ripple.engine.snapshots.held_saving import HeldSaving
     from ripple.model.pipeline.nodes import StreamJoin
     from ripple.model.schema.exported import Made
 
@@ -182,17 +183,20 @@ class StreamJoinRows(ABC):
 
     # --- snapshots ---
 
+    def savings(self) -> tuple[HeldSaving, HeldSaving]:
+        """Begin to dump the rows of each side that are held, or may still match."""
+        return self.left.held.saving(), self.right.held.saving(self._known())
+
     def dump(self) -> tuple[pa.Table, pa.Table]:
         """Return the rows of each side that are held, or may still match."""
-        left, right = (side.held for side in self.sides)
-        return (
-            pa.Table.from_batches(left.parts(), left.schema),
-            pa.Table.from_batches([*self._known(), *right.parts()], right.schema),
-        )
+        left, right = self.savings()
+        left.complete()
+        right.complete()
+        return left.table(), right.table()
 
-    @abstractmethod
     def _known(self) -> list[pa.RecordBatch]:
         """Return the rows of the right side that are not held any more, but may still match."""
+        return []
 
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state."""
