@@ -267,7 +267,7 @@ def test_schemes_and_promises_on_the_page_are_those_of_the_connectors(
         assert {other.on_stream for other in others} <= {"", way.on_stream if way else ""}
 
 
-def test_extending_document_adds_a_scheme(folder: Path) -> None:
+def test_extending_document_adds_a_scheme(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs/extending.md").read_text()
     (entries,) = re.findall(
         r"```toml\n\[project.entry-points.\"(.*?)\"\]\n(.*?)```", page, re.DOTALL
@@ -281,9 +281,9 @@ def test_extending_document_adds_a_scheme(folder: Path) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ripple-sqlite\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[{}]\n{}".format(*entries).replace('"', ""))
     (folder / "vwap.py").write_text(pipeline)
-    ripple = ["env", "-C", str(folder), f"PYTHONPATH={site}:{ROOT}", *RIPPLE]
+    monkeypatch.setenv("PYTHONPATH", f"{site}:{ROOT}")
 
-    missing = run(ripple, *command.split())
+    missing = run(RIPPLE, *command.split(), folder=folder)
     assert missing.code == 1
     assert "cannot read sqlite:trades.db/trades: unable to open database file" in missing.err
     with closing(sqlite3.connect("vwap.db")) as database:
@@ -294,12 +294,12 @@ def test_extending_document_adds_a_scheme(folder: Path) -> None:
         rows = [(v, s, float(p), int(n), int(t)) for s, p, n, t, v in trades]
         database.executemany("INSERT INTO trades VALUES (?, ?, ?, ?, ?)", rows)
         database.commit()
-    ended = run(ripple, *command.split())
+    ended = run(RIPPLE, *command.split(), folder=folder)
     assert ended.code == 0, ended.err
     with closing(sqlite3.connect("vwap.db")) as database:
         shown = database.execute("SELECT op, symbol, vwap, trade_count FROM vwaps").fetchall()
     assert shown == [(0, "AAPL", 150.16666666666666, 2)]
-    assert "source, sink  (ripple-sqlite 1.0)" in run(ripple, "info").out
+    assert "source, sink  (ripple-sqlite 1.0)" in ripple("info").out
 
 
 def test_connectors_document_shows_the_package_that_is_written(

@@ -31,8 +31,9 @@ BESIDE = (
     "ripple.cli.log.log", "ripple.cli.run.plan", "ripple.cli.run.run", "ripple.connectors.log.sink",
     "ripple.connectors.files.parquet.files", "ripple.connectors.files.text.file",
 )  # fmt: skip
-# What only a start reads.
+# What only a start reads, but for the folders of modules, which a fork takes up as well.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
+FOLDERS = "PYTHONPATH"
 
 
 class Command:
@@ -113,7 +114,9 @@ def run(
     folder: Path = ROOT,
 ) -> tuple[int, bytes, bytes]:
     """Run ``python -m module`` in a fork of a server that was started so, with these variables."""
-    held = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(AT_START)))
+    held = tuple(
+        sorted((k, v) for k, v in os.environ.items() if k.startswith(AT_START) and k != FOLDERS)
+    )
     return _command(os.getpid(), held, through).run(module, arguments, given, timeout_s, folder)
 
 
@@ -134,7 +137,8 @@ def _serve(descriptor: int) -> tuple[str, list[str]]:
             os.environ.clear()
             os.environ.update(environment)
             os.chdir(folder)
-            sys.path[0] = folder  # as ``-m`` has it
+            folders = environment.get(FOLDERS, "").split(os.pathsep)
+            sys.path[:1] = [folder, *filter(None, folders)]  # as ``-m`` has it
             return module, arguments
         for stream in streams:
             os.close(stream)

@@ -135,15 +135,17 @@ def test_discover_lists_what_can_be_read(folder: Path) -> None:
     assert "csv: connector cannot discover streams" in wrong.err
 
 
-def test_new_package_passes_its_own_tests_and_is_found(folder: Path) -> None:
+def test_new_package_passes_its_own_tests_and_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = ripple("connector", "new", "quotes")
     assert made.code == 0, made.err
     package = folder / "ripple-quotes"
     assert len((package / "ripple_quotes.py").read_text().splitlines()) < 65
-    site = f"PYTHONPATH={package}:{ROOT}"
+    monkeypatch.setenv("PYTHONPATH", f"{package}:{ROOT}")
     alone = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(package)]
-    tried = run(["env", "-C", str(package), site, alone, sys.executable, *tests], "tests")
+    tried = run(["env", "-C", str(package), alone, sys.executable, *tests], "tests")
     assert tried.code == 0, tried.out
     assert "passed" in tried.out
     about = package / "ripple_quotes-0.1.0.dist-info"
@@ -152,7 +154,8 @@ def test_new_package_passes_its_own_tests_and_is_found(folder: Path) -> None:
     (about / "entry_points.txt").write_text(
         "[ripple.connectors]\nquotes = ripple_quotes:CONNECTOR\n"
     )
-    found = run(["env", site, *RIPPLE], "connector", "check", "quotes:nothing")
+    found = run(RIPPLE, "connector", "check", "quotes:nothing")
+    monkeypatch.delenv("PYTHONPATH")
     assert found.out == "quotes:nothing: not there yet\n"
     again = ripple("connector", "new", "quotes")
     assert "ripple-quotes exists" in again.err

@@ -57,17 +57,17 @@ def add(folder: Path, first: int, end: int) -> None:
             file.write("no record\n" if number % 1009 == 0 else f"{line}\n")
 
 
-def command(name: str) -> list[str]:
-    """Return the command of a run whose state and output are called ``name``."""
+def arguments(name: str) -> list[str]:
+    """Return the arguments of a run whose state and output are called ``name``."""
     keeps = ["--checkpoint-dir", f"{name}-state", "--checkpoint-interval", "100ms"]
     places = ["--source", "quotes:trades", "--sink", f"{name}.jsonl", "--commit-interval", "20ms"]
-    return [*RIPPLE, "run", "sums.py", *places, *keeps, "--batch", "20"]
+    return ["run", "sums.py", *places, *keeps, "--batch", "20"]
 
 
 def whole(name: str) -> bytes:
     """Run to the end, and return the output."""
-    ended = subprocess.run(command(name), capture_output=True, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 0, ended.stderr.decode()
+    ended = run(RIPPLE, *arguments(name), folder=Path.cwd())
+    assert ended.code == 0, ended.err
     return Path(f"{name}.jsonl").read_bytes()
 
 
@@ -79,7 +79,7 @@ def test_killed_run_writes_what_an_undisturbed_run_does(
     output = folder / "killed.jsonl"
     for kill in range(1, KILLS + 1):
         enough = len(wanted) * kill // (2 * KILLS)  # far from the end, which it might reach
-        process = subprocess.Popen(command("killed"), stderr=subprocess.PIPE)
+        process = subprocess.Popen([*RIPPLE, *arguments("killed")], stderr=subprocess.PIPE)
         try:
             deadline_s = time.monotonic() + PATIENCE_S
             while not (output.exists() and output.stat().st_size >= enough):
@@ -107,19 +107,14 @@ def test_restart_on_another_file_is_refused(folder: Path) -> None:
     whole("first")
     trades.write_text(trades.read_text().replace("price", "cost"))
     add(folder, 200, 210)
-    again = subprocess.run(command("first"), capture_output=True, timeout=PATIENCE_S, check=False)
-    assert again.returncode == 1
-    assert b"is another one than the one that was read" in again.stderr
+    again = run(RIPPLE, *arguments("first"), folder=folder)
+    assert again.code == 1
+    assert "is another one than the one that was read" in again.err
 
 
 def test_source_is_not_written_to(folder: Path) -> None:
     for sink in ("quotes:trades", "quotes:./trades", "jsonl:trades"):
-        ended = subprocess.run(
-            [*RIPPLE, "run", "sums.py", "--source", "quotes:trades", "--sink", sink],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert ended.returncode == 1
-        assert ended.stderr.rstrip().endswith("trades: it is the run's own source")
+        places = ["--source", "quotes:trades", "--sink", sink]
+        ended = run(RIPPLE, "run", "sums.py", *places, folder=folder)
+        assert ended.code == 1
+        assert ended.err.rstrip().endswith("trades: it is the run's own source")

@@ -251,7 +251,8 @@ class TestPaths:
     def test_of_a_dash_are_standard_input_whatever_is_called_so(self, folder: Path) -> None:
         (folder / "-").write_text(CSV)
         (folder / "p.py").write_text(PIPELINE)
-        assert shell(f"cd {folder}; echo c,3 | $ripple run p.py --source -").out == "c,3.0\n"
+        ended = run(RIPPLE, "run", "p.py", "--source", "-", given="c,3\n", folder=folder)
+        assert ended.out == "c,3.0\n", ended.err
         assert rows_at("csv:./-") == ROWS
 
 
@@ -411,12 +412,13 @@ class TestInstalled:
         assert registry.schemes() == [*own(), "levels"]
 
     def test_connectors_are_listed_though_one_is_broken(
-        self, folder: Path, install: Callable[..., None]
+        self, folder: Path, install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install()
         install("broken", "1 / 0", module="broken", scheme="broken", value="broken:CONNECTOR")
         root = Path(rp.__file__).parents[1]
-        told = run(["env", f"PYTHONPATH={folder}/site:{root}", *RIPPLE], "info")
+        monkeypatch.setenv("PYTHONPATH", f"{folder}/site:{root}")
+        told = ripple("info")
         assert told.code == 0
         assert told.rows[-2].startswith(
             "  broken       connector 'broken' of broken 1.0: cannot lo"
