@@ -11,6 +11,7 @@ from ripple.model.schema.types import (
     Bool,
     Case,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -29,7 +30,7 @@ from ripple.model.schema.types import (
 INT_MIN, INT_MAX = -(2**62), 2**62 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool(), Date()])
+SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool(), Date(), DateTime()])
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
@@ -38,6 +39,7 @@ _SCALAR_VALUES: dict[FieldType, st.SearchStrategy[Any]] = {
     Int(): st.integers(INT_MIN, INT_MAX),
     Int64(): st.integers(INT64_MIN, INT64_MAX),
     Date(): st.integers(DATE_LEAST, DATE_MOST),
+    DateTime(): st.integers(INT64_MIN, INT64_MAX),
     Float(): st.floats(),
     Bool(): st.booleans(),
     Opaque(): st.recursive(TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=4),

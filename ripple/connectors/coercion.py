@@ -87,7 +87,7 @@ def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask 
     if kinds.is_dictionary(column.type):
         column = decoded(column)
     if kind == pa.string():
-        text = column if column.type == kind else column.cast(kind)
+        text = column if column.type == kind else _as_text(column)
         return _without(text, NOT_UTF8, ill_formed(text))
     if column.type == kind:
         return column, "", None
@@ -104,6 +104,17 @@ def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask 
             return conformed(whole, kind)[0], phrase, failed
         floats = column.cast(kind, safe=False)
         return _without(floats, MORE_DIGITS, _is_rounded(column, floats))
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Return a column of texts, dates or times as texts that the form of its type reads."""
+    if not kinds.is_timestamp(column.type):
+        return column.cast(pa.string())
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    # Also those beyond 64 bits of nanoseconds, which are no times then.
+    plain = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
+    return pc.binary_join_element_wise(plain, "Z", "")
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -17,6 +17,7 @@ from ripple.core.frozen import frozen
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.columns import diff
 from ripple.engine.changes.layout import Layout, layout_of
+from ripple.model.schema.held import noted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,6 +147,7 @@ class OutputSubscription:
             table = pa.table({}) if self.layout is None else self.layout.table.empty_table()
             if rows:
                 table = pa.Table.from_batches(rows)
+            table = noted(table)
             positions = {n: p.position for n, p in sorted(self._parts.items()) if p.position}
             tables = {number: part.table for number, part in sorted(self._parts.items())}
             begins = {n: t.begins for n, t in tables.items() if isinstance(t, EventRows)}

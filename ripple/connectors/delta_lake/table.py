@@ -16,6 +16,7 @@ from ripple.core.errors import OutputError, SchemaError
 from ripple.core.extras import needed
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.model.schema.held import shown_schema
+from ripple.model.schema.types import DateTime, bare_type
 
 with needed("delta", "a table of Delta Lake"):
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -66,6 +67,12 @@ class Table:
         self.name = f"delta:{path}"
         self.owner = Owner(writing.plan.name, writing.output.name)
         fields = writing.output.fields
+        for field in fields:
+            if bare_type(field.type) == DateTime():
+                raise OutputError(
+                    f"cannot write {self.name}: field {field.name!r} is a time of nanoseconds, and "
+                    f"Delta Lake's have microseconds: derive rp.col({field.name!r}).cast(int)"
+                )
         try:
             self.schema = shown_schema(arrow_schema_of(fields), fields)
         except SchemaError as error:

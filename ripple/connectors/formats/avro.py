@@ -88,8 +88,13 @@ class AvroValues:
         for at, name in enumerate(wanted):
             if columns[at].type == pa.binary():
                 columns[at] = _as_text(columns[at], name, refused)
-            elif name in self.shape.held and writer.ticks_ns.get(name) == DAY_NS:
-                columns[at] = texts_of(columns[at], self.shape.held[name])
+            elif name in self.shape.held and name in writer.ticks_ns:
+                numbers, kind = columns[at], self.shape.held[name]
+                if writer.ticks_ns[name] not in (1, DAY_NS):
+                    numbers, failed = in_ns(numbers, writer.ticks_ns[name])
+                    for row in np.flatnonzero(failed).tolist():
+                        refused.setdefault(row, f"{name} {BEYOND_INT64}")
+                columns[at] = texts_of(numbers, kind)
             elif writer.ticks_ns.get(name, 1) != 1:
                 columns[at], failed = in_ns(columns[at], writer.ticks_ns[name])
                 for row in np.flatnonzero(failed).tolist():

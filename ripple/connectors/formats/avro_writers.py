@@ -15,6 +15,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.held import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
+from ripple.model.schema.types import Date
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 FORM = "AVRO"
 FIELDS_MAX = 512
+
+
+def is_of(kind: Held, ticks_ns: int) -> bool:
+    """Tell whether numbers of a unit are values of a held type: days dates, others times."""
+    return (ticks_ns == DAY_NS) == (kind == Date())
 
 
 class Writer(NamedTuple):
@@ -57,8 +63,9 @@ class Writer(NamedTuple):
                 inner = inner.get(part) if isinstance(inner, dict) else None
             if not isinstance(inner, dict) or inner.get(last) is None:
                 continue
-            if name in held and ticks_ns == DAY_NS:
-                inner[last] = text_of_number(inner[last], held[name])
+            if name in held and is_of(held[name], ticks_ns):
+                unit = 1 if ticks_ns == DAY_NS else ticks_ns
+                inner[last] = text_of_number(inner[last] * unit, held[name])
             else:
                 inner[last] *= ticks_ns
 
@@ -168,7 +175,7 @@ def _wanted_of(
         path, kind = f"{at}{field['name']}", field.get("type")
         if path in known:
             plain, ns = in_nanoseconds(kind)
-            if path in held and ns == DAY_NS:
+            if path in held and is_of(held[path], ns) and plain != kind:
                 plain = ["null", "string"] if isinstance(kind, list) else "string"
             kept = kind if keeps_units else plain
             found.append({**field, "type": kept})

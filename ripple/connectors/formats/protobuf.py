@@ -18,7 +18,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.schema.held import text_of_number
-from ripple.model.schema.types import Date
+from ripple.model.schema.types import Date, DateTime
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -222,7 +222,7 @@ def _getter(
     """
     field = described.fields_by_name[name]
     inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
-    is_time = inner == TIMESTAMP and wanted == pa.int64()
+    is_time = inner == TIMESTAMP and (wanted == pa.int64() or held == DateTime())
     is_date = inner == DATE and held == Date()
     kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
     is_days = held == Date() and kind in _INTEGERS[:-1]
@@ -241,7 +241,8 @@ def _getter(
             return None
         value = getattr(message, name)
         if is_time:
-            return value.seconds * 1_000_000_000 + value.nanos
+            number = value.seconds * 1_000_000_000 + value.nanos
+            return number if held is None else text_of_number(number, held)
         if is_date:
             return f"{value.year:04}-{value.month:02}-{value.day:02}"
         if inner:

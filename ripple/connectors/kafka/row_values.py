@@ -18,7 +18,7 @@ from ripple.connectors.record_shape import value_type
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.row_ops import OP_REMOVE, place_of_op
 from ripple.model.schema.avro import to_avro
-from ripple.model.schema.held import held, held_in
+from ripple.model.schema.held import held, held_in, rule_of
 from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.types import Field, Float, Option, Schema
 
@@ -136,6 +136,8 @@ class FlatValues:
             column = changes.column(name)
             if name in self._held and self._is_avro:
                 column = held(column, self._held[name])
+            elif name in self._held:
+                column = rule_of(self._held[name]).texts(held(column, self._held[name]))
             if column.type != kind:
                 column = column.cast(kind)
             if self._is_avro and not is_optional and column.null_count:

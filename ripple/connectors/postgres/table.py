@@ -40,6 +40,7 @@ _TYPES: dict[pa.DataType, LiteralString] = {
     pa.float64(): "double precision",
     pa.int64(): "bigint",
     pa.string(): "text",
+    pa.timestamp("ns", "UTC"): "text",  # with all digits: a timestamptz has microseconds
 }
 _OTHER: LiteralString = "json"  # its text as it was: jsonb has no -0.0, and other digits
 

@@ -84,7 +84,9 @@ class Chain:
 
     def _held(self) -> dict[str, Held]:
         """Return the source's texts of which values of held types are read."""
-        read = {one.field for one in self._transforms if isinstance(one, ReadTime)}
+        read = {
+            one.field for one in self._transforms if isinstance(one, ReadTime) and one.form.is_text
+        }
         return {
             name: kind for name, kind in held_in(self._shape.schema.fields).items() if name in read
         }

@@ -20,10 +20,10 @@ from ripple.model.schema.date_form import DateForm
 from ripple.model.schema.time_form import ISO, UNITS_NS, TimeForm
 from ripple.model.schema.types import (
     Bool,
+    Date,
     Field,
     FieldType,
     Float,
-    Held,
     Int64,
     Option,
     String,
@@ -110,7 +110,7 @@ class ReadTime:
     def needs(self, fields: Fields) -> Fields:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
-        is_date = isinstance(bare_type(field.type), Held)
+        is_date = bare_type(field.type) == Date()
         if value_type(field)[0] != pa.int64() or is_date != isinstance(self.form, DateForm):
             raise InputError(
                 f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "

@@ -13,7 +13,7 @@ from ripple.core.errors import SchemaError
 from ripple.model.expression.bound import Values
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.columns import decoded, fitted
-from ripple.model.schema.held import stored_fields
+from ripple.model.schema.held import has_time, note_of, stored_fields
 from ripple.model.schema.types import Field, Schema
 
 if TYPE_CHECKING:
@@ -31,15 +31,25 @@ def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
 
 
 def shown_fields(fields: Iterable[Field]) -> list[pa.Field]:
-    """Return Arrow fields with the types that others have for ``fields``, as ``arrow_fields``."""
-    declared = to_arrow(Schema("row", tuple(fields)))
-    return [pa.field(field.name, field.type) for field in declared]
+    """Return Arrow fields with the types that Spark has for ``fields``, as ``arrow_fields``.
+
+    Its timestamps have microseconds, so that times stay nanoseconds.
+    """
+    known = tuple(fields)
+    dated, plain = to_arrow(Schema("row", known)), arrow_fields(known)
+    return [
+        pa.field(one.name, own.type if has_time(field.type) else one.type)
+        for one, own, field in zip(dated, plain, known, strict=True)
+    ]
 
 
 @lru_cache(maxsize=256)  # the parts of an engine ask for the same ones
 def _arrow_fields(fields: tuple[Field, ...]) -> tuple[pa.Field, ...]:
     declared = to_arrow(Schema("row", stored_fields(fields))) if fields else ()
-    return tuple(pa.field(field.name, field.type) for field in declared)
+    return tuple(
+        pa.field(column.name, column.type, metadata=note_of(field.type))
+        for field, column in zip(fields, declared, strict=True)
+    )
 
 
 def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:

@@ -55,6 +55,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
     ),
     record(types.Ref, {"name": STRING}),
     record(types.Date, {}),
+    record(types.DateTime, {}),
 )
 _field_type.define(FIELD_TYPE)
 

@@ -143,7 +143,7 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
         )
     names = tuple(dict.fromkeys(_columns(expr)))
     kind = tree.kind
-    if kind is Kind.DATE:
+    if tree.operation == "held":
         (tree,) = tree.args  # as a column holds it
     if tree.operation == "col":
         result = fields[tree.value]

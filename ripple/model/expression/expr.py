@@ -13,13 +13,13 @@ from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
-from ripple.model.expression.date_type import PlainDate, plain_date
 from ripple.model.expression.decimal_type import (
     PRECISION_MAX,
     Decimal,
     PlainDecimal,
     plain_digits,
 )
+from ripple.model.expression.held_constants import PlainDate, PlainTime, plain_held
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -440,9 +440,9 @@ def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
         return Expr("null")
     if type(value).__name__ == "Decimal" and type(value).__module__ == "decimal":
         return Expr("lit", (), PlainDecimal(plain_digits(cast("decimal.Decimal", value))))
-    day = plain_date(value)
-    if day is not None:
-        return Expr("lit", (), day)
+    held = plain_held(value)
+    if held is not None:
+        return Expr("lit", (), held)
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
@@ -598,13 +598,13 @@ def _pattern(operation: str, value: str) -> str:
     return value
 
 
-def _payload_sexp(value: Scalar | PlainDate | PlainDecimal | Decimal) -> Sexp:
+def _payload_sexp(value: Scalar | PlainDate | PlainTime | PlainDecimal | Decimal) -> Sexp:
     if isinstance(value, bool):
         return ["bool", "true" if value else "false"]
     if isinstance(value, int):
         return ["int", str(value)]
-    if isinstance(value, PlainDate):
-        return ["date", value.text]
+    if isinstance(value, (PlainDate, PlainTime)):
+        return ["date" if isinstance(value, PlainDate) else "time", value.text]
     if isinstance(value, PlainDecimal):
         return ["decimal", value.digits]
     if isinstance(value, Decimal):

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.expression.date_type import PlainDate
 from ripple.model.expression.decimal_type import Decimal, PlainDecimal
 from ripple.model.expression.expr import POWER_MAX, Expr
+from ripple.model.expression.held_constants import PlainDate, PlainTime
 from ripple.model.schema.types import (
     Bool,
     Date,
+    DateTime,
     FieldType,
     Float,
     Held,
@@ -37,6 +38,7 @@ class Kind(Enum):
     TEXT = "a text"
     DECIMAL = "a decimal"
     DATE = "a date"
+    TIME = "a time"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -49,8 +51,10 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.BOOL: Bool(),
     Kind.TEXT: String(),
     Kind.DATE: Date(),
+    Kind.TIME: DateTime(),
 }
 
+_KINDS_HELD: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME}
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 _TEXT_OF = {
     Kind.INT: "str.of_integer",
@@ -144,19 +148,18 @@ class _Checker:
             field_type = self.fields[expr.value]
             kind, nullable = kind_of(field_type)
             column = Typed("col", kind, nullable, (), expr.value)
-            if not isinstance(bare_type(field_type), Held):
-                return column
-            return Typed("dated", Kind.DATE, nullable, (column,))
+            held = _KINDS_HELD.get(type(bare_type(field_type)))
+            return column if held is None else Typed("held", held, nullable, (column,))
         args = tuple(self.check(arg) for arg in expr.args)
         if _has_decimals(expr, args):
             # Made of what is here, and most expressions have none.
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
 
             return decimal_typed(expr, args)
-        if _has_dates(expr, args):
-            from ripple.model.expression.date_rules import date_typed  # noqa: PLC0415 - likewise
+        if _has_held(expr, args):
+            from ripple.model.expression.held_rules import held_typed  # noqa: PLC0415 - likewise
 
-            return date_typed(expr, args)
+            return held_typed(expr, args)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 
@@ -353,10 +356,10 @@ def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
     return any(arg.kind is Kind.DECIMAL for arg in args)
 
 
-def _has_dates(expr: Expr, args: tuple[Typed, ...]) -> bool:
-    if expr.operation == "dt.date" or isinstance(expr.value, PlainDate):
+def _has_held(expr: Expr, args: tuple[Typed, ...]) -> bool:
+    if expr.operation == "dt.date" or isinstance(expr.value, (PlainDate, PlainTime)):
         return True
-    return any(arg.kind is Kind.DATE for arg in args)
+    return any(arg.kind in (Kind.DATE, Kind.TIME) for arg in args)
 
 
 def _entry(name: str) -> Function:

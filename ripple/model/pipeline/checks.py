@@ -30,7 +30,18 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.records import nested_checks_of, schema_of, time_field_of
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.nested import OptionalRecord, flattened, optional_records
-from ripple.model.schema.types import Bool, Field, Float, Held, Int, Int64, Option, Schema, String
+from ripple.model.schema.types import (
+    Bool,
+    DateTime,
+    Field,
+    Float,
+    Held,
+    Int,
+    Int64,
+    Option,
+    Schema,
+    String,
+)
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
 
@@ -53,10 +64,10 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
         by_name = types.get(TIME_FIELD_DEFAULT)
         return found or (TIME_FIELD_DEFAULT if isinstance(by_name, (Int, Int64)) else None)
     name = field_name(time, types, "time")
-    if not isinstance(types[name], (Int, Int64)):
+    if not isinstance(types[name], (Int, Int64, DateTime)):
         raise PlanError(
             f"the event time {name!r} is {type_text(types[name])}: it must be an int, nanoseconds "
-            "since the epoch, and never null"
+            "since the epoch, or a datetime, and never null"
         )
     return name
 

@@ -20,6 +20,7 @@ from ripple.model.schema.held import stored_fields
 from ripple.model.schema.types import (
     Bool,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -39,6 +40,7 @@ _KINDS: tuple[tuple[Any, FieldType], ...] = (
     ((int, np.integer), Int()),
     ((float, np.floating), Float()),
     (str, String()),
+    (dt.datetime, DateTime()),  # before date, which a datetime is
     (dt.date, Date()),
 )
 

@@ -6,7 +6,7 @@ Python                                    schema
 ``str``, ``float``, ``bool``              ``String``, ``Float``, ``Bool``
 ``int``                                   ``Int``
 ``Timestamp``                             ``Int64``
-``datetime.date``                         ``Date``
+``datetime.date``, ``datetime.datetime``  ``Date``, ``DateTime``
 ``Optional[T]``, or a default of None     an optional field; inside a list ``Option``
 ``list[T]``, ``tuple[T, ...]``, sequence  ``List``
 a record class                            ``Record``, or ``Ref`` where it contains itself
@@ -49,6 +49,7 @@ from ripple.model.schema.types import (
     Bool,
     Case,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -69,13 +70,10 @@ _SCALARS: dict[Annotation, FieldType] = {
     float: Float(),
     bool: Bool(),
     dt.date: Date(),
+    dt.datetime: DateTime(),
 }
 
 _ADVICE: dict[Annotation, str] = {
-    dt.datetime: (
-        "use Timestamp: nanoseconds since the epoch; where sources write texts, with "
-        "rp.field(format='iso')"
-    ),
     dt.timedelta: "use int nanoseconds",
     decimal.Decimal: "use str and rp.col(...).cast(rp.Decimal(18, 4)) in expressions",
     bytes: "use str, for instance as base64",
@@ -113,13 +111,16 @@ def schema_of(cls: type, *, name: str | None = None, version: int | None = None)
 def time_field_of(cls: type) -> str | None:
     """Return the name of the one field that is a required ``Timestamp``, or None without any.
 
-    Raises SchemaError if there are several: which one orders the events is
-    for the source to say.
+    Without one it is the one required ``datetime``. Raises SchemaError if there are several: which
+    one orders the events is for the source to say.
     """
-    names = [member.name for member in members_of(cls) if _is_event_time(member.annotation)]
+    members = members_of(cls)
+    names = [member.name for member in members if _is_event_time(member.annotation)]
+    kind = "Timestamp" if names else "datetime"
+    names = names or [one.name for one in members if unwrap(one.annotation)[0] is dt.datetime]
     if len(names) > 1:
         raise SchemaError(
-            f"{cls.__name__} has several Timestamp fields ({', '.join(names)}): say which one "
+            f"{cls.__name__} has several {kind} fields ({', '.join(names)}): say which one "
             "orders the events, with .source(..., time=...)"
         )
     return names[0] if names else None

@@ -7,6 +7,7 @@ field type             Arrow type
 ``Int``, ``Int64``     ``int64``
 ``Float``, ``Bool``    ``double``, ``bool``
 ``Date``               ``date32``
+``DateTime``           ``timestamp[ns, UTC]``
 ``Opaque``             ``string``: the text of the S-expression
 ``Option``             the same, nullable
 ``List``               ``list``
@@ -41,6 +42,7 @@ from ripple.model.schema.types import (
     DEPTH_MAX,
     Bool,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -69,6 +71,7 @@ _SCALARS: dict[FieldType, pa.DataType] = {
     Float(): pa.float64(),
     Bool(): pa.bool_(),
     Date(): rule_of(Date()).arrow,
+    DateTime(): rule_of(DateTime()).arrow,
     Opaque(): pa.string(),
 }
 

@@ -6,6 +6,7 @@ field type             Avro
 ``String``, ``Bool``   ``string``, ``boolean``
 ``Int``, ``Int64``     ``long``; an attribute marks ``Int``
 ``Date``               ``int`` of the logical type ``date``, with such an attribute
+``DateTime``           ``long`` of the logical type ``timestamp-nanos``, likewise
 ``Float``              ``double``
 ``Opaque``             ``string`` of the S-expression; an attribute marks it
 ``Option``             union with ``null``
@@ -47,6 +48,7 @@ from ripple.model.schema.types import (
     Bool,
     Case,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -74,6 +76,7 @@ _SCALARS: dict[FieldType, Json] = {
     Float(): "double",
     Bool(): "boolean",
     Date(): {**rule_of(Date()).avro, "ripple.type": "Date"},
+    DateTime(): {**rule_of(DateTime()).avro, "ripple.type": "DateTime"},
     Opaque(): {"type": "string", "ripple.type": "Opaque"},
 }
 _PRIMITIVES: dict[str, FieldType] = {
@@ -87,6 +90,7 @@ _PRIMITIVES: dict[str, FieldType] = {
 _MARKED: dict[tuple[str, str], FieldType] = {
     ("long", "Int"): Int(),
     ("int", "Date"): Date(),
+    ("long", "DateTime"): DateTime(),
     ("string", "Opaque"): Opaque(),
 }
 _ADVICE = {

@@ -24,6 +24,7 @@ from ripple.model.schema.held import rule_of, stored_fields
 from ripple.model.schema.types import (
     Bool,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -49,6 +50,7 @@ _DTYPES: dict[type, Any] = {
     Int: np.int64,
     Int64: np.int64,
     Date: np.int64,
+    DateTime: np.int64,
     Bool: np.bool_,
 }
 # The kinds of arrays of which nothing is lost, but for integers that are too large.
@@ -60,6 +62,7 @@ _PLAIN: dict[type, set[type]] = {
     Int: _INTS,
     Int64: _INTS,
     Date: set(),
+    DateTime: set(),
     Bool: {bool, np.bool_},
 }
 _NULL = type(None)

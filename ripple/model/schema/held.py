@@ -5,11 +5,12 @@ and ``stored_type`` is the type of that number. Outside it is what others have f
 Python, a type of Arrow, a text. A place with a rule for held types asks here; one without refuses
 them by name, since none of them is a number.
 
-=========  =========  ===================  ==============================
-type       outside    Arrow                text
-=========  =========  ===================  ==============================
-``Date``   ``date``   ``date32``           ISO 8601, ``2026-01-31``
-=========  =========  ===================  ==============================
+============  ============  ======================  ==============================
+type          outside       Arrow                   text
+============  ============  ======================  ==============================
+``Date``      ``date``      ``date32``              ISO 8601, ``2026-01-31``
+``DateTime``  ``datetime``  ``timestamp[ns, UTC]``  ISO 8601, in UTC, all digits
+============  ============  ======================  ==============================
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ import pyarrow.types as kinds
 from ripple.core.arguments import shown as shown_value
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
+from ripple.core.sexp import dumps, loads
 from ripple.model.schema.date_form import ISO, DateForm
+from ripple.model.schema.notation import type_from_sexp, type_to_sexp
+from ripple.model.schema.time_texts import texts as times_written
 from ripple.model.schema.types import (
     Case,
     Date,
+    DateTime,
     Field,
     FieldType,
     Held,
@@ -49,6 +54,8 @@ if TYPE_CHECKING:
     from ripple.model.schema.time_form import TimeForm
 
     Ints = npt.NDArray[np.int64]
+
+NOTE = "ripple.type"  # in the metadata of a column
 
 DATE_LEAST = dt.date.min.toordinal() - dt.date(1970, 1, 1).toordinal()
 DATE_MOST = dt.date.max.toordinal() - dt.date(1970, 1, 1).toordinal()
@@ -87,6 +94,12 @@ class Rule(Protocol):
 
     def text(self, value: Any) -> str | None:
         """Return a Python value as a text that its form reads; None for one of another type."""
+
+    def written(self, number: int) -> str:
+        """Return a number within bounds as the text that others get."""
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        """Return a column of int64 within bounds as such texts."""
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
         """Return an array for users' functions, which shares the memory of the numbers."""
@@ -128,7 +141,13 @@ class _DateRule:
 
     def text(self, value: Any) -> str | None:
         number = self.number(value)
-        return None if number is None else self.value(number).isoformat()
+        return None if number is None else self.written(number)
+
+    def written(self, number: int) -> str:
+        return self.value(number).isoformat()
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        return self.shown(column).cast(pa.string())
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
         return numbers.view("datetime64[D]")
@@ -139,8 +158,87 @@ class _DateRule:
         return np.ascontiguousarray(array).view(np.int64)
 
 
+class _DateTimeRule:
+    word = "a time with a zone"
+    arrow = pa.timestamp("ns", "UTC")
+    avro: ClassVar[dict[str, Json]] = {"type": "long", "logicalType": "timestamp-nanos"}
+    json: ClassVar[dict[str, Json]] = {"type": "string", "format": "date-time"}
+    bounds = (-(1 << 63), (1 << 63) - 1)
+
+    def form(self, form: str | None, zone: str | None) -> TimeForm:
+        from ripple.model.schema.time_form import TimeForm  # noqa: PLC0415 - which knows this module's
+
+        return TimeForm(ISO if form is None else form, zone)
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        return bool(kinds.is_timestamp(arrow))
+
+    def held(self, column: pa.Array) -> pa.Array:
+        return column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        return column.cast(self.arrow)
+
+    def number(self, value: Any) -> int | None:
+        if not isinstance(value, dt.datetime) or value.utcoffset() is None:
+            return None
+        since = value - _EPOCH_UTC
+        micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        number = 1000 * micros + int(getattr(value, "nanosecond", 0))
+        return number if self.bounds[0] <= number <= self.bounds[1] else None
+
+    def value(self, number: int) -> dt.datetime:
+        micros, rest = divmod(number, 1000)
+        at = _EPOCH_UTC + dt.timedelta(microseconds=micros)
+        if not rest:
+            return at
+        parts = (at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond)
+        fine = Nanos(*parts, tzinfo=dt.UTC)
+        fine.nanosecond = rest
+        return fine
+
+    def text(self, value: Any) -> str | None:
+        if isinstance(value, np.datetime64):
+            value = np.datetime_as_string(value, timezone="UTC")
+            return str(value)
+        number = self.number(value)
+        if number is not None:
+            return self.written(number)
+        return value.isoformat() if isinstance(value, dt.datetime) else None
+
+    def written(self, number: int) -> str:
+        return str(self.texts(pa.array([number]))[0])
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        offsets, data = times_written(np.ascontiguousarray(column.fill_null(0)))
+        valid = None
+        if column.null_count:
+            is_there = column.is_valid().to_numpy(zero_copy_only=False)
+            valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.string(), len(column), buffers)
+
+    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+        return numbers.view("datetime64[ns]")
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        if array.dtype != "datetime64[ns]":
+            return None
+        return np.ascontiguousarray(array).view(np.int64)
+
+
+class Nanos(dt.datetime):
+    """A time that is finer than a microsecond. nanosecond: beyond it, 1 to 999.
+
+    Arithmetic and comparison are of the microseconds.
+    """
+
+    nanosecond = 0
+
+
 _EPOCH = dt.date(1970, 1, 1).toordinal()
-_RULES: dict[type, Rule] = {Date: _DateRule()}
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_RULES: dict[type, Rule] = {Date: _DateRule(), DateTime: _DateTimeRule()}
 
 
 def rule_of(kind: Held) -> Rule:
@@ -157,6 +255,11 @@ def held_in(fields: Iterable[Field]) -> dict[str, Held]:
 def has_held(kind: FieldType) -> bool:
     """Tell whether values of a type are, or have in them, values of a held type."""
     return isinstance(kind, Held) or any(map(has_held, inner_types(kind)))
+
+
+def has_time(kind: FieldType) -> bool:
+    """Tell whether values of a type are, or have in them, times."""
+    return isinstance(kind, DateTime) or any(map(has_time, inner_types(kind)))
 
 
 def stored_type(kind: FieldType) -> FieldType:
@@ -198,8 +301,26 @@ class Showing:
             at = rows.schema.get_field_index(field.name)
             if at >= 0:
                 columns[at] = shown(columns[at], field.type)
-                found[at] = found[at].with_type(columns[at].type)
+                found[at] = pa.field(field.name, columns[at].type, found[at].nullable)
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found, rows.schema.metadata))
+
+
+def note_of(kind: FieldType) -> dict[str, str] | None:
+    """Return what the metadata of a column of numbers say of its type; None if it is that one."""
+    return {NOTE: dumps(type_to_sexp(kind))} if has_held(kind) else None
+
+
+def noted(table: pa.Table) -> pa.Table:
+    """Return a table of an engine's columns as others have it, by the notes of its columns."""
+    columns, found = table.columns, list(table.schema)
+    for at, field in enumerate(table.schema):
+        said = (field.metadata or {}).get(NOTE.encode())
+        if said is not None:
+            kind = type_from_sexp(loads(said.decode()))
+            chunks = columns[at].chunks or [pa.array([], field.type)]
+            columns[at] = pa.chunked_array([shown(chunk, kind) for chunk in chunks])
+            found[at] = pa.field(field.name, columns[at].type, field.nullable)
+    return pa.Table.from_arrays(columns, schema=pa.schema(found, table.schema.metadata))
 
 
 def showing(fields: Iterable[Field]) -> Showing | None:
@@ -308,7 +429,7 @@ def text_of_number(number: int, kind: Held) -> str:
     """Return a number from outside as a text that the type's form reads, as ``texts_of`` does."""
     rule = rule_of(kind)
     is_one = rule.bounds[0] <= number <= rule.bounds[1]
-    return str(rule.text(rule.value(number))) if is_one else str(number)
+    return rule.written(number) if is_one else str(number)
 
 
 def texts_of(column: pa.Array, kind: Held) -> pa.Array:
@@ -321,7 +442,7 @@ def texts_of(column: pa.Array, kind: Held) -> pa.Array:
     beyond = (numbers < rule.bounds[0]) | (numbers > rule.bounds[1])
     null = np.asarray(column.is_null())
     inside = pa.array(np.where(beyond, 0, numbers), mask=null)
-    texts = rule.shown(inside).cast(pa.string())
+    texts = rule.texts(inside)
     if not beyond.any():
         return texts
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed

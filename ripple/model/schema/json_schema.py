@@ -7,6 +7,7 @@ field type             JSON Schema
 ``Int``, ``Int64``     ``integer``, with the format ``int64`` for ``Int64``
 ``Float``              ``number``
 ``Date``               ``string`` of the format ``date``, marked ``x-ripple-type``
+``DateTime``           ``string`` of the format ``date-time``, likewise
 ``Opaque``             anything, marked ``x-ripple-type``
 ``Option``             ``anyOf`` of the type and ``null``
 ``List``               ``array`` with ``items``
@@ -46,6 +47,7 @@ from ripple.model.schema.types import (
     Bool,
     Case,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -71,6 +73,7 @@ _SCALARS: dict[FieldType, dict[str, Json]] = {
     Float(): {"type": "number"},
     Bool(): {"type": "boolean"},
     Date(): {**rule_of(Date()).json, "x-ripple-type": "Date"},
+    DateTime(): {**rule_of(DateTime()).json, "x-ripple-type": "DateTime"},
     Opaque(): {"x-ripple-type": "opaque"},
 }
 _PLAIN: dict[str, FieldType] = {
@@ -219,8 +222,8 @@ class _Reader:
                 raise SchemaError(f"{path}: {keyword} cannot be expressed")
         if node.get("x-ripple-type") == "opaque":
             return Opaque()
-        if node.get("x-ripple-type") == "Date":
-            return Date()
+        if node.get("x-ripple-type") in ("Date", "DateTime"):
+            return Date() if node["x-ripple-type"] == "Date" else DateTime()
         if "$ref" in node:
             return self._reference(node, path, depth)
         for keyword in ("anyOf", "oneOf", "allOf"):

@@ -14,6 +14,7 @@ from ripple.model.schema.types import (
     Bool,
     Case,
     Date,
+    DateTime,
     Field,
     FieldType,
     Float,
@@ -44,6 +45,7 @@ SCALARS: dict[str, FieldType] = {
     "Float": Float(),
     "Bool": Bool(),
     "Date": Date(),
+    "Date_time": DateTime(),
     "Sexp_opaque": Opaque(),
 }
 _SCALAR_NAMES = {kind: name for name, kind in SCALARS.items()}

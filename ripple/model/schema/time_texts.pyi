@@ -16,3 +16,6 @@ def dates(
     data: npt.NDArray[np.uint8],
     form: bytes,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]: ...
+def texts(
+    values: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]: ...

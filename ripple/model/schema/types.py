@@ -63,6 +63,11 @@ class Date(Held):
 
 
 @frozen
+class DateTime(Held):
+    """An instant, held as nanoseconds since 1970, UTC."""
+
+
+@frozen
 class Opaque:
     """A value known only by its S-expression (Ripple/OCaml's ``Sexp_opaque``)."""
 

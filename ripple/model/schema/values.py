@@ -7,6 +7,7 @@ type                    takes
 ``Int``, ``Int64``      integers within 64 bits; no float, not even 5.0
 ``Bool``                bools
 ``Date``                dates without a time, as the days since 1970
+``DateTime``            times with a zone, as nanoseconds since 1970
 ``String``, ``Opaque``  text that has a form in UTF-8
 ``List``                lists, tuples and flat arrays of its type's values
 ``Record``              mappings by field name, and objects with the fields as attributes

@@ -16,7 +16,7 @@ from ripple.core.codec.crc import crc32c
 from ripple.core.errors import LimitError, SchemaError
 from ripple.core.sexp import SexpError
 from ripple.model.schema import notation
-from ripple.model.schema.types import Int, Int64, Schema
+from ripple.model.schema.types import DateTime, Int, Int64, Schema
 from ripple.storage.log.body import columns_of
 from ripple.storage.log.errors import TopicError
 from ripple.storage.log.segment import SEGMENT_SUFFIX
@@ -71,7 +71,7 @@ class Topic:
                 raise SchemaError(
                     f"schema {self.schema.name} has no field {name!r}: it has {', '.join(kinds)}"
                 )
-        if self.time_field and not isinstance(kinds[self.time_field], Int | Int64):
+        if self.time_field and not isinstance(kinds[self.time_field], Int | Int64 | DateTime):
             raise SchemaError(
                 f"the time field {self.time_field!r} is not an integer of nanoseconds"
             )

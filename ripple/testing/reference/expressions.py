@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from ripple.model.expression.date_type import PlainDate
 from ripple.model.expression.decimal_type import PlainDecimal
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
+from ripple.model.expression.held_constants import PlainDate, PlainTime
 from ripple.model.expression.typed import Kind
-from ripple.model.schema.types import Bool, Date, Float, Int, Int64, Option, String
-from ripple.testing.reference import dates, decimals
+from ripple.model.schema.types import Bool, Date, DateTime, Float, Int, Int64, Option, String
+from ripple.testing.reference import decimals, held
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
 
 __all__ = ["Failed", "evaluate", "is_int64", "python_type"]
@@ -29,6 +29,7 @@ _PYTHON_TYPES: dict[Any, type] = {
     Bool: bool,
     String: str,
     Date: dt.date,
+    DateTime: dt.datetime,
 }
 
 
@@ -43,7 +44,7 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
     row: by field name. kinds: by field name, as :func:`python_type` returns.
     """
     kind, value = _evaluate(expr, row, kinds)
-    return (value - dates.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
+    return (value - held.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
 
 
 def _evaluate(  # noqa: C901, PLR0912  # one case an operation
@@ -52,10 +53,10 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
     if expr.operation == "col":
         kind, value = kinds[expr.value], row[expr.value]
         if kind is dt.date and value is not None:
-            value = dates.EPOCH + dt.timedelta(value)
+            value = held.EPOCH + dt.timedelta(value)
         return kind, value
-    if expr.operation == "lit" and isinstance(expr.value, PlainDate):
-        return dates.constant(expr.value)
+    if expr.operation == "lit" and isinstance(expr.value, (PlainDate, PlainTime)):
+        return held.constant(expr.value)
     if expr.operation == "lit" and isinstance(expr.value, PlainDecimal):
         return decimals.constant(expr.value.digits)
     if expr.operation == "lit":
@@ -64,8 +65,8 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
         return type(None), None
     typed = [_evaluate(arg, row, kinds) for arg in expr.args]
     types, args = [kind for kind, _ in typed], [value for _, value in typed]
-    if dates.concerned(expr, types):
-        return dates.evaluate(expr, types, args)
+    if held.concerned(expr, types):
+        return held.evaluate(expr, types, args)
     if decimals.concerned(expr, types):
         return decimals.evaluate(expr, types, args)
     match expr.operation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import enum
 from decimal import Decimal
 from typing import Any, Literal
@@ -73,7 +72,7 @@ KINDS = {
     "optional_enumeration": Kind(Side | None, (None, Side.SELL), (None, "SELL")),
 }
 # Types that no result can have, which the pipeline says before anything is opened.
-REFUSED = (bytes, Decimal, dt.datetime, dict[str, int], complex, object)
+REFUSED = (bytes, Decimal, dict[str, int], complex, object)
 
 
 def pipeline_of(**types: Any) -> rp.Pipeline:

@@ -226,7 +226,7 @@ class Flags(enum.Flag):
         (set[int], r"Outer.field: set\[int\] cannot be expressed: use list"),
         (list, r"Outer.field: list cannot be expressed: say what it is a list of"),
         (tuple[int, str], r"Outer.field: tuple\[int, str\]"),
-        (dt.datetime, r"Outer.field: datetime cannot be expressed: use Timestamp"),
+        (dt.time, r"Outer.field: time cannot be expressed: no field type"),
         (decimal.Decimal, r"Outer.field: Decimal cannot"),
         (Any, r"Outer.field: .*Any cannot be expressed"),
         (None, r"Outer.field: NoneType cannot"),

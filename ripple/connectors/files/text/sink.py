@@ -19,6 +19,8 @@ from ripple.core.errors import OutputError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.core.row_ops import OP, OP_REMOVE, place_of_op
 from ripple.model.schema.exported import as_arrow
+from ripple.model.schema.held import rule_of
+from ripple.model.schema.types import DateTime
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -214,6 +216,8 @@ def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
         if converter is None:
             return kind, lambda column: column.dictionary_decode()
         return kind, lambda column: converter(column.dictionary_decode())
+    if data_type == rule_of(DateTime()).arrow:
+        return "string", lambda column: rule_of(DateTime()).texts(column.cast(pa.int64()))
     for kind, wanted, fits in _PLAIN:
         if data_type == wanted:
             return kind, None

@@ -1,4 +1,7 @@
-"""Dates in expressions, one value at a time, as Python's ``datetime.date``: the slow twin."""
+"""Dates and times in expressions, one value at a time: the slow twin.
+
+A date is Python's ``datetime.date``, a time its whole nanoseconds, of the kind ``datetime``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ripple.model.expression.date_type import PlainDate
 from ripple.model.expression.expr import Expr
+from ripple.model.expression.functions import find
+from ripple.model.expression.held_constants import PlainDate, PlainTime
 from ripple.testing.reference.failures import OVERFLOW, WORST, Failed
 
 EPOCH = dt.date(1970, 1, 1)
@@ -19,26 +23,29 @@ _COMPARE: dict[str, Any] = {
 _NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "d": 86_400 * 10**9}
 
 
-def constant(value: PlainDate) -> tuple[Any, Any]:
+def constant(value: PlainDate | PlainTime) -> tuple[Any, Any]:
     """Return kind and value of a constant."""
+    if isinstance(value, PlainTime):
+        return dt.datetime, value.number
     return dt.date, dt.date.fromisoformat(value.text)
 
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:
-    """Tell whether dates are computed."""
-    return expr.operation == "dt.date" or dt.date in kinds
+    """Tell whether dates or times are computed."""
+    return expr.operation == "dt.date" or dt.date in kinds or dt.datetime in kinds
 
 
 def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
-    """Return kind and value of an operation with dates."""
+    """Return kind and value of an operation with dates or times."""
     operation = expr.operation
+    own = dt.datetime if dt.datetime in kinds else dt.date
     if operation == "is_null":
         return bool, args[0] if isinstance(args[0], Failed) else args[0] is None
     if operation == "fill_null":
-        return dt.date, args[1] if args[0] is None else args[0]
+        return own, args[1] if args[0] is None else args[0]
     if operation == "when":
-        return dt.date, args[0] if isinstance(args[0], Failed) else args[1 if args[0] else 2]
-    kind, compute = _strict(expr, kinds)
+        return own, args[0] if isinstance(args[0], Failed) else args[1 if args[0] else 2]
+    kind, compute = (_of_times if own is dt.datetime else _strict)(expr, kinds)
     failures = [arg for arg in args if isinstance(arg, Failed)]
     if failures:
         return kind, max(failures, key=WORST.index)
@@ -78,6 +85,48 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
     return bool, _COMPARE[expr.operation]
 
 
+def _of_times(  # one case an operation
+    expr: Expr, kinds: list[Any]
+) -> tuple[Any, Callable[..., Any]]:
+    operation = expr.operation
+    match operation:
+        case "+":
+            return dt.datetime, lambda a, b: _in_64_bits(a + b)
+        case "-":
+            kind = dt.datetime if kinds[1] is int else int
+            return kind, lambda a, b: _in_64_bits(a - b)
+        case "least":
+            return dt.datetime, min
+        case "greatest":
+            return dt.datetime, max
+        case "is_in":
+            return bool, lambda a, *values: a in values
+        case "cast":
+            return (str, _text) if expr.value == "str" else (int, lambda a: a)
+        case "dt.date":
+            return dt.date, lambda t: EPOCH + dt.timedelta(t // _NS["d"])
+    if operation in _COMPARE:
+        return bool, _COMPARE[operation]
+    plain = find(operation).plain
+    assert plain is not None
+    kind = dt.datetime if operation in ("dt.truncate", "dt.span_begin") else int
+    return str if operation == "dt.to_string" else kind, lambda *a: _called(plain, *a)
+
+
+def _called(plain: Callable[..., Any], *args: Any) -> Any:
+    found = plain(*args)
+    return _in_64_bits(found) if isinstance(found, int) else found
+
+
+def _in_64_bits(found: int) -> Any:
+    return found if -(2**63) <= found < 2**63 else OVERFLOW
+
+
+def _text(ns: int) -> str:
+    at = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=ns // _NS["s"])  # noqa: DTZ001 - UTC
+    return f"{at.isoformat()}.{ns % _NS['s']:09}Z"
+
+
 def _moved(day: dt.date, by: int) -> Any:
     try:
         return day + dt.timedelta(by)
@@ -86,8 +135,7 @@ def _moved(day: dt.date, by: int) -> Any:
 
 
 def _epoch(day: dt.date, unit: str) -> Any:
-    found = (day - EPOCH).days * (_NS["d"] // _NS[unit])
-    return found if -(2**63) <= found < 2**63 else OVERFLOW
+    return _in_64_bits((day - EPOCH).days * (_NS["d"] // _NS[unit]))
 
 
 def _truncated(day: dt.date, count: int, unit: str) -> Any:

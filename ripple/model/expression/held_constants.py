@@ -1,0 +1,56 @@
+"""Dates and times as constants in expressions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.schema.held import rule_of
+from ripple.model.schema.types import Date, DateTime
+
+
+@frozen
+class PlainDate:
+    """A constant, by its days since 1970."""
+
+    number: int
+
+    @property
+    def text(self) -> str:
+        """The date as ISO 8601 writes it."""
+        return rule_of(Date()).written(self.number)
+
+    def __repr__(self) -> str:
+        return repr(rule_of(Date()).value(self.number))
+
+
+@frozen
+class PlainTime:
+    """A constant, by its nanoseconds since 1970."""
+
+    number: int
+
+    @property
+    def text(self) -> str:
+        """The time as ISO 8601 writes it, in UTC."""
+        return rule_of(DateTime()).written(self.number)
+
+    def __repr__(self) -> str:
+        return f"datetime.datetime.fromisoformat({self.text!r})"
+
+
+def plain_held(value: Any) -> PlainDate | PlainTime | None:
+    """Return the constant of a date or a time, None for another value.
+
+    Raises PlanError for a time without a zone.
+    """
+    if not isinstance(value, dt.date):
+        return None
+    if not isinstance(value, dt.datetime):
+        return PlainDate(rule_of(Date()).number(value) or 0)
+    number = rule_of(DateTime()).number(value)
+    if number is None:
+        raise PlanError(f"{value!r} has no zone: add one, as in tzinfo=datetime.UTC")
+    return PlainTime(number)
