@@ -16,7 +16,6 @@ from ripple.model.pipeline.topology import stages_of
 from ripple.spark.answers import ANSWERS, AnswersReader
 from ripple.spark.gather import Gather
 from ripple.spark.merge import entries_in_time
-from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packet_output import packet_output_of
 from ripple.spark.task_results import Results
 from ripple.task.drive import Drive
@@ -57,7 +56,6 @@ class Fold:
     divides: bool = False
     divisions: tuple[Division, ...] = ()
     reporter: Reporter | None = None
-    batch_rows: int = BATCH_ROWS
     answers: RecordedAnswers | None = None
 
     def run(self) -> Iterator[Packet]:
@@ -76,7 +74,7 @@ class Fold:
         closes = self.wanted.closes and not self.divides
         with AnswersReader(self.answers, plan) as recorded:
             for name, entry in entries_in_time(
-                plan, portion.shares, engine, self.batch_rows, closes=closes
+                plan, portion.shares, engine, self.wanted.every, closes=closes
             ):
                 giving.refuse(name, drive.apply(name, entry))
                 for answers in recorded.known(engine.cut):

@@ -56,6 +56,13 @@ def whole_number(text: str, what: str) -> int:
     return int(text)
 
 
+def whole_at_least_1(value: object, what: str) -> int:
+    """Return a number of at least 1; raises InputError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{what}= is a whole number from 1 on, not {shown(value)}")
+    return value
+
+
 def numbers(text: str, what: str) -> tuple[int, ...]:
     """Read numbers with commas between them; raises InputError."""
     return tuple(whole_number(part.strip(), what) for part in text.split(","))

@@ -15,8 +15,9 @@ from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.spark import packets
 from ripple.spark.dataframe.frames import Frames, are_frames
+from ripple.spark.dataframe.named import frames_at
 from ripple.spark.draft import Draft
-from ripple.spark.options import Bound
+from ripple.spark.options import BATCH_ROWS, Bound, whole_at_least_1
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
@@ -25,7 +26,7 @@ from ripple.spark.reading import TaskReading
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, jobs, register
 from ripple.spark.sources import arrow_schema, spark_schema
-from ripple.spark.task_results import WantedResults
+from ripple.spark.task_results import WantedResults, changes_schema, times_beside
 from ripple.spark.work import Unpacked, pickled
 
 with needed("spark", "ripple.spark"):
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
@@ -55,15 +57,17 @@ def replay(
     source: str | DataFrame | Mapping[str, str] | Mapping[str, DataFrame],
     *,
     output: str | None = None,
+    timestamps: bool = False,
     **more: Any,
 ) -> DataFrame:
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
-    output: needed where there are several. The rest: see ``Replay``. Nothing is read before Spark
+    output: needed where there are several. timestamps: see ``Replay.rows``. The rest: see
+    ``Replay``. Nothing is read before Spark
     needs it, and it is read each time. Raises PlanError, InputError, SchemaError, OutputError and
     StoreError.
     """
-    return Replay(spark, pipeline, source, **more).rows(output)
+    return Replay(spark, pipeline, source, **more).rows(output, timestamps=timestamps)
 
 
 class Replay:
@@ -89,7 +93,8 @@ class Replay:
         """Examine the input.
 
         pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
-        folder or a pattern of files, or a DataFrame; a mapping of source names to those when the
+        folder or a pattern of files; ``table:NAME``, or a path of Spark's file systems, such as
+        ``s3a://...``; or a DataFrame; a mapping of source names to those when the
         pipeline has several. start, stop: an offset, offsets by partition, or a time as text, which
         alone fits several sources and DataFrames; see ``Bound.parse``. header: whether CSV files
         name their columns. closes: whether windows end with the input. markers: the folder of
@@ -123,6 +128,7 @@ class Replay:
             "identity": identity,
             "partitions": partitions,
         }
+        source = frames_at(spark, self.plan, source, header=header)
         if are_frames(source):
             _need_none(recorded, "is of a run over a log or a topic, and a DataFrame is none")
             self._input = Frames.of(spark, self.plan, source, closes=closes, **bounds, **of_frames)
@@ -131,13 +137,35 @@ class Replay:
             found = sources_at(source, self.plan, header=header, **bounds, **recorded)
             self._input = TaskReading(spark, self.plan, replace(found, is_open=not closes))
 
-    def rows(self, output: str | None = None) -> DataFrame:
-        """Return the rows of an output, each key or event once. Raises OutputError."""
+    def rows(self, output: str | None = None, *, timestamps: bool = False) -> DataFrame:
+        """Return the rows of an output, each key or event once. Raises OutputError.
+
+        timestamps: whether each time in nanoseconds has a TIMESTAMP beside it, of microseconds: a
+        field ``NAME_ns`` one called ``NAME``, the event time ``NAME`` one called ``NAME_time``.
+        """
+        name = self._chosen(output)
+        found = self._rows_in(self._packets((name,)), name)
+        if timestamps:
+            for field, beside in times_beside(self.plan, name).items():
+                micros = functions.floor(functions.col(f"`{field}`") / 1000).cast("long")
+                found = found.withColumn(beside, functions.timestamp_micros(micros))
+        return found
+
+    def changes(self, output: str | None = None, *, every: int = BATCH_ROWS) -> DataFrame:
+        """Return the changes of an output: of each partition in order, by ``cut``.
+
+        A key has at most one change for each ``every`` records of a partition. So changes are a
+        function of the rows, their division, and ``every``. Raises OutputError.
+        """
+        name = self._chosen(output)
+        schema = spark_schema(changes_schema(self.plan, name))
+        return self._rows_in(self._packets((name,), every=every), name, schema)
+
+    def _chosen(self, output: str | None) -> str:
         if output is None and len(self.plan.outputs) > 1:
             names = ", ".join(one.name for one in self.plan.outputs)
             raise OutputError(f"the pipeline has the outputs {names}: choose one")
-        name = self.plan.outputs[0].name if output is None else self.plan.output(output).name
-        return self._rows_in(self._packets((name,)), name)
+        return self.plan.outputs[0].name if output is None else self.plan.output(output).name
 
     def letters(self) -> DataFrame:
         """Return the rejected records: source, offset, line_number, reason, raw."""
@@ -224,9 +252,12 @@ class Replay:
         outputs: tuple[str, ...],
         listener: Listener | None = None,
         folders: Mapping[str, PartFolder] | None = None,
+        every: int | None = None,
     ) -> DataFrame:
         reporter: Reporter | None = None if listener is None else listener.reporter
         wanted = WantedResults(outputs, closes=self._closes, folders=folders or {})
+        if every is not None:
+            wanted = replace(wanted, changes=True, every=whole_at_least_1(every, "every"))
         with blaming():
             found, gathers = self._input.packets(self._parcel, wanted, reporter)
             for gather in gathers:
@@ -242,8 +273,9 @@ class Replay:
             reports = [self._input.report_of_nothing(self._parcel, WantedResults(()))]
         return Report.of(self.plan, reports, together_why=self._input.together_why, order=order)
 
-    def _rows_in(self, found: DataFrame, name: str) -> DataFrame:
-        schema = spark_schema(pa.schema(shown_fields(self.plan.output(name).fields)))
+    def _rows_in(self, found: DataFrame, name: str, schema: StructType | None = None) -> DataFrame:
+        if schema is None:
+            schema = spark_schema(pa.schema(shown_fields(self.plan.output(name).fields)))
         chosen = found.where((found.kind == ROWS) & (found.name == name))
         return chosen.mapInArrow(Unpacked(schema), schema)
 

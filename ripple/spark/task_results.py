@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple.core.causes import Causes
+from ripple.core.errors import OutputError
+from ripple.core.row_ops import OP, with_named_ops
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
+from ripple.engine.operators.arrow_types import shown_fields
 from ripple.spark import packets
+from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of
 
 if TYPE_CHECKING:
@@ -24,18 +28,51 @@ if TYPE_CHECKING:
     from ripple.spark.draft import Part, PartFolder
 
 LETTERS_MAX = 1 << 14
+PARTITION, CUT = "partition", "cut"
+
+
+def changes_schema(plan: Plan, output: str) -> pa.Schema:
+    """Return the columns of changes: the partition, its records until then, ``op``, the row.
+
+    Raises OutputError for a field of one of these names.
+    """
+    fields = shown_fields(plan.output(output).fields)
+    for name in (PARTITION, CUT):
+        if any(one.name == name for one in fields):
+            raise OutputError(f"{output} has a field {name!r}, which changes have of their own")
+    own = [pa.field(PARTITION, pa.int32()), pa.field(CUT, pa.int64()), pa.field(OP, pa.string())]
+    return pa.schema([*own, *(one.with_nullable(True) for one in fields)])
+
+
+def times_beside(plan: Plan, output: str) -> dict[str, str]:
+    """Return the times in nanoseconds of an output, and names for TIMESTAMPs beside them.
+
+    Raises OutputError for a name that is taken.
+    """
+    names = [one.name for one in plan.output(output).fields]
+    events = {source.time_field for source in plan.sources}
+    found = {name: name.removesuffix("_ns") for name in names if name.endswith("_ns")}
+    found |= {name: f"{name}_time" for name in names if name in events and name not in found}
+    for name, beside in found.items():
+        if not beside or beside in names:
+            raise OutputError(f"{output} has a field {beside!r}: no TIMESTAMP of {name} beside it")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class WantedResults:
     """The requested results of a replay: outputs, and whether windows end with the input.
 
-    folders: the folders of outputs that tasks write themselves.
+    folders: the folders of outputs that tasks write themselves. changes: whether the rows wanted
+    are changes, with their partition and cut, in place of last rows. every: the records that are
+    applied before changes are looked at.
     """
 
     outputs: tuple[str, ...]
     closes: bool = True
     folders: Mapping[str, PartFolder] = field(default_factory=dict)
+    changes: bool = False
+    every: int = BATCH_ROWS
 
 
 class Results:
@@ -71,6 +108,9 @@ class Results:
         if len(self._letters) >= LETTERS_MAX:
             yield from self._given_letters()
         for output in self._here:
+            if self._wanted.changes:
+                yield from self._given_changes(output, changes.outputs[output])
+                continue
             is_stream = self._plan.output(output).is_stream
             rows = changes.outputs[output] if is_stream else changes.final.get(output)
             if rows is not None and rows.num_rows:
@@ -82,7 +122,7 @@ class Results:
             yield from self._given_letters()
         for output in self._here:
             table = self._engine.table(output)
-            if table.num_rows:
+            if table.num_rows and not self._wanted.changes:
                 yield from self._given(output, table)
         for part in self._parts.values():
             part.finish()
@@ -102,6 +142,23 @@ class Results:
         elif output in self._wanted.outputs:
             packet = Packet(packets.ROWS, output, self._stage, sender=self._number)
             yield from packets_of(rows, packet)
+
+    def _given_changes(self, output: str, rows: pa.RecordBatch) -> Iterator[Packet]:
+        if not rows.num_rows or output not in self._wanted.outputs:
+            return
+        named = with_named_ops(rows)
+        own = [
+            pa.array([value] * rows.num_rows, kind)
+            for value, kind in (
+                (self._number, pa.int32()),
+                (sum(self._engine.cut.values()), pa.int64()),
+            )
+        ]
+        whole = pa.RecordBatch.from_arrays(
+            [*own, *named.columns], [PARTITION, CUT, *named.schema.names]
+        )
+        packet = Packet(packets.ROWS, output, self._stage, sender=self._number)
+        yield from packets_of(whole, packet)
 
     def _given_letters(self) -> Iterator[Packet]:
         rows = pa.RecordBatch.from_pylist(self._letters, packets.LETTER)

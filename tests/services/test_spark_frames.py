@@ -85,6 +85,22 @@ def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_p
     one = rp.spark.Replay(spark, f"{file}:whole", timed)
     assert one.write({"sums-sink": str(tmp_path / "sums")}).digest == digest
     assert spark.read.parquet(str(tmp_path / "sums")).count() == found.count()
+    start = one.rows(timestamps=True)
+    assert start.columns == found.columns  # it has no times
+    # By name: a table, and a folder of Spark's own with a column in the names of folders.
+    timed.createOrReplaceTempView("sold")
+    timed.write.partitionBy("venue").parquet(f"{tmp_path}/by-venue")
+    frame.select("symbol", "venue", "price", "size", "t").write.option("header", True).csv(
+        f"{tmp_path}/texts"
+    )
+    for name in ("table:sold", f"file:{tmp_path}/by-venue", f"csv:file:{tmp_path}/texts"):
+        named = rp.spark.Replay(spark, f"{file}:whole", name, header=True)
+        assert named.report().digest == digest, name
+    with pytest.raises(InputError, match=r"Spark cannot read the table nowhere: .*nowhere"):
+        rp.spark.replay(spark, f"{file}:whole", "table:nowhere")
+    changes = one.changes(every=100).where("symbol = 'S1'").orderBy("partition", "cut").collect()
+    (last,) = [row.price for row in found.where("symbol = 'S1'").collect()]
+    assert (changes[-1].op, changes[-1].price) == ("set", last)
     # A range of time, and nothing at all.
     begin = sorted(row["t"] for row in events)[len(events) // 2]
     later = rp.spark.Replay(spark, f"{file}:whole", timed, start=f"{begin}ns").report()

@@ -22,13 +22,18 @@ from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import SOURCE as RANK
 from ripple.spark.dataframe.frame_fold import FrameFold
 from ripple.spark.dataframe.given import given_of, names_of
+from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.dataframe.taken import chunks, repeated
-from ripple.spark.packets import REPORT
+from ripple.spark.packets import REPORT, ROWS
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import Report, digests_of
-from ripple.spark.task_results import WantedResults
+from ripple.spark.task_results import WantedResults, changes_schema, times_beside
 from tests.spark.graph_places import SOURCE
 
+MORE = """
+bars = minutes.fold("bars", **ends).sink("bars-out")
+rows = trades.partition("r", key="symbol").fold("rows", **ends).sink("rows-out")
+"""
 BEGIN_NS = 1_700_000_000_000_000_000
 
 
@@ -52,7 +57,7 @@ SCHEMA = pa.schema([("symbol", pa.string()), ("price", pa.float64()), ("t", pa.i
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pipelines") / "pipelines.py"
-    path.write_text(f'{SOURCE}\nbars = minutes.fold("bars", **ends).sink("bars-out")\n')
+    path.write_text(f"{SOURCE}{MORE}")
     return path
 
 
@@ -109,7 +114,7 @@ def replayed(
             parts[int(row["symbol"][1:]) % tasks].append(
                 {"rank": (row["t"], rank), RANK: rank, **held}
             )
-    fold = FrameFold(parcel, tuple(given), tasks, WantedResults(()), batch_rows=batch_rows)
+    fold = FrameFold(parcel, tuple(given), tasks, WantedResults((), every=batch_rows))
     reports = []
     for number in range(tasks):
         part = sorted(parts[number], key=lambda row: row["rank"])
@@ -248,7 +253,7 @@ def test_an_identity_that_two_records_have_is_an_error_across_batches(file: Path
     given = given_of(
         parcel.plan().source, names, schema, schema.names, order_by=(), identity=("symbol",)
     )
-    fold = FrameFold(parcel, (given,), 1, WantedResults(()), batch_rows=2)
+    fold = FrameFold(parcel, (given,), 1, WantedResults((), every=2))
     rows = [
         {"symbol": symbol, "price": 1.0, "size": size, "t": BEGIN_NS}
         for size, symbol in enumerate(("A", "B", "B", "C"))
@@ -295,3 +300,53 @@ def test_names_are_by_source_where_there_are_several(file: Path) -> None:
         names_of(plan, ["bid"], "order_by")
     with pytest.raises(InputError, match="identity names the source 'none'"):
         names_of(plan, {"none": "bid"}, "identity")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("table:db.trades", SparkPlace(table="db.trades")),
+        ("s3a://b/trades", SparkPlace(form="parquet", path="s3a://b/trades")),
+        ("csv:hdfs://h/t", SparkPlace(form="csv", path="hdfs://h/t")),
+        ("file:///d/t.json.gz", SparkPlace(form="json", path="file:///d/t.json.gz")),
+        ("log:data/trades", None),
+        ("parquet:data", None),
+        ("data/file.csv", None),
+        ("kafka:h:9092/t", None),
+    ],
+)
+def test_places_that_spark_reads_are_told_by_their_text(
+    text: str, expected: SparkPlace | None
+) -> None:
+    assert SparkPlace.of(text) == expected
+
+
+def test_times_get_names_for_timestamps_beside_them(file: Path) -> None:
+    plan = load_plan(f"{file}:branches")
+    beside = {"window_start_ns": "window_start", "window_end_ns": "window_end"}
+    assert times_beside(plan, "bars-out") == beside
+    assert times_beside(plan, "events") == {"t": "t_time"}
+    assert changes_schema(plan, "bars-out").names[:4] == ["partition", "cut", "op", "symbol"]
+
+
+def test_changes_lead_to_the_last_table(file: Path) -> None:
+    parcel = Parcel.of(f"{file}:rows", lambda _: b"")
+    plan = parcel.plan()
+    schema = pa.schema(arrow_fields(plan.source.fields))
+    names = {name: name for name in schema.names}
+    given = given_of(plan.source, names, schema, schema.names, order_by=(), identity=())
+    records = pa.RecordBatch.from_pylist(rows_of(plan, 300)["trades"], schema)
+
+    def rows(*, changes: bool) -> list[dict[str, Any]]:
+        wanted = WantedResults(("rows-out",), changes=changes, every=50)
+        packets = FrameFold(parcel, (given,), 1, wanted).run(0, [records])
+        return [row for one in packets if one.kind == ROWS for row in one.rows().to_pylist()]
+
+    table: dict[str, dict[str, Any]] = {}
+    found = rows(changes=True)
+    assert {change["cut"] for change in found} == {50, 100, 150, 200, 250, 300}
+    for change in found:
+        assert (change.pop("partition"), change.pop("op")) == (0, "set")
+        del change["cut"]
+        table[change["symbol"]] = change
+    assert sorted(table.values(), key=repr) == sorted(rows(changes=False), key=repr)

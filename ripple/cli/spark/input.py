@@ -10,6 +10,7 @@ from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.spark.session import configure_header
 from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError
+from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.options import Bound
 from ripple.spark.parcel import check_plan
 from ripple.spark.portions import sources_at
@@ -44,12 +45,12 @@ def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
     )
 
 
-def configure_input(parser: argparse.ArgumentParser) -> None:
-    """Add the pipeline's file, --source, --from, --to and --header."""
-    configure_source(
-        parser,
-        "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or glob of files",
-    )
+PLACES = "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or glob of files"
+
+
+def configure_input(parser: argparse.ArgumentParser, places: str = PLACES) -> None:
+    """Add the pipeline's file, --source, --from, --to and --header. places: help of --source."""
+    configure_source(parser, places)
     parser.add_argument(
         "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"
     )
@@ -71,6 +72,8 @@ def input_of(options: argparse.Namespace, plan: Plan, **recorded: str | None) ->
     for name, text in (("start", options.start), ("stop", options.stop)):
         if text is not None:
             found[name] = Bound.parse(text, "--from" if name == "start" else "--to")
+    if any(SparkPlace.of(place) for place in found["source"].values()):
+        return found  # which Spark looks at
     given = {name: value for name, value in found.items() if name != "source"}
     rows = sources_at(found["source"], plan, **given).rows
     if rows is not None:

@@ -9,6 +9,7 @@ from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.spark.input import (
+    PLACES,
     check_read,
     configure_input,
     configure_markers,
@@ -27,7 +28,17 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark replay``."""
-    configure_input(parser)
+    configure_input(parser, f"{PLACES}, table:NAME, or [FORMAT:]PATH in s3a:, hdfs:, abfss:, file:")
+    parser.add_argument(
+        "--order-by",
+        metavar="COLUMN,...",
+        help="columns that order rows of one event time, of a source that Spark reads",
+    )
+    parser.add_argument(
+        "--identity",
+        metavar="FIELD,...",
+        help="fields that tell records of one time apart, of a source that Spark reads",
+    )
     parser.add_argument(
         "--sink",
         type=a_place,
@@ -96,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
             spark,
             options.file,
             closes=not options.open,
+            order_by=_names(options.order_by),
+            identity=_names(options.identity),
             **arguments,
         )
         with Progress() as progress:
@@ -111,6 +124,10 @@ def run(options: argparse.Namespace) -> int:
     check_read(options, plan, report.counters["consumed"])
     _say(options, report)
     return 0
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def _say(options: argparse.Namespace, report: Report) -> None:

@@ -4,5 +4,6 @@ division    by which fields rows may be divided, and why one task reads all
 given       a source's rows: columns, order and identity; taken: the same, in a task
 frame_fold  an engine over the sorted rows of a partition, in a task
 frames      the driver's side: DataFrames, checked, divided and sorted
+places      tables and files that Spark reads, by name; named: their DataFrames
 applying    a pipeline as a step of df.transform
 """

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from ripple.engine.machine import Engine
 from ripple.spark.dataframe.taken import Taken, chunks
-from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packet_output import packet_output_of
 from ripple.spark.packets import REPORT
 from ripple.spark.task_results import Results
@@ -44,7 +43,6 @@ class FrameFold:
     wanted: WantedResults
     staged: bool = False
     reporter: Reporter | None = None
-    batch_rows: int = BATCH_ROWS
 
     def run(self, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         """Yield rows, dead letters, packets for the next stage, and a report."""
@@ -55,7 +53,7 @@ class FrameFold:
         sending = packet_output_of(plan, engine, number)
         taken = [Taken(source, own) for source, own in zip(plan.sources, self.given, strict=True)]
         reporter = None if self.reporter is None else self.reporter.of(number)
-        for rows in chunks(batches, self.batch_rows):
+        for rows in chunks(batches, self.wanted.every):
             for rank, (name, one) in enumerate(zip(names, taken, strict=True)):
                 for batch in one.batches(self._of_source(rows, rank), engine.cut[name]):
                     giving.refuse(name, drive.apply(name, batch))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.core.arguments import shown
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.pipeline.topology import stages_of
@@ -18,7 +17,7 @@ from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import SOURCE, FrameFold
 from ripple.spark.dataframe.given import given_of, names_of
 from ripple.spark.fold import check_triggers, later_gathers
-from ripple.spark.options import NOWHERE
+from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
 from ripple.spark.sources import Conforming, arrow_schema, spark_schema
 from ripple.task.arguments import sources_of
@@ -291,9 +290,7 @@ def _in_order(each: Sequence[_Table], key: Sequence[str], tasks: int) -> DataFra
 
 def _tasks(spark: SparkSession, asked: int | None) -> int:
     if asked is not None:
-        if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
-            raise InputError(f"partitions= is a whole number from 1 on, not {shown(asked)}")
-        return asked
+        return whole_at_least_1(asked, "partitions")
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
