@@ -6,7 +6,8 @@ This is the careful way, which any line may go: what it says of a line is the ve
 
 from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memchr, memcpy
+from libc.string cimport memchr, memcmp, memcpy
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from ripple.connectors.text_values cimport (
@@ -28,10 +29,22 @@ cdef extern from "plain_columns.h" namespace "ripple" nogil:
         int64_t low, high
         double low_float, high_float
         Py_ssize_t shortest, longest
+        uint8_t delimiter
         bint wanted
         uint8_t* values
         int* offsets
         uint8_t* valid
+
+
+cdef enum:
+    NUMBER_BYTES_MAX = 400      # of one that is not written as ours are
+
+
+cdef struct Dialect:
+    # How numbers and missing values are written, where not as ours are; 0: no mark of thousands.
+    bint foreign
+    uint8_t decimal, thousands
+    vector[string] nulls
 
 
 cdef inline Verdict parse_line(
@@ -39,6 +52,7 @@ cdef inline Verdict parse_line(
     const uint8_t* end,
     bint quotes,
     vector[Column]& columns,
+    const Dialect& dialect,
     Py_ssize_t row,
     int* at,
 ) noexcept nogil:
@@ -53,15 +67,17 @@ cdef inline Verdict parse_line(
         if i > 0:
             if p >= end:
                 return TOO_FEW
-            p += 1      # the comma that ended the field before
+            p += 1      # the delimiter that ended the field before
         stop = end
         if quotes and columns[i].kind != STRING and p < end and p[0] == b'"':
             p += 1
             stop = <const uint8_t*>memchr(p, b'"', end - p)
-            if stop == NULL or (stop + 1 < end and stop[1] != b","):
+            if stop == NULL or (stop + 1 < end and stop[1] != columns[i].delimiter):
                 at[0] = <int>i
                 return BAD_QUOTES
-        if columns[i].kind == STRING:
+        if dialect.foreign:
+            verdict = _foreign_field(&p, stop, quotes, columns[i], dialect, row)
+        elif columns[i].kind == STRING:
             verdict = string_field(&p, end, quotes, columns[i], row)
         elif columns[i].kind == INTEGER:
             verdict = integer_field(&p, stop, columns[i], row)
@@ -71,7 +87,7 @@ cdef inline Verdict parse_line(
             verdict = bool_field(&p, stop, columns[i], row)
         if quotes and stop != end:
             if p != stop:
-                verdict = NOT_OF_TYPE       # a comma in the quotes
+                verdict = NOT_OF_TYPE       # a delimiter in the quotes
             p = stop + 1
         if verdict != GOOD:
             at[0] = <int>i
@@ -79,7 +95,103 @@ cdef inline Verdict parse_line(
     return GOOD if p == end else TOO_MANY
 
 
-# Each field function starts at the field's first byte, and leaves p at the comma or the line's end.
+cdef inline Verdict _foreign_field(
+    const uint8_t** at,
+    const uint8_t* end,
+    bint quotes,
+    Column& column,
+    const Dialect& dialect,
+    Py_ssize_t row,
+) noexcept nogil:
+    """A field that may be written in another way: what it stands for is read as ours are."""
+    cdef const uint8_t* p = at[0]
+    cdef const uint8_t* stop = p
+    cdef const uint8_t* number
+    cdef const uint8_t* after
+    cdef uint8_t[NUMBER_BYTES_MAX] own
+    cdef Py_ssize_t length
+    cdef Verdict verdict
+    while stop < end and stop[0] != column.delimiter:
+        stop += 1
+    if _is_null(p, stop - p, dialect):
+        at[0] = stop
+        if column.kind != STRING:
+            return absent(column, row)
+        if not column.optional:
+            return EMPTY
+        if column.wanted:
+            column.offsets[row + 1] = column.offsets[row]
+            column.valid[row] = False
+        return GOOD
+    if column.kind == STRING:
+        return string_field(at, end, quotes, column, row)
+    if column.kind == BOOL:
+        return bool_field(at, end, column, row)
+    if not _to_own(p, stop, dialect, own, &length):
+        return NOT_OF_TYPE
+    number = own
+    after = own + length
+    if column.kind == INTEGER:
+        verdict = integer_field(&number, after, column, row)
+    else:
+        verdict = float_field(&number, after, column, row)
+    if number == after:
+        at[0] = stop
+    return verdict
+
+
+cdef inline bint _is_null(const uint8_t* p, Py_ssize_t length, const Dialect& dialect) noexcept nogil:
+    cdef size_t i
+    for i in range(dialect.nulls.size()):
+        if <Py_ssize_t>dialect.nulls[i].size() == length and memcmp(
+            dialect.nulls[i].data(), p, length
+        ) == 0:
+            return True
+    return False
+
+
+cdef inline bint _to_own(
+    const uint8_t* p, const uint8_t* stop, const Dialect& dialect, uint8_t* own, Py_ssize_t* length
+) noexcept nogil:
+    """Write a number as ours are. False if a mark of it is where none may be, or if it is too long.
+
+    Marks of thousands are before three digits each, behind one to three.
+    """
+    cdef uint8_t* out = own
+    cdef Py_ssize_t digits = 0      # since the last mark of thousands
+    cdef bint grouped = False, whole = True
+    if stop - p > NUMBER_BYTES_MAX:
+        return False
+    while p < stop:
+        if whole and dialect.thousands != 0 and p[0] == dialect.thousands:
+            if digits == 0 or digits > 3 or (grouped and digits != 3):
+                return False
+            grouped = True
+            digits = 0
+        elif is_digit(p[0]):
+            out[0] = p[0]
+            out += 1
+            digits += whole
+        else:
+            if whole and grouped and digits != 3:
+                return False
+            if p[0] == dialect.decimal:
+                if not whole:
+                    return False
+                whole = False
+                out[0] = b"."
+            elif p[0] == b".":
+                return False
+            else:
+                whole = whole and digits == 0       # a sign or a blank before it
+                out[0] = p[0]
+            out += 1
+        p += 1
+    length[0] = out - own
+    return not (whole and grouped and digits != 3)
+
+
+# Each field function starts at the field's first byte, and leaves p at the delimiter or the line's end.
 
 cdef inline Verdict string_field(
     const uint8_t** at, const uint8_t* end, bint quotes, Column& column, Py_ssize_t row
@@ -92,7 +204,7 @@ cdef inline Verdict string_field(
     cdef bint valid = True
     if quotes and p < end and p[0] == b'"':
         return _quoted(at, end, column, row)
-    while p < end and p[0] != b",":
+    while p < end and p[0] != column.delimiter:
         if quotes and p[0] == b'"':
             return BAD_QUOTES
         p += 1
@@ -133,7 +245,7 @@ cdef inline Verdict _quoted(
         length += 1
         continuing += (p[0] & 0xC0) == 0x80
         p += 1
-    if p < end and p[0] != b",":
+    if p < end and p[0] != column.delimiter:
         return BAD_QUOTES
     at[0] = p
     if column.measured:
@@ -162,12 +274,14 @@ cdef inline Verdict measured(Py_ssize_t characters, Column& column) noexcept nog
     return EMPTY if characters == 0 else NOT_OF_LENGTH
 
 
-cdef inline bint _is_blank(uint8_t c) noexcept nogil:
-    return c == b" " or c == b"\t"
+cdef inline bint _is_blank(uint8_t c, uint8_t delimiter) noexcept nogil:
+    return (c == b" " or c == b"\t") and c != delimiter
 
 
-cdef inline const uint8_t* _skip_blanks(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    while p < end and _is_blank(p[0]):
+cdef inline const uint8_t* _skip_blanks(
+    const uint8_t* p, const uint8_t* end, uint8_t delimiter
+) noexcept nogil:
+    while p < end and _is_blank(p[0], delimiter):
         p += 1
     return p
 
@@ -212,10 +326,10 @@ cdef inline Verdict accept_float(double value, Column& column, Py_ssize_t row) n
 cdef inline Verdict integer_field(
     const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
 ) noexcept nogil:
-    cdef const uint8_t* p = _skip_blanks(at[0], end)
+    cdef const uint8_t* p = _skip_blanks(at[0], end, column.delimiter)
     cdef int64_t value = 0
     cdef Reading reading
-    if p == end or p[0] == b",":
+    if p == end or p[0] == column.delimiter:
         at[0] = p
         return absent(column, row)
     if p[0] == b"+" and p + 1 < end and is_digit(p[1]):
@@ -223,8 +337,8 @@ cdef inline Verdict integer_field(
     reading = read_integer(&p, end, &value)
     if reading == NO_NUMBER:
         return NOT_OF_TYPE
-    p = _skip_blanks(p, end)
-    if p < end and p[0] != b",":
+    p = _skip_blanks(p, end, column.delimiter)
+    if p < end and p[0] != column.delimiter:
         return NOT_OF_TYPE
     at[0] = p
     if reading != READ:
@@ -235,11 +349,11 @@ cdef inline Verdict integer_field(
 cdef inline Verdict float_field(
     const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
 ) noexcept nogil:
-    cdef const uint8_t* p = _skip_blanks(at[0], end)
+    cdef const uint8_t* p = _skip_blanks(at[0], end, column.delimiter)
     cdef const uint8_t* after
     cdef double value = 0
     cdef Reading reading = READ
-    if p == end or p[0] == b",":
+    if p == end or p[0] == column.delimiter:
         at[0] = p
         return absent(column, row)
     after = short_decimal(p, end, &value)
@@ -248,8 +362,8 @@ cdef inline Verdict float_field(
         reading = _long_float(&after, end, &value)
         if reading == NO_NUMBER:
             return NOT_OF_TYPE
-    p = _skip_blanks(after, end)
-    if p < end and p[0] != b",":
+    p = _skip_blanks(after, end, column.delimiter)
+    if p < end and p[0] != column.delimiter:
         return NOT_OF_TYPE
     at[0] = p
     if reading != READ:
@@ -284,15 +398,15 @@ cdef inline Reading _long_float(const uint8_t** at, const uint8_t* end, double* 
 cdef inline Verdict bool_field(
     const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
 ) noexcept nogil:
-    cdef const uint8_t* p = _skip_blanks(at[0], end)
+    cdef const uint8_t* p = _skip_blanks(at[0], end, column.delimiter)
     cdef const uint8_t* start = p
     cdef Py_ssize_t length
     cdef bint value
-    while p < end and p[0] != b",":
+    while p < end and p[0] != column.delimiter:
         p += 1
     at[0] = p
     length = p - start
-    while length > 0 and _is_blank(start[length - 1]):
+    while length > 0 and _is_blank(start[length - 1], column.delimiter):
         length -= 1
     if length == 0:
         return absent(column, row)

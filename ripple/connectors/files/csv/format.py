@@ -17,6 +17,24 @@ Comments: TypeAlias = Literal["ahead", "anywhere", "none"]
 
 
 @frozen
+class Dialect:
+    """How fields, numbers and missing values are written.
+
+    delimiter: between fields. decimal: before the fraction of a float. thousands: before each three
+    digits of a number's whole part; "" for none, and numbers may do without. nulls: texts that,
+    without quotes, stand for no value, as the empty one does; they are not of required strings.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    thousands: str = ""
+    nulls: tuple[str, ...] = ()
+
+
+PLAIN = Dialect()
+
+
+@frozen
 class CsvFormat(RecordShape):
     """How a line becomes a record of ``schema``.
 
@@ -38,11 +56,13 @@ class CsvFormat(RecordShape):
 
     ``comments`` says which lines that begin with ``#`` are no records: those ``"ahead"`` of the
     header or, without one, of the first other line, unless they are records by the schema; all of
-    them, ``"anywhere"``; or ``"none"``.
+    them, ``"anywhere"``; or ``"none"``. ``dialect``: its characters stand for
+    the commas and points of which this speaks.
     """
 
     header: bool = False
     comments: Comments = "ahead"
+    dialect: Dialect = PLAIN
 
 
 TRADE_SCHEMA = Schema(

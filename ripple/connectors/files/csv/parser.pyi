@@ -12,7 +12,15 @@ HAS_WIDE: bool
 class CsvParser:
     careful_lines: int
     def __init__(
-        self, columns: list[ParserColumn], line_length_bytes_max: int, comments: str
+        self,
+        columns: list[ParserColumn],
+        line_length_bytes_max: int,
+        comments: str,
+        *,
+        delimiter: str = ",",
+        decimal: str = ".",
+        thousands: str = "",
+        nulls: tuple[str, ...] = (),
     ) -> None: ...
     def parse(
         self, block: bytes | memoryview, *, final: bool

@@ -16,7 +16,8 @@ from libcpp cimport bool
 from libcpp.vector cimport vector
 
 from ripple.connectors.files.csv.fields cimport (
-    BOOL, FLOAT, GOOD, INTEGER, NOT_UTF8, NUL_BYTE, STRING, TOO_LONG, Column, Verdict, parse_line,
+    BOOL, FLOAT, GOOD, INTEGER, NOT_UTF8, NUL_BYTE, STRING, TOO_LONG, Column, Dialect, Verdict,
+    parse_line,
 )
 from ripple.connectors.files.csv.plain_lines cimport (
     CAREFUL, SLACK_BYTES, VECTORS, WIDE, WORDS, PlainLines, Way, has_wide, read_field,
@@ -55,22 +56,39 @@ cdef class CsvParser:
     smallest and largest number of characters), in the order of the file, where kind is an Arrow
     type: string, int64, float64 or bool. ``comments``: which lines that begin with # are none: "none"
     of them, those "ahead" of the first line that is none and that are no records themselves, or all,
-    "anywhere". ``careful_lines`` counts those that were not plain.
+    "anywhere". ``delimiter``, ``decimal``, ``thousands``: ASCII characters, the last one "" for none.
+    ``nulls``: the texts of fields without a value. ``careful_lines`` counts those that were not plain.
     """
 
     cdef vector[Column] columns
+    cdef Dialect dialect
     cdef PlainLines plain
     cdef Py_ssize_t line_length_bytes_max
     cdef Way way
     cdef Comments comments      # AHEAD until a line is none
     cdef readonly Py_ssize_t careful_lines
 
-    def __init__(self, columns: list, line_length_bytes_max: int, comments: str) -> None:
+    def __init__(
+        self,
+        columns: list,
+        line_length_bytes_max: int,
+        comments: str,
+        *,
+        delimiter: str = ",",
+        decimal: str = ".",
+        thousands: str = "",
+        nulls: tuple = (),
+    ) -> None:
         cdef Column column
         if not columns:
             raise ValueError("a line has at least one column")
         memset(&column, 0, sizeof(Column))
-        self.way = _WAYS[WAY]
+        column.delimiter = ord(delimiter)
+        self.dialect.decimal = ord(decimal)
+        self.dialect.thousands = ord(thousands) if thousands else 0
+        self.dialect.nulls = [text.encode() for text in nulls]
+        self.dialect.foreign = (decimal, thousands, nulls) != (".", "", ())
+        self.way = CAREFUL if self.dialect.foreign else _WAYS[WAY]
         self.comments = _COMMENTS[comments]
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
         self.line_length_bytes_max = line_length_bytes_max
@@ -105,7 +123,7 @@ cdef class CsvParser:
         buffers = self._allocate(limit, size)
         with nogil:
             rows = _parse_lines(
-                data, size, is_final, self.way, self.columns, self.plain,
+                data, size, is_final, self.way, self.columns, self.dialect, self.plain,
                 self.line_length_bytes_max, &self.comments, rejected, &lines, &used,
                 &self.careful_lines,
             )
@@ -179,6 +197,7 @@ cdef Py_ssize_t _parse_lines(
     bint final,
     Way way,
     vector[Column]& columns,
+    const Dialect& dialect,
     PlainLines& plain,
     Py_ssize_t length_bytes_max,
     Comments* comments,
@@ -199,7 +218,7 @@ cdef Py_ssize_t _parse_lines(
     cdef bint comment
     cdef int careful = 0, step = 0      # how many lines are to be read carefully; the last number
     cdef Bad bad
-    plain.begin(data, end, columns.size(), way)
+    plain.begin(data, end, columns, way)
     plain.comments = comments[0] != NONE
     while p < end:
         if careful <= 0:
@@ -230,7 +249,7 @@ cdef Py_ssize_t _parse_lines(
         if comments[0] == AHEAD and line_end > p:
             comment = p[0] == b"#" and (
                 line_end - p > length_bytes_max
-                or _judge(p, line_end, ascii, columns, rows, &bad.column) != GOOD
+                or _judge(p, line_end, ascii, columns, dialect, rows, &bad.column) != GOOD
             )
             if not comment:
                 comments[0] = NONE
@@ -240,20 +259,22 @@ cdef Py_ssize_t _parse_lines(
             if line_end - p > length_bytes_max:
                 bad.verdict = TOO_LONG
             elif quotes and memchr(p, b'"', line_end - p) != NULL:
-                bad.verdict = _judge(p, line_end, ascii, columns, rows, &bad.column)
+                bad.verdict = _judge(p, line_end, ascii, columns, dialect, rows, &bad.column)
                 if bad.verdict != GOOD:
                     first = stop
-                    stop = _record_stop(p, end, final, length_bytes_max)
+                    stop = _record_stop(p, end, final, length_bytes_max, columns[0].delimiter)
                     if stop == NULL:
                         break
                     if stop != first:
                         lines[0] += newlines(first, stop - first)
                         line_end = stop - 1 if (stop - 1)[0] == b"\r" else stop
-                        bad.verdict = _judge(p, line_end, ascii, columns, rows, &bad.column)
+                        bad.verdict = _judge(p, line_end, ascii, columns, dialect, rows, &bad.column)
             else:
                 bad.verdict = GOOD if ascii else _ill_formed(p, line_end)
                 if bad.verdict == GOOD:
-                    bad.verdict = parse_line(p, line_end, False, columns, rows, &bad.column)
+                    bad.verdict = parse_line(
+                        p, line_end, False, columns, dialect, rows, &bad.column
+                    )
             if bad.verdict == GOOD:
                 rows += 1
             else:
@@ -278,21 +299,22 @@ cdef Verdict _judge(
     const uint8_t* end,
     bint ascii,
     vector[Column]& columns,
+    const Dialect& dialect,
     Py_ssize_t row,
     int* at,
 ) noexcept nogil:
     """Parse a record with quotes in it."""
     cdef Verdict verdict = GOOD if ascii else _ill_formed(p, end)
     at[0] = -1
-    return verdict if verdict != GOOD else parse_line(p, end, True, columns, row, at)
+    return verdict if verdict != GOOD else parse_line(p, end, True, columns, dialect, row, at)
 
 
 cdef const uint8_t* _record_stop(
-    const uint8_t* p, const uint8_t* end, bint final, Py_ssize_t length_bytes_max
+    const uint8_t* p, const uint8_t* end, bint final, Py_ssize_t length_bytes_max, uint8_t delimiter
 ) noexcept nogil:
     """Where the record at ``p`` stops: at a line's end that is not in quotes; null if unknown yet.
 
-    Quotes that are not closed within the length of a record, or not before a comma or a line's
+    Quotes that are not closed within the length of a record, or not before a delimiter or a line's
     end, or not opened at a field's beginning, are a mistake, which costs this line alone: it stops
     at the first line's end. So every quote opens or closes, and a line that leaves quotes open
     would close them again: so bytes scanned in vain for one line are not scanned for the next.
@@ -314,9 +336,9 @@ cdef const uint8_t* _record_stop(
                     break
             if p + 1 < last and p[0] == b"\r" and p[1] == b"\n":
                 p += 1
-            if p < last and p[0] != b"," and p[0] != b"\n":
+            if p < last and p[0] != delimiter and p[0] != b"\n":
                 return first
-        while p < last and p[0] != b"," and p[0] != b"\n":
+        while p < last and p[0] != delimiter and p[0] != b"\n":
             if p[0] == b'"':
                 return first
             p += 1

@@ -27,6 +27,7 @@ struct Column {
     int64_t low, high; /* both inclusive; of integers that are not ranged, all */
     double low_float, high_float;
     ptrdiff_t shortest, longest; /* of strings, in characters */
+    uint8_t delimiter;           /* between fields, the same of all columns */
     bool wanted;                 /* the pointers below are null otherwise */
     uint8_t* values;             /* int64, double, one byte per truth value, or the bytes of strings */
     int* offsets;                /* strings only: where each row's begins and the last one's ends */
@@ -43,12 +44,12 @@ constexpr ptrdiff_t MARKS_AT_ONCE = 1024, ONE_BY_ONE = 64;
 /* Look for marks from `p` on, until there are enough or what may be read ends; return where that was. */
 template <class Of>
 inline const uint8_t* find(
-    const uint8_t* data, const uint8_t* p, const uint8_t* end, uint32_t** found,
+    const uint8_t* data, const uint8_t* p, const uint8_t* end, uint8_t delimiter, uint32_t** found,
     const uint32_t* enough) {
     uint32_t* out = *found;
     for (; end - p >= 64 + SLACK_BYTES && out <= enough; p += 64) {
         const uint32_t at = (uint32_t)(p - data);
-        for (uint64_t marks = Of::marks_64(p); marks; marks &= marks - 1)
+        for (uint64_t marks = Of::marks_64(p, delimiter); marks; marks &= marks - 1)
             *out++ = at + (uint32_t)__builtin_ctzll(marks);
     }
     *found = out;
@@ -207,13 +208,15 @@ class PlainLines {
     bool comments = true; /* whether a line that begins with # may be one */
 
     /* Prepare for a block. `way` is the best that may be taken; CAREFUL: no line is plain. */
-    void begin(const uint8_t* data, const uint8_t* end, size_t columns, Way way) {
+    void begin(
+        const uint8_t* data, const uint8_t* end, const std::vector<Column>& columns, Way way) {
         data_ = data;
         end_ = end;
         way_ = way == WIDE && !has_wide() ? VECTORS : way;
         if (end - data > INT32_MAX)
             way_ = CAREFUL; /* marks have 32 bits */
-        found_.resize(1 + (columns + 1) + MARKS_AT_ONCE + 64);
+        delimiter_ = columns[0].delimiter;
+        found_.resize(1 + (columns.size() + 1) + MARKS_AT_ONCE + 64);
         first_ = last_ = found_.data() + 1;
         looked_ = data;
     }
@@ -237,7 +240,7 @@ class PlainLines {
         /* Other ways than words look at what is before a field's end. */
         const bool early = way_ != WORDS && *p - data_ < BEFORE_BYTES;
         first_[-1] = (uint32_t)(*p - data_ - 1);
-        Fields fields{data_, first_ - 1, stride, 0, ',', row};
+        Fields fields{data_, first_ - 1, stride, 0, delimiter_, row};
         const ptrdiff_t looked_at = std::min((last_ - first_) / stride, early ? 1 : lines_at_once_);
         fields.lines = looked_at;
         fields.lines = whole_lines(fields, length_bytes_max, crs, comments ? '#' : '\n');
@@ -266,6 +269,7 @@ class PlainLines {
     const uint8_t* end_ = nullptr;
     const uint8_t* looked_ = nullptr; /* before this all marks were found */
     ptrdiff_t lines_at_once_ = 1;
+    uint8_t delimiter_ = ',';
     Way way_ = WORDS;
 
     /* Forget the marks before `p`. */
@@ -282,11 +286,11 @@ class PlainLines {
         first_ = begin;
         const uint32_t* enough = found_.data() + found_.size() - 64;
         if (way_ == WIDE)
-            looked_ = Wide::find(data_, looked_, end_, &last_, enough);
+            looked_ = Wide::find(data_, looked_, end_, delimiter_, &last_, enough);
         else if (way_ == VECTORS)
-            looked_ = find<Vectors>(data_, looked_, end_, &last_, enough);
+            looked_ = find<Vectors>(data_, looked_, end_, delimiter_, &last_, enough);
         else
-            looked_ = find<Words>(data_, looked_, end_, &last_, enough);
+            looked_ = find<Words>(data_, looked_, end_, delimiter_, &last_, enough);
     }
 
     /* How many lines begin as one may, end where they should, and are not too long. */

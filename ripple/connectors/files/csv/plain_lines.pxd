@@ -19,7 +19,9 @@ cdef extern from "plain_columns.h" namespace "ripple" nogil:
         WIDE, VECTORS, WORDS, CAREFUL
     bool has_wide()
     cppclass PlainLines:
-        void begin(const uint8_t* data, const uint8_t* end, size_t columns, Way way)
+        void begin(
+            const uint8_t* data, const uint8_t* end, const vector[Column]& columns, Way way
+        )
         bool comments
         Py_ssize_t read(
             const uint8_t** p, vector[Column]& columns, Py_ssize_t length_bytes_max, Py_ssize_t row,

@@ -56,18 +56,18 @@ struct Fields {
 
 /* Words of eight bytes, wherever we are. Reads up to 16 bytes from where a number begins. */
 struct Words {
-    /* One bit for each of 64 bytes that is a mark: a comma, a quote, or no printable ASCII. The lowest
-       bit is the first byte's. */
-    static uint64_t marks_64(const uint8_t* p) {
+    /* One bit for each of 64 bytes that is a mark: the delimiter, a quote, or no printable ASCII. The
+       lowest bit is the first byte's. */
+    static uint64_t marks_64(const uint8_t* p, uint8_t delimiter) {
         uint64_t marks = 0;
         for (int i = 0; i < 8; i++) {
             uint64_t word = load_8(p + 8 * i);
             /* Bytes below 0x80 that are to be found become 0 in one of these, and carry nothing. */
             uint64_t low = word & each_byte(0x7F);
             uint64_t printable = low + each_byte(0x60);
-            uint64_t other_than_comma = (low ^ each_byte(',')) + each_byte(0x7F);
+            uint64_t other_than_delimiter = (low ^ each_byte(delimiter)) + each_byte(0x7F);
             uint64_t other_than_quote = (low ^ each_byte('"')) + each_byte(0x7F);
-            uint64_t found = ~(printable & other_than_comma & other_than_quote) | word;
+            uint64_t found = ~(printable & other_than_delimiter & other_than_quote) | word;
             found = (found >> 7) & each_byte(1);
             /* The bits of the bytes come together in the highest. */
             marks |= ((found * 0x0102040810204080U) >> 56) << (8 * i);
@@ -139,9 +139,9 @@ struct Words {
 #ifdef __SSE2__
 /* Sixteen bytes at once. Reads the 16 bytes before `stop`. */
 struct Vectors : Words {
-    static uint64_t marks_64(const uint8_t* p) {
+    static uint64_t marks_64(const uint8_t* p, uint8_t delimiter) {
         const __m128i space = _mm_set1_epi8(' ');
-        const __m128i comma = _mm_set1_epi8(',');
+        const __m128i comma = _mm_set1_epi8((char)delimiter);
         const __m128i quote = _mm_set1_epi8('"');
         uint64_t marks = 0;
         for (int i = 0; i < 4; i++) {

@@ -115,8 +115,8 @@ struct Wide : Vectors {
     }
 
     RIPPLE_WIDE static const uint8_t* find(
-        const uint8_t* data, const uint8_t* p, const uint8_t* end, uint32_t** found,
-        const uint32_t* enough) {
+        const uint8_t* data, const uint8_t* p, const uint8_t* end, uint8_t delimiter,
+        uint32_t** found, const uint32_t* enough) {
         static const uint8_t PLACES[64] = {
             0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
             22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
@@ -125,7 +125,7 @@ struct Wide : Vectors {
         for (; end - p >= 64 + SLACK_BYTES && out <= enough; p += 64) {
             const __m512i text = _mm512_loadu_si512(p);
             const __mmask64 marks = _mm512_cmplt_epi8_mask(text, _mm512_set1_epi8(' '))
-                                    | _mm512_cmpeq_epi8_mask(text, _mm512_set1_epi8(','))
+                                    | _mm512_cmpeq_epi8_mask(text, _mm512_set1_epi8((char)delimiter))
                                     | _mm512_cmpeq_epi8_mask(text, _mm512_set1_epi8('"'));
             const __m512i places = _mm512_maskz_compress_epi8(marks, _mm512_loadu_si512(PLACES));
             const __m512i first = _mm512_set1_epi32((int)(p - data));

@@ -143,7 +143,15 @@ class CsvReader:
             line = text.removesuffix(b"\r")
             if line and not line.startswith(b"#"):
                 try:
-                    self._lay_out(next(csv.reader([line.decode()], strict=True)))
+                    self._lay_out(
+                        next(
+                            csv.reader(
+                                [line.decode()],
+                                strict=True,
+                                delimiter=self._format.dialect.delimiter,
+                            )
+                        )
+                    )
                 except (UnicodeDecodeError, csv.Error) as error:
                     raise InputError(
                         f"the header of {self._input_name} is not readable: {error}"
@@ -165,10 +173,15 @@ class CsvReader:
         wanted = set(self._schema.names)
         self._members = [members.get(name) for name in names]
         self._delivered = [name for name in names if name in wanted]
+        dialect = self._format.dialect
         self._parser = CsvParser(
             [self._parser_column(member, wanted) for member in self._members],
             self._line_length_bytes_max,
             self._comments,
+            delimiter=dialect.delimiter,
+            decimal=dialect.decimal,
+            thousands=dialect.thousands,
+            nulls=dialect.nulls,
         )
 
     def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ripple.connectors.cutting import recut
+from ripple.connectors.files.csv.dialect import parsed
 from ripple.connectors.files.csv.format import TRADES, CsvFormat
 from ripple.connectors.line_blocks import line_blocks
 from ripple.connectors.prefetch import prefetched
@@ -26,10 +27,16 @@ PREFETCH_BLOCKS = 4
 
 
 def open_source(path: str, reading: Reading) -> CsvSource:
-    """Return the source at ``path``, which is opened when it is read."""
-    shape = reading.shape
-    csv_format = CsvFormat(shape.schema, shape.checks, header=reading.header)
-    return CsvSource(path, csv_format, name=reading.name, batch_rows=reading.batch_rows)
+    """Return the source at ``path``, which is opened when it is read; raises InputError."""
+    file, options = parsed(path)
+    csv_format = CsvFormat(
+        reading.shape.schema,
+        reading.shape.checks,
+        header=reading.header if options.header is None else options.header,
+        comments=options.comments or "ahead",
+        dialect=options.dialect(file),
+    )
+    return CsvSource(file, csv_format, name=reading.name, batch_rows=reading.batch_rows)
 
 
 class CsvSource:

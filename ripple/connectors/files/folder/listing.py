@@ -63,8 +63,9 @@ def files_at(place: str) -> list[DataFile]:
     files, with too many, or that cannot be read.
     """
     if not is_pattern(place) and not os.path.isdir(place):
-        missing = "no such folder" if not os.path.lexists(place) else "it is no folder"
-        raise InputError(f"cannot read the files at {place}: {missing}")
+        if not os.path.lexists(place):
+            raise InputError(f"cannot read the files at {place}: there are none")
+        return [DataFile(place, ())]
     pattern, root = (
         (place, _root(place)) if is_pattern(place) else (os.path.join(escape(place), "**"), place)
     )

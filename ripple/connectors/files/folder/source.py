@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.cutting import recut
+from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.csv.format import CsvFormat
 from ripple.connectors.files.folder.listing import DataFile, files_at
 from ripple.connectors.record_shape import RecordShape, value_type
@@ -31,7 +32,8 @@ _VALUE_BYTES_MAX = 4096  # file systems allow names of 255
 
 def open_source(path: str, reading: Reading) -> FilesSource:
     """Return the source of a folder or a pattern; raises InputError and SchemaError."""
-    return FilesSource(files_at(path), reading)
+    place, options = divided(path)
+    return FilesSource(files_at(place), reading, options)
 
 
 def of_paths(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> FilesSource:
@@ -41,7 +43,7 @@ def of_paths(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> Files
 
 def check(path: str) -> str:
     """Return how many files there are, and of which connector; raises InputError."""
-    files = files_at(path)
+    files = files_at(divided(path)[0])
     scheme = _format_of(files).connector.scheme
     return f"files: {len(files)} of {scheme}, the first {files[0].path}, the last {files[-1].path}"
 
@@ -54,10 +56,16 @@ class FilesSource:
     ``fraction_read`` is the fraction of all bytes in the batches so far, 0.0 to 1.0.
     """
 
-    def __init__(self, files: Sequence[DataFile], reading: Reading) -> None:
-        """Look at all files, and read none. Raises InputError and SchemaError."""
+    def __init__(self, files: Sequence[DataFile], reading: Reading, options: str = "") -> None:
+        """Look at all files, and read none. Raises InputError and SchemaError.
+
+        options: of CSV, as each file's URI has them.
+        """
         self.name = reading.name
         self._format = _format_of(files)
+        if options and self._format.connector.scheme != "csv":
+            raise InputError(f"{files[0].path} is not CSV, and does not take {options!r}")
+        self._options = options and f"?{options}"
         self._reading = reading
         self._sizes_bytes = [_size_bytes(file.path) for file in files]
         self._named = [(file.path, _named_in(file, reading.shape)) for file in files]
@@ -89,7 +97,9 @@ class FilesSource:
         for number, (path, named) in enumerate(self._named):
             self._read_files = number
             asked = replace(self._reading, shape=_without(self._reading.shape, named.schema.names))
-            opened = self._open = self._format._replace(path=path).opened(asked, is_readable)
+            opened = self._open = self._format._replace(path=path + self._options).opened(
+                asked, is_readable
+            )
             first = offset
             for batch in opened.batches():
                 moved = self._moved(batch, first, path, named)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from ripple.connectors.files.csv.dialect import parsed
+from ripple.connectors.files.csv.format import PLAIN
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.files.text.file import FileSink, look_at
 from ripple.connectors.files.text.sink import TextFormat, TextSink, json_of
 from ripple.connectors.files.text.uses import COMPRESSED
 from ripple.connectors.registry import is_stream
 from ripple.connectors.target import open_target
-from ripple.core.errors import OutputError
+from ripple.core.errors import InputError, OutputError
 from ripple.core.row_ops import OP
 from ripple.world.live_disk import LiveDisk
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 def open_csv(path: str, writing: Writing) -> TextSink:
     """Return the sink of CSV; raises OutputError."""
-    return _open(path, _csv(writing))
+    return _open(*_csv(path, writing))
 
 
 def open_json(path: str, writing: Writing) -> TextSink:
@@ -32,7 +34,7 @@ def open_json(path: str, writing: Writing) -> TextSink:
 
 def continue_csv(path: str, writing: Writing) -> Sink:
     """Return the sink of CSV, continued where it is a file; raises as FileSink does."""
-    return _continue(path, _csv(writing), writing)
+    return _continue(*_csv(path, writing), writing)
 
 
 def continue_json(path: str, writing: Writing) -> Sink:
@@ -42,7 +44,7 @@ def continue_json(path: str, writing: Writing) -> Sink:
 
 def look_csv(path: str, writing: Writing) -> int:
     """Raise as ``continue_csv`` does, with nothing changed; no owner of a file has an epoch."""
-    return _look(path, _csv(writing), writing)
+    return _look(*_csv(path, writing), writing)
 
 
 def look_json(path: str, writing: Writing) -> int:
@@ -50,8 +52,17 @@ def look_json(path: str, writing: Writing) -> int:
     return _look(path, json_of(writing.output), writing)
 
 
-def _csv(writing: Writing) -> TextFormat:
-    return TextFormat("csv", header=writing.header)
+def _csv(text: str, writing: Writing) -> tuple[str, TextFormat]:
+    """Return the path and the form; of the options of CSV, outputs have one. Raises OutputError."""
+    try:
+        path, options = parsed(text)
+        is_plain = options.dialect(path) == PLAIN and options.comments is None
+    except InputError as error:
+        raise OutputError(str(error)) from None
+    if not is_plain:
+        raise OutputError(f"{text}: CSV is written in one form: of the options it takes header")
+    header = writing.header if options.header is None else options.header
+    return path, TextFormat("csv", header=header)
 
 
 def _open(path: str, text_format: TextFormat) -> TextSink:
