@@ -127,6 +127,13 @@ def moved(level, trade):
 
 once = shown(sold.distinct("once", key="symbol", within="2s").scan("moves", "symbol",
     state=Level, step=moved, into=Move, settled=True, ttl="20s"), "price")
+now_moved = sold.scan("now", "symbol", state=Level, step=moved, into=Move, lateness="5s")
+scanned = (
+    quotes.sink("events")
+    .also(now_moved.sink("rows-out"))
+    .also(now_moved.partition("nb", key="symbol").fold("most", n=rp.count(), price=rp.max("price"))
+        .sink("bars-out"))
+)
 large_of = sold.partition("z-by", key="symbol").fold("most", size=rp.max("size"))
 large_then = sold.partition("y-by", key=["symbol", "size"]).fold("then", of=rp.max("size"))
 many = (

@@ -291,6 +291,7 @@ JOINS = [
     ("later", (2, 3)),
     ("once", (2,)),
     ("many", (2, 2)),
+    ("scanned", (4, 2)),
 ]
 
 
@@ -309,7 +310,7 @@ def test_joins_in_partitions_show_what_one_process_shows(
     assert report.counters == whole.counters.as_dict()
     assert all(rows[output.name] for output in plan.outputs)
     still = replace(sources, is_open=True)
-    assert len(still.portions(plan)) == (2 if name in ("eager", "at_once") else 1)
+    assert len(still.portions(plan)) == (2 if name in ("eager", "at_once", "scanned") else 1)
     begun, _, _ = replayed(parcel, plan, still, closes=False)
     live = place.run(place.whole, "state")
     assert begun.digests == live.digests

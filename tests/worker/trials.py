@@ -148,6 +148,7 @@ def ordered() -> Any:
     highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
     once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)
     steps = once.scan("steps", "symbol", state=Level, step=stepped, into=Move, settled=True, ttl=25)
+    now = start.scan("now", "symbol", state=Level, step=stepped, into=Move, lateness=6)
     runs = once.partition("third", key="symbol").window("v", rp.Session(15))
     return (
         final.sink("final-out")
@@ -155,6 +156,7 @@ def ordered() -> Any:
         .also(once.sink("once-out"))
         .also(runs.fold("runs", n=rp.count(), first=rp.first("price")).sink("last"))
         .also(steps.sink("steps-out"))
+        .also(now.sink("now-out"))
     )
 
 

@@ -316,7 +316,7 @@ class GraphEngine(Engine):
                     self._settling.append(_Settled(None, waiting, [Way(node.name)]))
                     continue
                 self._feeds[table.name] = [one for side in sides for one in side]
-                tables.append(self._row_table(graph, table, waiting))
+                tables.append(self._row_table(graph, table, node, waiting))
                 self._settling.append(_Settled(tables[-1], waiting, []))
             elif isinstance(node, Ask):
                 waiting = marks[node.name] = self._asker(node, plan.roots_of(node.reads))
@@ -339,7 +339,13 @@ class GraphEngine(Engine):
         assert isinstance(fold, WindowedFold), "final rows are those of windows"
         return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
 
-    def _row_table(self, graph: Graph, table: RowTable, join: Waiting) -> EagerRows:
+    def _row_table(self, graph: Graph, table: RowTable, node: Holding, join: Waiting) -> EagerRows:
+        if isinstance(node, StepScan):
+            from ripple.engine.operators.step_scan_rows import StepScanRows  # noqa: PLC0415
+            from ripple.engine.operators.step_table_rows import StepTableRows  # noqa: PLC0415
+
+            assert isinstance(join, StepScanRows), "a scan has one holder"
+            return StepTableRows(graph, table, join)
         from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
 
         if isinstance(join, AsofRows):

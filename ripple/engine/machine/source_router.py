@@ -91,7 +91,11 @@ class SourceRouter(Divider, GraphEngine):
         holders = {
             node.name: self._holder(node, [mine for _ in sides_of(node)]) for node in plan.holding
         }
-        return [self._row_table(graph, of_joins[name], holders[name]) for name in of_joins]
+        return [
+            self._row_table(graph, of_joins[node.name], node, holders[node.name])
+            for node in plan.holding
+            if node.name in of_joins
+        ]
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None

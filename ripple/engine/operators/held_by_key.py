@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.kernels.intake import Intake
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.waiting import ByInput, Gate, Mark
+    from ripple.engine.operators.waiting import ByInput, Gate, Mark, Origins
     from ripple.model.pipeline.nodes import Fields
 
     Ints = npt.NDArray[np.int64]
@@ -62,6 +62,7 @@ class HeldByKey(PlacedRows, Generic[N]):
         self._fields = fields
         self._held = HeldRows(fields)
         self._last = np.empty(0, np.int64)
+        self._told = 0  # of the rows ever held
 
     @property
     def watermark_ns(self) -> int:
@@ -89,6 +90,32 @@ class HeldByKey(PlacedRows, Generic[N]):
     def intake(self, gate: Gate) -> Intake | None:
         """Return what holds whole batches of a source, without null keys."""
         return self._held.intake(gate, self._names, None, self.lateness_ns)
+
+    def held_rows(self) -> list[pa.RecordBatch]:
+        """Return the rows held, in their order."""
+        return self._held.parts()
+
+    def take_news(self) -> pa.RecordBatch | None:
+        """Return the rows held since the last call, as they were read; None without any.
+
+        To be called before any of them leaves: so they are the last ones that are held.
+        """
+        rows = self._held.rows
+        count, self._told = rows.added - self._told, rows.added
+        if not count:
+            return None
+        (news,) = self._held.batches(np.arange(rows.count - count, rows.count))
+        return news
+
+    def origins_of(self, places: Ints, identities: Ints | None, finals: str) -> Origins:
+        """Yield where rows are from; these are all of records."""
+        del identities, finals
+        return self._by_input(places)
+
+    @property
+    def key_types(self) -> dict[str, pa.DataType]:
+        """The types of the key's fields, as they are held."""
+        return {name: self._held.schema.field(name).type for name in self._names}
 
     def _given(self, rows: Rows | None) -> Rows | None:
         """Note the rows that follow, and return them."""

@@ -59,6 +59,8 @@ class StepScanRows(ScanRows[StepScan]):
             if result is not None:
                 made.append(result)
                 kept[at] = True
+        if self.node.is_eager:  # the table has shown them, and named those that failed
+            return None
         if failed:
             self._lose(rows, failed)
         rows.keep(kept)
@@ -67,6 +69,16 @@ class StepScanRows(ScanRows[StepScan]):
             return None
         rows.take_made(node, made)
         return rows
+
+    def states_of(self, keys: Sequence[pa.Array]) -> list[tuple[Stored, int | None]]:
+        """Return the state of each key below the last mark, and the time of its last row."""
+        found: list[tuple[Stored, int | None]] = []
+        for slot in self._keys.known(keys).tolist():
+            if slot < 0 or slot >= len(self._states):
+                found.append((self.node.initial, None))
+            else:
+                found.append((self._states[slot], int(self._last[slot])))
+        return found
 
     def _grow(self, capacity: int) -> None:
         self._states += [self.node.initial] * (capacity - len(self._states))

@@ -448,14 +448,16 @@ class Pipeline:
         ``into``, or anything else with its fields as attributes, or a dict of them, or None for no
         row. It reads no clock, draws no random number and keeps nothing elsewhere. If it raises,
         the state stays as it was, and the row is counted with those that cannot be computed. into:
-        the fields of a row, beside those of the key. settled: True, a row is given once, when
-        no row on time can precede it, ``lateness`` above it by the watermark. lateness: how far
+        the fields of a row, beside those of the key. settled: False, rows are a table, each is
+        there from its reading on and corrected when an earlier row of its key comes, until it is
+        final; True, they are a stream, each is given once, when no row on time can precede it,
+        ``lateness`` above it by the watermark. lateness: how far
         below the watermark a row still counts, "60s" by default; rows that come by the watermark
         are never late, and take none. ttl: how long after its last row a key's state lasts, in
         event time; for ever by default.
         """
         # Few pipelines scan.
-        from ripple.model.pipeline.scanning import scan_of  # noqa: PLC0415
+        from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415
 
         with self._step("scan", name) as draft:
             node = scan_of(
@@ -475,6 +477,8 @@ class Pipeline:
                 made["deleted"] = ""
                 names = {field.name for field in node.schema.fields}
                 made["row"] = node.into if names.issuperset(node.kept) else None
+                if node.is_eager:
+                    return _at_once(draft, node, table_of(node))
             return _begun(draft, "scan", node, is_held=True, **made)
 
     @named
@@ -855,8 +859,8 @@ def _joined(both: Draft, verb: str, node: StreamJoin) -> Pipeline:
     return _begun(both, verb, node, is_held=True, fields=node.fields_out, row=None, deleted="")
 
 
-def _at_once(both: Draft, node: StreamJoin, fold: RowTable) -> Pipeline:
-    """Return the pipeline with a table of joined rows."""
+def _at_once(both: Draft, node: StreamJoin | StepScan, fold: RowTable) -> Pipeline:
+    """Return the pipeline with a table of joined rows, or of those of a scan."""
     whole = both.begun(fold.name)
     raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}
     return pipeline_of(

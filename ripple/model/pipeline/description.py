@@ -165,6 +165,10 @@ def _by_key_text(step: Distinct | Scan) -> str:
     return f"scan {step.name}: by {key}, {', '.join(columns)}"
 
 
+def _is_eager(step: Scan) -> bool:
+    return isinstance(step, StepScan) and step.is_eager
+
+
 def _running_text(name: str, of: Running, read: Field | None) -> str:
     reads = [] if read is None else [read.name]
     said = of.parameters if isinstance(of.parameters, list) else []
@@ -182,7 +186,8 @@ def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
     elif isinstance(step, Scan):
         if isinstance(step, StepScan):
             yield "state", fields_text(step.state_fields)
-        yield "rows enter", f"once the watermark is {span_text(step.lateness_ns)} past them"
+        final = "rows are final" if _is_eager(step) else "rows enter"
+        yield final, f"once the watermark is {span_text(step.lateness_ns)} past them"
     elif isinstance(step, Ask):
         yield "a call", f"at most {span_text(step.timeout_ns)}, and {step.retries} more if it fails"
         yield "calls at a time", str(step.concurrency)
@@ -229,8 +234,10 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
         yield from _results_lines(plan, fold)
         return
     if isinstance(fold, RowTable):
+        kind = "scan" if any(one.name == fold.input for one in plan.scans) else "join"
+        enter = f"once read, final as the {kind} says"
         yield f"rows {fold.name}: {fields_text(fold.row)}"
-        yield from _details(("of", fold.input), ("rows enter", "once read, final as the join says"))
+        yield from _details(("of", fold.input), ("rows enter", enter))
         yield from _results_lines(plan, fold)
         return
     yield f"fold {fold.name}: {fields_text(fold.row)}"

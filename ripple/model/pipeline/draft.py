@@ -18,6 +18,7 @@ from ripple.model.pipeline.nodes import (
     Migration,
     Output,
     RowTable,
+    Scan,
     SourceSpec,
 )
 from ripple.model.pipeline.plan import Plan
@@ -271,9 +272,11 @@ def refusal(draft: Draft, verb: str) -> str | None:
             "before it"
         )
     if isinstance(draft.fold, RowTable) and verb in _NOT_OVER_ROWS:
+        is_scan = any(one.name == draft.fold.input and isinstance(one, Scan) for one in draft.steps)
+        way = "settled=True" if is_scan else "emit='final'"
         return (
             f"the rows of {draft.fold.input!r} are a table, each may be corrected until it is "
-            "final and leaves: say emit='final' there, or fold them first"
+            f"final and leaves: say {way} there, or fold them first"
         )
     if verb in _NOT_OVER_TABLES and draft.is_table:
         return _NOT_OVER_TABLES[verb]

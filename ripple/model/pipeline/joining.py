@@ -25,6 +25,7 @@ from ripple.model.pipeline.nodes import (
     AsofJoin,
     IntervalJoin,
     RowTable,
+    StepScan,
     type_of,
     types_of,
 )
@@ -124,13 +125,23 @@ def asof_of(
 def row_table_of(node: AsofJoin | IntervalJoin) -> RowTable:
     """Return the table of a join's rows from their reading on. Raises PlanError."""
     key = PAIR_KEY if isinstance(node, IntervalJoin) else ROW_KEY
+    return row_table(node, key, "emit='eager'", "emit='final'")
+
+
+def row_table(
+    node: AsofJoin | IntervalJoin | StepScan, key: Fields, eager: str, final: str
+) -> RowTable:
+    """Return the table of a node's rows from their reading on. Raises PlanError.
+
+    eager, final: how the node was asked for it, and for a stream.
+    """
     taken = [field.name for field in key]
     for field in node.fields_out:
         if field.name in (*taken, *WINDOW_FIELD_NAMES):
             mine = "of the key of its rows" if field.name in taken else "of windows"
             raise PlanError(
-                f"{field.name!r} is the name of a field {mine}, which emit='eager' cannot show: "
-                "rename it with .map(..., into=...), or say emit='final'"
+                f"{field.name!r} is the name of a field {mine}, which {eager} cannot show: "
+                f"rename it with .map(..., into=...), or say {final}"
             )
         check_result_field(field.name)
     name, row = f"{node.name}.rows", (*key, *node.fields_out)

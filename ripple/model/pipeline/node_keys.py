@@ -208,7 +208,8 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
     assert isinstance(node, StepScan), "no other scans"
     defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
-    return [*common, *shapes, defaults]
+    eager: list[Sexp] = ["eager"] if node.is_eager else []
+    return [*common, *shapes, defaults, *eager]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:

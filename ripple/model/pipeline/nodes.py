@@ -288,7 +288,8 @@ class StepScan(Scan):
 
     function: called with the state, an instance of ``state``, which it may change, and a row, an
     instance of ``row``; returns an instance of ``into``, or None for no row. initial: the values of
-    a new state.
+    a new state. is_eager: a row is in a :class:`RowTable` from its reading on, and there is no
+    stream.
     """
 
     function: Callable[[Any, Any], Any]
@@ -298,6 +299,7 @@ class StepScan(Scan):
     row: type | None
     into: type | None
     schema: Schema
+    is_eager: bool = False
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -588,11 +590,11 @@ class TableJoin(Fold):
         return {right for _, right in self.pairs} if tells else set()
 
 
-# Invariants: no window, aggregates or expiry; ``input`` and ``reads`` are the join, ``key`` is
-# ROW_KEY, or PAIR_KEY of an interval join, and ``fields_in`` are the fields of the join.
+# Invariants: no window, aggregates or expiry; ``input`` and ``reads`` are the join or scan, ``key``
+# is ROW_KEY, or PAIR_KEY of an interval join, and ``fields_in`` are the fields of that node.
 @frozen
 class RowTable(Fold):
-    """The rows of an eager join, keyed by their origins; final once the final join has them."""
+    """The rows of an eager join or scan, by their origins; final once the final one has them."""
 
 
 def is_join(node: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ripple.core.arguments import shown
+from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.pipeline.checks import (
     blaming_field,
@@ -17,7 +17,7 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import need_time
-from ripple.model.pipeline.nodes import RunningScan, StepScan, type_of, types_of
+from ripple.model.pipeline.nodes import ROW_KEY, RunningScan, StepScan, type_of, types_of
 from ripple.model.records.members import members_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.schema.columns import fitted
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ripple.model.expression.expr import Operand
     from ripple.model.pipeline.draft import Draft
-    from ripple.model.pipeline.nodes import Fields
+    from ripple.model.pipeline.nodes import Fields, RowTable
     from ripple.model.schema.types import FieldType, Schema
 
 _STATE_TYPES = (String, Int, Int64, Bool, Float)
@@ -57,6 +57,11 @@ def scan_of(
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
+        if not settled:
+            raise PlanError(
+                "settled is False, but running values are given once, when no row can precede "
+                "theirs any more: say settled=True"
+            )
         bound = _bound(columns, draft.fields)
         added = tuple(field for field, _, _ in bound)
         of = tuple((field.name, function, read) for field, function, read in bound)
@@ -86,7 +91,15 @@ def scan_of(
         row=draft.row,
         into=into_class,
         schema=schema,
+        is_eager=not settled,
     )
+
+
+def table_of(node: StepScan) -> RowTable:
+    """Return the table of a scan's rows from their reading on. Raises PlanError."""
+    from ripple.model.pipeline.joining import row_table  # noqa: PLC0415 - few scans are tables
+
+    return row_table(node, ROW_KEY, "a scan without settled=True", "settled=True")
 
 
 def _common(
@@ -108,11 +121,7 @@ def _common(
     fields = dividing_fields(key, draft.fields)
     if not fields:
         raise PlanError("key is missing: name the field, or fields, whose rows have one state")
-    if settled is not True:
-        raise PlanError(
-            f"settled is {shown(settled)}, but a row is given once, when none can precede it any "
-            "more: say settled=True"
-        )
+    need_bool("settled", settled)
     if draft.is_settled and lateness is not None:
         raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
     if lateness is None:

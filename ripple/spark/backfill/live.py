@@ -100,10 +100,13 @@ class Live:
         Raises InputError for inputs that cannot continue history.
         """
         for table in plan.row_tables:
+            is_scan = any(one.name == table.input for one in plan.scans)
+            eager = "settled=False" if is_scan else "emit='eager'"
+            final = "settled=True" if is_scan else "emit='final'"
             raise InputError(
-                f"history of {plan.name} cannot be backfilled: {table.input} has emit='eager', and "
+                f"history of {plan.name} cannot be backfilled: {table.input} has {eager}, and "
                 "names rows by their offsets in the log, which records of history do not have. Use "
-                "emit='final', or begin from the log, with ripple run"
+                f"{final}, or begin from the log, with ripple run"
             )
         places = sources_of(plan, given)
         sources = tuple(

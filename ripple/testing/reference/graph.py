@@ -253,6 +253,8 @@ class GraphReference(Reference):
             if node.ttl_ns is not None and row.time_ns - last_ns >= node.ttl_ns:
                 state = None
             made = None
+            if isinstance(node, StepScan) and node.is_eager:
+                continue
             try:
                 state, made = _applied(node, state, row)
             except RefusedRow as refused:
@@ -290,6 +292,9 @@ class GraphReference(Reference):
 
     def _row_table(self, fold: RowTable) -> View:
         """Return each row that ever came to the left side of a join, with its match so far."""
+        for scan in self.plan.scans:
+            if scan.name == fold.input:
+                return self._scan_table(fold, scan)
         (node,) = (one for one in self.plan.stream_joins if one.name == fold.input)
         if isinstance(node, IntervalJoin):
             return self._pair_table(fold, node)
@@ -302,6 +307,25 @@ class GraphReference(Reference):
                 names = (field.name for field in fold.key)
                 whole = dict(zip(names, key, strict=True)) | joined
                 view.put(key, shown_row(fold, whole))
+        return view
+
+    def _scan_table(self, fold: RowTable, node: Scan) -> View:
+        """Return what is made of each row that ever came to a scan, all of them in order."""
+        view, states = View(), dict[Key, tuple[int, Any]]()
+        for row in self._in_order(node.name, 0):
+            last_ns, state = states.get(row.key, (row.time_ns, None))
+            if node.ttl_ns is not None and row.time_ns - last_ns >= node.ttl_ns:
+                state = None
+            key = (row.name, row.place[1], row.place[3])
+            names = (field.name for field in fold.key)
+            try:
+                state, made = _applied(node, state, row)
+            except RefusedRow as refused:
+                view.put(key, RefusedRow(fold.name, refused.reason))
+            else:
+                whole = made and dict(zip(names, key, strict=True)) | made
+                view.put(key, whole and shown_row(fold, whole))
+            states[row.key] = row.time_ns, state
         return view
 
     def _pair_table(self, fold: RowTable, node: IntervalJoin) -> View:

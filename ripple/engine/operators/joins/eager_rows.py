@@ -1,4 +1,4 @@
-"""The rows of a join from their reading on: what those of all joins have in common."""
+"""Rows from their reading on: what those of all joins, and of scans, have in common."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.stateless import Stateless
 from ripple.model.keys.space import key_space
-from ripple.model.pipeline.nodes import IntervalJoin
+from ripple.model.pipeline.nodes import IntervalJoin, StreamJoin
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
+    from ripple.engine.operators.step_scan_rows import StepScanRows
     from ripple.model.pipeline.nodes import Fold, RowTable
     from ripple.model.schema.types import Field
 
@@ -35,7 +36,7 @@ class EagerRows(ABC):
 
     frees = True
 
-    def __init__(self, graph: Graph, fold: RowTable, join: StreamJoinRows) -> None:
+    def __init__(self, graph: Graph, fold: RowTable, join: StreamJoinRows | StepScanRows) -> None:
         """Make an empty table of the rows of ``join``."""
         self.fold: Fold = fold
         self.result_rows = ResultRows(fold)
@@ -44,11 +45,11 @@ class EagerRows(ABC):
         self.uncomputable = UncomputableRows(self.keys)
         # A table without rows says that it was there.
         self.ledger = Ledger(key_space(fold.key), Stateless(fold.key))
-        self._matched_by = key_space(join.node.key_of(0))
         self._over = _NONE
         node = join.node
+        self._matched_by = key_space(node.key_of(0) if isinstance(node, StreamJoin) else node.key)
         of_right = node.right_finals if isinstance(node, IntervalJoin) else ""
-        self._finals = (node.finals, of_right)
+        self._finals = (node.finals if isinstance(node, StreamJoin) else "", of_right)
         self._origins_of = join.origins_of
 
     @property
