@@ -39,6 +39,7 @@ def check_columns(
     *,
     is_empty: bool = False,
     units: Collection[str] = (),
+    iso: Collection[str] = (),
     held: Mapping[str, Held] = NOTHING_HELD,
 ) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
@@ -47,7 +48,8 @@ def check_columns(
     known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string. A name with dots may be the path of a value within structs.
-    units: fields of which columns of times are refused; held: fields of text that may be columns of
+    units: fields of which columns of times are refused; iso: fields of text, of times of ISO 8601,
+    which may be columns of times; held: fields of text that may be columns of
     a held type; as ``RecordShape`` has them.
     """
     found = with_leaf_types(found, wanted.names, source)
@@ -57,19 +59,19 @@ def check_columns(
             raise SchemaError(f"{source} has column {field.name!r} {len(index)} times")
         if not index:
             check_absent(field, leaf_names(found), source)
-        elif kinds.is_null(_values_of(found.field(index[0]).type)) and (field.nullable or is_empty):
             continue
-        elif not _can_become(
-            _values_of(found.field(index[0]).type), field.type, held.get(field.name)
-        ):
-            raise SchemaError(
-                f"column {field.name!r} of {source} is {found.field(index[0]).type}, "
-                f"but the schema declares {_word(held.get(field.name), field)}"
-            )
-        elif field.name in units and not kinds.is_integer(_values_of(found.field(index[0]).type)):
-            raise SchemaError(
-                f"column {field.name!r} of {source} is {found.field(index[0]).type}, {TYPED_TIME}"
-            )
+        declared = found.field(index[0]).type
+        kind = _values_of(declared)
+        what = f"column {field.name!r} of {source} is {declared}"
+        if kinds.is_null(kind) and (field.nullable or is_empty):
+            continue
+        if field.name in iso and kinds.is_timestamp(kind):
+            continue
+        if not _can_become(kind, field.type, held.get(field.name)):
+            word, way_out = _word(held.get(field.name), field), _way_out(kind, field)
+            raise SchemaError(f"{what}, but the schema declares {word}{way_out}")
+        if field.name in units and not kinds.is_integer(kind):
+            raise SchemaError(f"{what}, {TYPED_TIME}")
 
 
 def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
@@ -115,6 +117,13 @@ def _as_text(column: pa.Array) -> pa.Array:
     # Also those beyond 64 bits of nanoseconds, which are no times then.
     plain = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
     return pc.binary_join_element_wise(plain, "Z", "")
+
+
+def _way_out(found: pa.DataType, field: pa.Field) -> str:
+    """Return what to do about a column of times where a text is declared."""
+    if field.type != pa.string() or not kinds.is_timestamp(found):
+        return ""
+    return f": declare {field.name}: rp.Timestamp, without a format or with format='iso'"
 
 
 def is_text(kind: pa.DataType) -> bool:

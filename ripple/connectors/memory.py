@@ -247,7 +247,13 @@ def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]
     is_empty = hasattr(item, "__len__") and not len(item)
     reader = _reader_of(item, tops, name)
     check_columns(
-        reader.schema, schema, name, is_empty=is_empty, units=shape.units, held=shape.held
+        reader.schema,
+        schema,
+        name,
+        is_empty=is_empty,
+        units=shape.units,
+        iso=shape.iso,
+        held=shape.held,
     )
     found = with_leaf_types(reader.schema, schema.names, name)
     _check_any(found.names, schema, name)

@@ -50,7 +50,8 @@ class RecordShape:
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
     the fields to deliver, all by default. ``units``: the fields that are numbers of another unit
     than nanoseconds, which columns of times are not. ``held``: the fields of text whose values are
-    of a held type, which a source may have as such. ``table``: how the records become a table, if
+    of a held type, which a source may have as such. ``iso``: the fields of text that are times of
+    ISO 8601, which may be columns of times. ``table``: how the records become a table, if
     they do; then an engine has the checks, which are not for deletions. Records within are
     flattened; ``paths``: the parts of the fields that are found by path. Raises SchemaError when a
     name is no field, a check does not fit its field, or a field's type is not String, Int, Int64,
@@ -62,6 +63,7 @@ class RecordShape:
     columns: tuple[str, ...] | None = None
     table: TableSpec | None = None
     units: frozenset[str] = frozenset()
+    iso: frozenset[str] = frozenset()
     held: Mapping[str, Held] = field(default_factory=lambda: MappingProxyType({}))
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
     paths: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)

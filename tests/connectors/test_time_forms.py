@@ -120,10 +120,35 @@ def test_topics_have_nanoseconds_whatever_the_form(tmp_path: Path) -> None:
     assert rows_of(read(f"log:{tmp_path}/orders")) == [{"name": "a", "at": NOON, "sent": NOON}]
 
 
-def test_a_column_of_times_is_no_text() -> None:
-    table = pa.table({"name": ["a"], "at": pa.array([NOON], pa.timestamp("ns", "UTC"))})
-    with pytest.raises(SchemaError, match=r"column 'at' .* is timestamp\[ns, tz=UTC\]"):
-        read(table)
+@rp.record
+class IsoOnly:
+    at: rp.Timestamp = rp.field(format="iso")
+
+
+@rp.record
+class Pattern:
+    at: rp.Timestamp = rp.field(format="%Y-%m-%d", zone="UTC")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ms", "Asia/Tokyo")]
+)  # fmt: skip
+def test_a_class_of_iso_times_reads_columns_of_times(kind: pa.DataType, tmp_path: Path) -> None:
+    times = pa.array([NOON, -1_000_000_000], pa.timestamp("ns", kind.tz)).cast(kind)
+    table, path = pa.table({"at": times}), str(tmp_path / "times.parquet")
+    pq.write_table(table, path)
+    for place in (table, path, table.to_reader()):
+        assert rows_of(read(place, IsoOnly)) == [{"at": NOON}, {"at": -1_000_000_000}]
+
+
+def test_a_column_of_times_is_no_text_of_a_pattern() -> None:
+    table = pa.table({"at": pa.array([NOON], pa.timestamp("ns", "UTC"))})
+    with pytest.raises(
+        SchemaError,
+        match=r"column 'at' .* is timestamp\[ns, tz=UTC\], but the schema declares string: declare"
+        " at: rp.Timestamp, without a format or with format='iso'",
+    ):
+        read(table, Pattern)
 
 
 @rp.record

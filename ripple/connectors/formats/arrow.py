@@ -63,7 +63,12 @@ class ArrowValues:
         if row.num_rows != 1:
             raise EncodingError(NOT_ONE)
         check_columns(
-            row.schema, self._wanted, "a value", units=self.shape.units, held=self.shape.held
+            row.schema,
+            self._wanted,
+            "a value",
+            units=self.shape.units,
+            iso=self.shape.iso,
+            held=self.shape.held,
         )
         row = with_leaves(row, self.shape.paths)
         known = [name for name in row.schema.names if name in self._wanted.names]

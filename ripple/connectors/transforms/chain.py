@@ -16,6 +16,7 @@ from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.held import held_in
+from ripple.model.schema.time_form import ISO
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ class Chain:
                 raise InputError(f"transform {number}: {error}") from error
         schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
         units = frozenset(filter(self._has_unit, fields))
-        self.needed = RecordShape(schema, table=shape.table, units=units, held=self._held())
+        iso = frozenset(filter(self._is_iso, fields))
+        self.needed = RecordShape(
+            schema, table=shape.table, units=units, iso=iso, held=self._held()
+        )
         self._hides = any(isinstance(one, MaskText) for one in self._transforms)
 
     def name_of(self, field: str, steps: int | None = None) -> str | None:
@@ -78,6 +82,15 @@ class Chain:
         return self.name_of(field) in self._shape.units or any(
             isinstance(one, ReadTime)
             and one.form.is_other_unit
+            and self.name_of(field, at) == one.field
+            for at, one in enumerate(self._transforms)
+        )
+
+    def _is_iso(self, field: str) -> bool:
+        """Whether a source's field is read as a time of ISO 8601."""
+        return self.name_of(field) in self._shape.iso or any(
+            isinstance(one, ReadTime)
+            and one.form.form == ISO
             and self.name_of(field, at) == one.field
             for at, one in enumerate(self._transforms)
         )

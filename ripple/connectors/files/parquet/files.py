@@ -120,6 +120,7 @@ class ParquetSource:
             self._path,
             is_empty=is_empty,
             units=self._shape.units,
+            iso=self._shape.iso,
             held=self._shape.held,
         )
         groups, offset = _groups_from(file, from_offset)
