@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.schema.types import Field
 
+EMPTY = "empty"
 # From a row to the line it was, None where there are no lines, and its raw bytes.
 Shown = Callable[[int], tuple[int | None, bytes]]
 
@@ -52,6 +53,9 @@ def screened(
         if failed is not None:
             verdicts.note(f"{member.name} {lost}", failed)
         for wrong, failed in _failures(column, member, shape):
+            if wrong == EMPTY and "." in member.name:
+                for record, missing in _records_without_values(member.name, records, failed):
+                    verdicts.note(f"{record} is {EMPTY}", missing)
             verdicts.note(f"{member.name} is {wrong}", failed)
     schema = shape.arrow_schema()
     wanted = pa.RecordBatch.from_arrays(
@@ -72,6 +76,20 @@ def screened(
         for line_number, raw in [shown(row)]
     )
     return Batch(wanted.filter(pa.array(verdicts.good())), next_offset, rejected)
+
+
+def _records_without_values(
+    path: str, records: pa.RecordBatch, failed: npt.NDArray[np.bool_]
+) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+    """Yield the records around a field, the outermost first, and in which rows each has nothing."""
+    parts = path.split(".")
+    for depth in range(1, len(parts)):
+        record = ".".join(parts[:depth])
+        missing = failed.copy()
+        for name in records.schema.names:
+            if name.startswith(f"{record}."):
+                missing &= records.column(name).is_null().to_numpy(zero_copy_only=False)
+        yield record, missing
 
 
 class _Verdicts:
@@ -119,6 +137,6 @@ def _failures(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield possible reasons against a field, in the order of the CSV parser, with their rows."""
     if not value_type(member)[1] and column.null_count:
-        yield "empty", column.is_null().to_numpy(zero_copy_only=False)
+        yield EMPTY, column.is_null().to_numpy(zero_copy_only=False)
     if member.name in shape.judges:
         yield from shape.judges[member.name].failing(column)

@@ -219,7 +219,7 @@ def test_messages_in_messages_are_read_by_path(described: Path) -> None:
     found = values(described, shape, "market.Pair").batch(pa.array(given, pa.binary()))
     rows, refused = told(found)
     assert [list(row.values()) for row in rows] == [["A", 1.5, None, None], ["A", 1.5, "B", 0.0]]
-    assert refused == {2: "first.symbol is empty"}
+    assert refused == {2: "first is empty"}
     with pytest.raises(InputError, match=r"field 'tags' .* is repeated string, .* is a record"):
         values(described, RecordShape(Schema("t", (Field("tags", inner),))))
     venue = Record((Field("venue", String()),))
