@@ -120,10 +120,11 @@ class CheckpointSkipped(NamedTuple):
 class EngineView(Protocol):
     """The visible state of a stabilized engine.
 
-    graph: its incremental graph. counters: of events, by outcome. last_retractions: rows of windows
+    plan: what it computes. graph: its incremental graph. counters: of events, by outcome. last_retractions: rows of windows
     that were shown before and were corrected or withdrawn.
     """
 
+    plan: Any
     graph: Any
     counters: Any
     last_retractions: int

@@ -131,10 +131,13 @@ class Pattern:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ms", "Asia/Tokyo")]
-)  # fmt: skip
-def test_a_class_of_iso_times_reads_columns_of_times(kind: pa.DataType, tmp_path: Path) -> None:
-    times = pa.array([NOON, -1_000_000_000], pa.timestamp("ns", kind.tz)).cast(kind)
+    ("unit", "zone"), [("s", None), ("us", None), ("ns", "UTC"), ("ms", "Asia/Tokyo")]
+)
+def test_a_class_of_iso_times_reads_columns_of_times(
+    unit: str, zone: str | None, tmp_path: Path
+) -> None:
+    times = pa.array([NOON, -1_000_000_000], pa.timestamp("ns", zone))
+    times = times.cast(pa.timestamp(unit, zone))
     table, path = pa.table({"at": times}), str(tmp_path / "times.parquet")
     pq.write_table(table, path)
     for place in (table, path, table.to_reader()):

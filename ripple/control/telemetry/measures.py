@@ -313,7 +313,8 @@ class Measures:
                     self._add("ripple_events_total", count, fate)
         before = one.before.get("", {})
         for name, metric in _LATE.items():
-            self._add(metric, counts[""][name] - before.get(name, 0))
+            if name != "future" or engine.plan.has_windows:  # nothing else depends on it
+                self._add(metric, counts[""][name] - before.get(name, 0))
         one.before = counts
         joined = _joined(engine)
         for (join, fate), count in joined.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
@@ -17,6 +18,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.model.batch import Answers
 from ripple.model.pipeline.input_names import answers_of
+from ripple.model.schema.types import Field, Int64, Schema, String
 from ripple.model.window import watermark
 from tests.control.telemetry.trades import PLAN, trades
 from tests.records import Trade
@@ -187,6 +189,26 @@ def test_offsets_are_answered_once_they_are_committed_and_no_row_waits(
     assert told() == []  # as long as the answers are not committed
     commit()
     assert told() == [2, 2]
+
+
+def test_events_ahead_of_a_watermark_that_nothing_needs_are_not_counted(measures: Measures) -> None:
+    timed = Schema("tick", (Field("name", String()), Field("at", Int64())))
+    plan = (
+        rp.Pipeline("p")
+        .source("ticks", timed, time="at")
+        .partition("by", key="name")
+        .fold("f", n=rp.count())
+        .sink("out")
+        .plan()
+    )
+    engine = Engine(plan)
+    begin(measures)
+    rows = [{"name": "a", "at": at} for at in (0, 600 * 10**9)]
+    engine.apply("ticks", pa.RecordBatch.from_pylist(rows), 2)
+    engine.stabilize()
+    measures.on_event(3, events.Stabilized(engine, 1))
+    assert engine.counters.future == 1
+    assert of(measures.samples([3]), "window_future_events_total") == 0
 
 
 def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Hands) -> None:
