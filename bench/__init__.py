@@ -35,6 +35,7 @@ BENCHMARKS = (
     "b06_schema",
     "aggregates",
     "expressions",
+    "types",
     "io",
     "kafka_reading",
     "kafka_writing",
