@@ -52,10 +52,10 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, totals, branches, ending, finals, distinct, sources, *more, engine = guide
+    legs, portfolio, totals, branches, ending, finals, distinct, sources, *more, engine, row = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
     streams = [branches, ending, finals, distinct, sources, *more]
-    code = "".join([*readme, legs, end, portfolio, totals, *streams, EVENT, engine])
+    code = "".join([*readme, legs, end, portfolio, totals, *streams, EVENT, engine, row])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
@@ -89,7 +89,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert row == '{"op":"set","currency":"EUR","rate":1.08,"at":1700000100000000000}'
     (row,) = (folder / "hourly.jsonl").read_text().splitlines()
     assert row.endswith('"changes":2,"last":1.08}')
-    assert names["engine"].cut == {"trades": 1}
+    assert names["engine"].cut == {"trades": 2}
 
 
 def test_python_document_runs(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -389,12 +389,15 @@ def _held(place: Any, reading: Reading) -> Source | Inputs:
 
         return of_paths([text_of(path) for path in place], reading)
     # slow to import
+    from ripple.connectors.lazy_frames import lazy_batches  # noqa: PLC0415
     from ripple.connectors.memory import IteratorSource, MemorySource  # noqa: PLC0415
     from ripple.connectors.stream import Stream  # noqa: PLC0415
 
     if isinstance(place, Stream):
         return place.inputs(name, shape)
-
+    lazy = lazy_batches(place, [one.name.partition(".")[0] for one in shape.schema.fields])
+    if lazy is not None:
+        return IteratorSource(lazy, shape, name=name, batch_rows=batch_rows)
     if isinstance(place, (pa.Table, pa.RecordBatch)):
         return MemorySource([place], shape, name=name, batch_rows=batch_rows)
     if hasattr(place, "__arrow_c_stream__"):
@@ -403,15 +406,20 @@ def _held(place: Any, reading: Reading) -> Source | Inputs:
         return MemorySource(place, shape, name=name, batch_rows=batch_rows)
     if isinstance(place, Iterable) and not isinstance(place, (Mapping, Sequence)):
         return IteratorSource(place, shape, name=name, batch_rows=batch_rows)
-    advice = ""
+    advice = _advice(place, name)
+    raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
+
+
+def _advice(place: object, name: str) -> str:
+    """Return what would do in place of an object that is no source; "" if that is unknown."""
     if isinstance(place, Mapping):
-        advice = (
+        return (
             "; put one record into a list, and columns into a pa.table; a dict of sources has "
             f"their names, here {name!r}"
         )
-    elif hasattr(place, "collect"):
-        advice = "; a lazy frame is one after .collect()"
-    raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
+    if isinstance(place, AsyncIterable):
+        return "; an async iterable is one in await rp.arun(...)"
+    return "; a lazy frame is one after .collect()" if hasattr(place, "collect") else ""
 
 
 def _are_paths(given: Sequence[object]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -245,7 +246,7 @@ def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]
     tops = [*schema.names, *(parts[0] for parts in shape.paths.values())]
     # Before its reader: DuckDB counts by a query, and a connection has one at a time.
     is_empty = hasattr(item, "__len__") and not len(item)
-    reader = _reader_of(item, tops, name)
+    reader = _reader_of(item, tops, name, schema)
     check_columns(
         reader.schema,
         schema,
@@ -262,17 +263,23 @@ def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]
         yield Held(batch, {}, None)
 
 
+_EXACT_MAX = 2.0**53  # a larger integer may be another one as a float
+
 # Errors of values that Arrow has no type for; an integer may be too large for any.
 _NO_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def _reader_of(item: Any, names: Sequence[str], name: str) -> pa.RecordBatchReader:
+def _reader_of(
+    item: Any, names: Sequence[str], name: str, schema: pa.Schema
+) -> pa.RecordBatchReader:
     """Return a reader of an object's batches. Errors of a column name it."""
     library = type(item).__module__.split(".")[0]
     is_frame = library in ("pandas", "polars") and hasattr(item, "columns")
     is_unique = is_frame and len(set(item.columns)) == len(item.columns)
     if library == "pandas" and is_unique and not len(item):
         item = item.astype(object)  # a column of nulls is float in pandas, whichever type was meant
+    elif library == "pandas" and is_unique:
+        item = _with_whole_numbers(item, schema)
     try:
         return pa.RecordBatchReader.from_stream(item)
     except _NO_ARROW as error:
@@ -291,6 +298,21 @@ def _reader_of(item: Any, names: Sequence[str], name: str) -> pa.RecordBatchRead
                 reason = f"Arrow has no type for {item[column].dtype}: cast it"
             raise SchemaError(f"column {column!r} of {name}: {reason}") from error
     return pa.RecordBatchReader.from_stream(item[wanted])
+
+
+def _with_whole_numbers(frame: Any, schema: pa.Schema) -> Any:
+    """Return a frame of pandas with integers where it has floats for them, if nothing is lost.
+
+    A column of integers with a missing one is of floats in pandas.
+    """
+    for field in schema:
+        if not kinds.is_integer(field.type) or field.name not in frame.columns:
+            continue
+        column = frame[field.name]
+        if column.dtype in ("float64", "float32") and not (column.abs() > _EXACT_MAX).any():
+            with suppress(TypeError, ValueError):  # there is a fraction
+                frame = frame.assign(**{field.name: column.astype("Int64")})
+    return frame
 
 
 def _check_bytes(records: pa.RecordBatch, names: Iterable[str], source: str) -> None:

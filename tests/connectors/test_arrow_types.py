@@ -201,6 +201,9 @@ def frames() -> Iterator[tuple[Any, Any]]:
     yield pd.DataFrame({"k": pd.Categorical(["a", "b"]), "n": pd.array([1, None], "Int64")}), rows
     yield pd.DataFrame({"k": ["a"], "n": pd.Series([None], dtype=object)}), [("a", None)]
     yield pd.DataFrame({"k": ["a"], "n": [1], "other": [1 + 2j]}), [("a", 1)]
+    yield pd.DataFrame({"k": ["a", "b"], "n": [1.0, None]}), rows
+    for lost in (1.5, 2.0**53 + 2, float("inf")):
+        yield pd.DataFrame({"k": ["a"], "n": [lost]}), "column 'n' of the DataFrame is double"
     yield pd.DataFrame({"k": [], "n": []}), []
     yield pl.DataFrame({"k": [], "n": []}), []
     yield pd.DataFrame({"k": ["a", 3], "n": [1, 2]}), "column 'k' of the DataFrame: Expected bytes"

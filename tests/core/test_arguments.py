@@ -609,7 +609,11 @@ TABLE: dict[str, P] = {
     "Engine.restore(plan)": P(lambda v: rp.Engine.restore(v, rp.Engine(PLAN).snapshot())),
     "Engine.restore(snapshot)": P(lambda v: rp.Engine.restore(PLAN, v)),
     "Engine.apply(source)": P(lambda v: rp.Engine(PLAN).apply(v, NO_RECORDS, 0), "", "input"),
-    "Engine.apply(batch)": P(lambda v: rp.Engine(PLAN).apply("s", v, 1), "", "apply takes"),
+    "Engine.apply(batch)": P(
+        lambda v: rp.Engine(PLAN).apply("s", v, 1),
+        "no_list no_tuple",
+        "apply takes|lacks the fields|batch of 0",
+    ),
     "Engine.advance(source)": P(lambda v: rp.Engine(PLAN).advance(v, 1, 0), "", "input"),
     "Engine.table(output)": P(lambda v: rp.Engine(PLAN).table(v)),
 }
@@ -640,7 +644,7 @@ def _texts(value: Any) -> list[str]:
     if value is None:
         texts += ["is missing", "of which field?", "0 alone"]
     if isinstance(value, pa.Table):
-        texts += ["2 dimensions"]
+        texts += ["2 dimensions", "it has ['a']"]
     if isinstance(value, rp.Expr):
         texts += [repr(value.value)]
     if callable(value):

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import msgspec
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pydantic
 import pytest
 
@@ -60,7 +61,8 @@ class Model(pydantic.BaseModel):
     at_ns: int = 0
 
 
-LINE = rp.Pipeline("p").source("s", Reading).partition("k", key="name")
+READINGS = rp.Pipeline("p").source("s", Reading)
+LINE = READINGS.partition("k", key="name")
 PIPELINE = LINE.fold("f", n=rp.count(), sum=rp.sum("level")).sink("o")
 WINDOWED = LINE.window("w", rp.Tumbling(10), lateness=0).fold("f", n=rp.count()).sink("o")
 ROWS: list[dict[str, Any]] = [
@@ -68,6 +70,17 @@ ROWS: list[dict[str, Any]] = [
     for at, (name, level) in enumerate([("a", 1.0), ("b", 2.5), ("a", 4.0)])
 ]
 TABLE = pa.Table.from_pylist(ROWS)
+
+
+class Lazy:
+    """A lazy frame of a library that is not known."""
+
+    def collect(self) -> None: ...
+
+
+async def arows() -> AsyncIterator[dict[str, Any]]:
+    yield ROWS[0]
+
 
 SOURCES: dict[str, Callable[[], Any]] = {
     "mappings": lambda: ROWS,
@@ -85,6 +98,8 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "a reader": TABLE.to_reader,
     "a pandas frame": lambda: pd.DataFrame(ROWS),
     "a polars frame": lambda: pl.DataFrame(ROWS),
+    "a lazy frame": lambda: pl.LazyFrame(ROWS).with_columns(other=1),
+    "a dataset": lambda: ds.dataset(TABLE),
     "a relation of duckdb": lambda: duckdb.connect().from_arrow(TABLE),
     "several kinds": lambda: [ROWS[0], TABLE.slice(1, 1), Reading(**ROWS[2])],
 }
@@ -104,6 +119,31 @@ def test_records_of_several_kinds_keep_their_order() -> None:
     source = open_source(SOURCES["several kinds"](), rp.schema_of(Reading), name="s")
     rows = [row for batch in entries(source, 10) for row in batch.records.to_pylist()]
     assert [row["at_ns"] for row in rows] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "slices",
+    [
+        [TABLE],
+        [TABLE.to_pandas()],
+        [pl.DataFrame(TABLE)],
+        [ROWS],
+        ROWS,
+        [Reading(**row) for row in ROWS],
+        [[], ROWS[:1], tuple(ROWS[1:])],
+        TABLE.to_batches(max_chunksize=1),
+    ],
+)
+@pytest.mark.parametrize("pipeline", [PIPELINE, PIPELINE.also(READINGS.sink("rows"))])
+def test_an_engine_takes_what_a_run_takes(slices: list[Any], pipeline: Any) -> None:
+    engine, expected = (rp.Engine(pipeline.plan()) for _ in range(2))
+    expected.apply("s", TABLE.combine_chunks().to_batches()[0], 3)
+    for rows in slices:
+        engine.apply("s", rows)
+    assert engine.cut == {"s": 3}
+    for one in (engine, expected):
+        one.stabilize()
+    assert engine.digest == expected.digest
 
 
 def test_iterator_is_read_as_far_as_is_needed_and_once() -> None:
@@ -134,8 +174,12 @@ class TestRefusals:
             (7, "cannot read from an object of type int: give a path"),
             (b"a.csv", "cannot read from an object of type bytes"),
             (
-                pl.LazyFrame({"name": ["a"]}),
-                "type LazyFrame: .*; a lazy frame is one after .collect",
+                Lazy(),
+                "type Lazy: .*; a lazy frame is one after .collect",
+            ),
+            (
+                arows(),
+                r"type async_generator: .*; an async iterable is one in await rp\.arun",
             ),
             (
                 {"name": ["a"]},
@@ -230,10 +274,21 @@ class TestRefusals:
         with pytest.raises(rp.RippleError, match=f"^{name} must be .* not 5$"):
             rp.run(PIPELINE, source=[], sink=MemorySink(), **{name: 5})
 
-    def test_batches(self) -> None:
+    @pytest.mark.parametrize(
+        ("rows", "said"),
+        [
+            (3, "apply takes a row as a dict .* not 3"),
+            ([*ROWS, 3], "apply takes a row as a dict .* not 3"),
+            ([{"name": "a", "level": 1.0, "at_ns": 1.5}], "does not have the declared types"),
+            ({"name": "a", "level": "high", "at_ns": 1}, "does not have the declared types"),
+            ([{"name": "a", "level": 1.0}, {"name": 2}], "apply takes .* not .*: "),
+            ({"name": "a"}, "lacks the fields .'level'"),
+        ],
+    )
+    def test_rows_for_an_engine(self, rows: Any, said: str) -> None:
         engine = rp.Engine(PIPELINE.plan())
-        with pytest.raises(rp.InputError, match=r"apply takes a pyarrow.RecordBatch .*to_batches"):
-            engine.apply("s", TABLE, 3)
+        with pytest.raises(rp.InputError, match=said):
+            engine.apply("s", rows)
         assert engine.cut == {"s": 0}
 
     def test_output_is_left_alone(self, tmp_path: Path) -> None:

@@ -240,8 +240,8 @@ class Engine(Partition):
     def apply(
         self,
         source: str,
-        batch: pa.RecordBatch | Part,
-        next_offset: int,
+        batch: Any,
+        next_offset: int | None = None,
         offsets: Ints | None = None,
         rejected: int | None = None,
         *,
@@ -250,7 +250,9 @@ class Engine(Partition):
         """Consume a slice of one input's log.
 
         batch: rows with the fields of the plan's source, in offset order, following those applied
-        before. next_offset: the offset after them; offsets without rows were rejected by the
+        before: a ``pyarrow.RecordBatch``, a table or a frame, a row as a dict or an instance of a
+        record class, or a list of rows. next_offset: the offset after them, by default without any
+        between; offsets without rows were rejected by the
         source: all, or as many as ``rejected`` says, and then the others are holes, which do not
         count. offsets: of the rows, int64[n], needed when there are such gaps. watermarks_ns: of
         the input after each row, int64[n], where records elsewhere have part in it: in a chain,
@@ -268,6 +270,8 @@ class Engine(Partition):
         given = self._inputs.get(source) if type(source) is str else None
         if given is None:
             given = self._input(source)
+        if next_offset is None:
+            next_offset = given.next_offset + batch.num_rows
         return self._apply_to(given, batch, next_offset, offsets, rejected)
 
     def _apply_to(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -119,8 +119,8 @@ class GraphEngine(Engine):
     def apply(
         self,
         source: str,
-        batch: pa.RecordBatch | Part,
-        next_offset: int,
+        batch: Any,
+        next_offset: int | None = None,
         offsets: Ints | None = None,
         rejected: int | None = None,
         *,
@@ -136,6 +136,8 @@ class GraphEngine(Engine):
             batch = with_declared(batch, port.source)
         # Nullability may differ from batch to batch; of slices of one, this is the same object.
         port.accepted = batch.schema
+        if next_offset is None:
+            next_offset = given.next_offset + batch.num_rows
         if (
             port.intake is not None
             and offsets is None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.core.arguments import shown
 from ripple.core.errors import InputError, SchemaError
 from ripple.engine.kernels.screen import Screen
 from ripple.engine.operators.arrow_types import arrow_fields, conformed
+from ripple.engine.operators.given_rows import batch_of
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.exported import as_arrow
 from ripple.model.schema.failing import Judge
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ripple.engine.kernels.columns import Layout
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.nodes import SourceSpec
-    from ripple.model.schema.exported import Part
 
 
 class Admission:
@@ -86,20 +85,19 @@ class Admission:
         return deleted
 
 
-def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.RecordBatch:
-    """Return a batch with exactly the columns of ``source``, cast where nothing is lost.
+def with_declared(given: Any, source: SourceSpec) -> pa.RecordBatch:
+    """Return rows as a batch with exactly the columns of ``source``, cast where nothing is lost.
 
-    Raises InputError.
+    given: as ``batch_of`` takes it, or a Part. Raises InputError.
     """
-    batch, declared = as_arrow(batch), pa.schema(arrow_fields(source.fields_taken))
-    if not isinstance(batch, pa.RecordBatch):
-        raise InputError(
-            f"source {source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
-            f"them as .to_batches()), not {shown(batch)}"
-        )
+    declared = pa.schema(arrow_fields(source.fields_taken))
+    batch = batch_of(as_arrow(given), source)
     batch = with_leaves(batch, paths_in(declared.names))
     if DELETED in declared.names and DELETED not in batch.schema.names:
         batch = batch.append_column(DELETED, pa.nulls(batch.num_rows, pa.bool_()))
+    for member in source.fields_taken:
+        if member.optional and member.name not in batch.schema.names:
+            batch = batch.append_column(member.name, pa.nulls(batch.num_rows))
     missing = [name for name in declared.names if name not in batch.schema.names]
     if missing:
         raise InputError(
