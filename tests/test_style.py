@@ -42,7 +42,6 @@ WINGS: dict[str, set[str]] = {
     "notebook": {"core", "engine", "model"},
     "coordinator": {"client", "control", "core", "storage", "world"},
     "worker": {
-        "client",
         "connectors",
         "control",
         "core",

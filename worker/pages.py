@@ -6,12 +6,12 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ripple.client.dashboard.drawing import drawing
 from ripple.control.probes import Page
 from ripple.control.telemetry.alerts import RULES
 from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
 from ripple.control.telemetry.metrics import OF_WORKERS
 from ripple.control.telemetry.samples import Samples
+from ripple.model.pipeline.drawing import drawing
 from worker.supervisor.state import State
 
 if TYPE_CHECKING:

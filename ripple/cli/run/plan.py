@@ -2,11 +2,12 @@
 
 With --source: also how the partitions of a new cluster read each source. With --checkpoint-dir: the
 effect of changed code on the state in the newest whole checkpoint.
-Nothing is written, and running processes are not disturbed.
+No state or output is written, and running processes are not disturbed.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.output_forms import add_format, many, write
@@ -14,6 +15,7 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.run.plan_comparison import compared
 from ripple.cli.run.plan_sources import readings
+from ripple.connectors.target import open_target
 from ripple.core.errors import InputError
 from ripple.model.pipeline.description import type_text
 from ripple.model.pipeline.keeping import keeping
@@ -62,6 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="output of ripple run or of the cluster: also report what it would refuse there, and "
         "what is new",
     )
+    parser.add_argument(
+        "--svg", type=a_place, metavar="FILE", help="also write a picture of the graph there"
+    )
     add_format(parser)
 
 
@@ -72,6 +77,10 @@ def run(options: argparse.Namespace) -> int:
     answer or a new one is not named.
     """
     plan = load_plan(options.file)
+    if options.svg is not None:
+        with closing(open_target(options.svg)) as target:
+            target.write(plan.svg().encode())
+            target.commit()
     if options.checkpoint_dir is None:
         if options.rebuild:
             raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")

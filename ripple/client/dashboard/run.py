@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.client.dashboard.contract import AskedError
-from ripple.client.dashboard.drawing import drawing
 from ripple.client.dashboard.figures import Rates, add_sums, partitions_of, top_causes
 from ripple.client.dashboard.nodes import graph_of
 from ripple.client.dashboard.stored import checkpoints_of, letters_of
 from ripple.control.telemetry.measures import Measures
 from ripple.core import events
+from ripple.model.pipeline.drawing import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

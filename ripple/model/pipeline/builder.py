@@ -781,6 +781,13 @@ class Pipeline:
         check_read(plan)
         return keyed(plan)
 
+    def _repr_html_(self) -> str | None:
+        """Return a picture for notebooks, None while a sink is missing."""
+        try:
+            return self.plan()._repr_html_()
+        except PlanError:
+            return None
+
     def __repr__(self) -> str:
         steps = " > ".join(self._draft.used)
         return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"

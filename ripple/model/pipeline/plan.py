@@ -349,6 +349,16 @@ class Plan:
 
         return describe(self)
 
+    def svg(self) -> str:
+        """Return a picture of the graph, from its sources to its outputs."""
+        from ripple.model.pipeline.picture import svg  # noqa: PLC0415  only people ask
+
+        return svg(self)
+
+    def _repr_html_(self) -> str:
+        """Return the picture for notebooks."""
+        return self.svg()
+
     @property
     def node_keys(self) -> tuple[str, ...]:
         """The keys of all nodes, from the sources to the outputs."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
-from ripple.client.dashboard.drawing import drawing
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.drawing import drawing
 from ripple.model.pipeline.given_rows import CONSTANT_BYTES_MAX
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.schema.types import Option

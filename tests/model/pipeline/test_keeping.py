@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 import ripple as rp
-from ripple.client.dashboard.drawing import drawing
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.drawing import drawing
 from ripple.model.pipeline.keeping import keeping
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import ripple as rp
-from ripple.client.dashboard.drawing import drawing
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division, undivided_why
+from ripple.model.pipeline.drawing import drawing
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import Fields, TableJoin, type_of
 from ripple.model.pipeline.stages import key_of
