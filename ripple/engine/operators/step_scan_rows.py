@@ -36,7 +36,7 @@ class StepScanRows(ScanRows[StepScan]):
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
-        self._step = StateStep(node)
+        self._step = StateStep(node).call
         self._states: list[Stored] = []
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:

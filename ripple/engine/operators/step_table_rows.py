@@ -94,7 +94,7 @@ class StepTableRows(EagerRows):
         """Show the rows of ``scan``."""
         super().__init__(graph, fold, scan)
         self._scan, self._node = scan, scan.node
-        self._step = StateStep(scan.node)
+        self._step = StateStep(scan.node).call
         self._names = [field.name for field in scan.node.key]
         self._logs: dict[tuple[Any, ...], _Log] = {}
         self._made: dict[int, _Made] = {}

@@ -352,6 +352,27 @@ def test_a_state_may_be_a_frozen_record() -> None:
     ]
 
 
+@dataclass(slots=True)
+class Slotted:
+    """A state without a dict; a text beyond ASCII is stored as it is."""
+
+    n: int = 0
+    seen: str | None = None
+
+
+def test_a_state_may_have_slots() -> None:
+    def steps(state: Slotted, row: Tick) -> dict[str, Any]:
+        state.n += 1
+        before, state.seen = state.seen, f"{row.symbol} é"
+        return {"number": state.n, "size": row.size, "before": None, "venues": before or ""}
+
+    plan = start().scan("s", "symbol", state=Slotted, step=steps, into=Seen)
+    engine = Engine(plan.sink("out").plan())
+    engine.apply("ticks", records_of(rows_of(("A", 1, 1), ("A", 1, 2)), FIELDS), 2)
+    found = engine.stabilize().outputs["out"]
+    assert sorted(found.column("venues").to_pylist()) == ["", "A é"]
+
+
 @rp.record
 class Number:
     number: int
