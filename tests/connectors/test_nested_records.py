@@ -191,6 +191,20 @@ JOINED = {
 }
 
 
+JOINED["near"] = lambda: (
+    EVENTS.join_interval(
+        "near",
+        rp.Pipeline("events").source("others", Event, time=Event.meta.at_ns),
+        on="actor.login",
+        within=("-1h", "0s"),
+        how="left",
+        emit="final",
+    ),
+    [flat(one) for one in ROWS[:1]],
+    {("ada", "actor.id_right", 1), ("cy", "actor.id_right", None)},
+)
+
+
 @pytest.mark.parametrize("kind", JOINED)
 def test_joins_show_values_by_path(kind: str) -> None:
     pipeline, others, expected = JOINED[kind]()
@@ -202,6 +216,15 @@ def test_joins_show_values_by_path(kind: str) -> None:
     }
     assert expected <= shown, shown
     check_pipeline(pipeline, [(name, row) for name, of in rows.items() for row in of])
+
+
+def test_a_path_is_the_key_of_a_constant() -> None:
+    people = rp.constant("people", [{"login": "ada", "name": "Ada L."}], key="login")
+    named = EVENTS.join("named", people, left_on="actor.login", right_on="login", how="left")
+    found = MemorySink()
+    rp.run(named.sink("out"), source=[flat(ROWS[at]) for at in (0, 1, 2, 5)], sink={"out": found})
+    shown = {(row["actor.login"], row["name"]) for row in found.rows()}
+    assert {("ada", "Ada L."), ("cy", None)} <= shown
 
 
 def test_functions_get_instances() -> None:
