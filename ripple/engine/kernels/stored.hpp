@@ -40,6 +40,8 @@ struct StoredColumn {
 
     int64_t begin(int64_t row) const { return row ? words[row - 1] : 0; }
 
+    int has(int64_t row) const { return row >= 0 && (valid.empty() || valid[row]); }
+
     void add(const ArrowArray& a)
     {
         const size_t held = words.size(), n = static_cast<size_t>(a.length);

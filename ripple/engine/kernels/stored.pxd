@@ -10,6 +10,7 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         vector[char] bytes
         vector[uint8_t] valid
         int64_t begin(int64_t)
+        int has(int64_t)
         void add(const ArrowArray&) except +
         void add_words(const int64_t*, int64_t) except +
         void keep(const int64_t*, int64_t)

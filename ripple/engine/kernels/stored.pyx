@@ -145,6 +145,38 @@ cdef class Stored:
             out[i] = column.words[numbers[i]]
         return found
 
+    def values(self, str name not None, const int64_t[::1] numbers not None):
+        """Return (values, which are there) of some rows, of a column of numbers or flags.
+
+        values: int64[n], float64[n] or bool[n]; of -1 there is none. The other is bool[n], or None
+        if all are. Returns None for another column.
+        """
+        cdef Py_ssize_t i, n = numbers.shape[0], missing = 0
+        cdef StoredColumn* column = &self.columns[<Py_ssize_t>self.places[name]]
+        cdef uint8_t[::1] there
+        cdef int64_t[::1] out
+        if column.kind != BATCH_NUMBER and column.kind != BATCH_FLAG:
+            return None
+        self.check(numbers, -1)
+        found, valid = np.empty(n, np.int64), None
+        out = found
+        for i in range(n):
+            out[i] = 0
+            if column.has(numbers[i]):
+                out[i] = column.words[numbers[i]]
+            else:
+                missing += 1
+        if missing:
+            valid = np.empty(n, np.uint8)
+            there = valid
+            for i in range(n):
+                there[i] = column.has(numbers[i])
+        if column.kind == BATCH_FLAG:
+            found = found != 0
+        elif not self.are_ints[<Py_ssize_t>self.places[name]]:
+            found = found.view(np.float64)
+        return found, valid.view(np.bool_) if missing else None
+
     cdef Py_ssize_t place(self, str name) except -1:
         """Return where a column of numbers is."""
         cdef Py_ssize_t at = self.places[name]

@@ -8,6 +8,7 @@ from weakref import WeakSet
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.columns import Layout
 from ripple.engine.kernels.intake import Intake
 from ripple.engine.kernels.stored import Stored, Waiting, gathered
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
@@ -64,6 +65,7 @@ class HeldRows:
         self._has_identities, self._has_slots = identities, slots
         own = [TIME, PLACE, *([IDENTITY] if identities else [])]
         self.schema = pa.schema([*self._fields, *(pa.field(name, pa.int64()) for name in own)])
+        self.layout = Layout(self.schema)
         schema = pa.schema([self.schema.field(name) for name in (*self._names, *own)])
         self._held_schema = schema
         self.rows = Stored(schema.append(pa.field(SLOT, pa.int64())) if slots else schema, Parts)
@@ -165,6 +167,10 @@ class HeldRows:
         if self._keys is None or not len(numbers):
             return batches_of(self.rows, self.schema, numbers)
         return _split(self._beside_keys, numbers)
+
+    def rows_at(self, numbers: Ints) -> pa.RecordBatch | Made:
+        """Return some of the rows, as they are made here if all fields are held with each."""
+        return self.made(numbers) if self._keys is None else self._beside_keys(numbers)
 
     def _beside_keys(self, numbers: Ints) -> pa.RecordBatch:
         """Return some of the rows with their keys before them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,13 @@ class Results(Protocol):
         """Return (slots with results, those by field, why there are none by slot)."""
 
 
+class ShownField(NamedTuple):
+    """A field as Arrow's only column, and its kind."""
+
+    schema: pa.Schema
+    kind: tuple[Kind, bool]
+
+
 class ResultRows:
     """The fields of a fold's result rows that are not part of the key, and the steps on them."""
 
@@ -77,6 +84,16 @@ class ResultRows:
         if len(kept):
             column.write(kept, values, valid)
         return failed
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
+        return [field.name for field in self.fields]
+
+    def shown_field(self, name: str) -> ShownField:
+        """Return a field by its name."""
+        at = self.names.index(name)
+        return ShownField(pa.schema([self.arrow_fields[at]]), self._kinds[at])
 
     def lay_out(self, states: States) -> None:
         """Tell ``states`` which of its results are which fields."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.waiting import Gate, Mark
     from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import StreamJoin
+    from ripple.model.schema.exported import Made
 
     Ints = npt.NDArray[np.int64]
 
@@ -114,7 +115,7 @@ class JoinSide:
         keys = pa.RecordBatch.from_arrays(columns, self.names)
         return key_slots(self._keys, keys, self.names)
 
-    def take_news(self) -> pa.RecordBatch | None:
+    def take_news(self) -> pa.RecordBatch | Made | None:
         """Return the rows held since the last call, as they were read; None without any.
 
         To be called before any of them leaves: so they are the last ones that are held.
@@ -123,8 +124,7 @@ class JoinSide:
         count, self._told = rows.added - self._told, rows.added
         if not count:
             return None
-        (news,) = self.held.batches(np.arange(rows.count - count, rows.count))
-        return news
+        return self.held.rows_at(np.arange(rows.count - count, rows.count))
 
 
 def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:

@@ -17,6 +17,7 @@ from ripple.engine.operators.waiting import settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.index import KeyIndex
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, IntervalJoin
+from ripple.model.schema.exported import as_arrow
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class PairTableRows(EagerRows):
     def settle(self, watermark_ns: int) -> None:
         """Take the new rows of both sides, and show their pairs."""
         del watermark_ns
-        self._take([side.take_news() for side in self._join.sides])
+        self._take([as_arrow(side.take_news()) for side in self._join.sides])
         self._end()
 
     # --- rows that come ---

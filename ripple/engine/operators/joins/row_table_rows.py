@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.kernels.row_order import Near, RowOrder
 from ripple.engine.kernels.stored import Stored, gathered
 from ripple.engine.operators.arrow_types import arrow_fields
@@ -14,7 +16,10 @@ from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
 from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.joins.join_side import key_slots
 from ripple.engine.operators.passed_rows import Numbers, Parts
+from ripple.engine.operators.result_rows import ShownField, typed_column
+from ripple.engine.operators.rows import Rows
 from ripple.engine.snapshots.slot_arrays import grown
+from ripple.model.schema.exported import as_arrow
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.joins.asof_rows import AsofRows
+    from ripple.engine.operators.joins.join_side import JoinSide
     from ripple.model.pipeline.nodes import RowTable
+    from ripple.model.schema.exported import Made
 
     Ints = npt.NDArray[np.int64]
 
@@ -56,9 +63,19 @@ class RowTableRows(EagerRows):
         self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
         self._mine: Sequence[str] = [field.name for field in node.left_fields]
         self._theirs: Sequence[str] = [field.name for field in node.right_fields]
+        shown = [] if fold.steps else self.result_rows.names
+        self._shown = [self._shown_field(name) for name in shown]
         self._slot_of = Numbers()
         self._number_of = _NONE
         self._needed_before = 0
+
+    def _shown_field(self, name: str) -> tuple[Stored, str, ShownField, bool]:
+        """Return where a field of the rows is: the rows of its side, its name there."""
+        shown = self.result_rows.shown_field(name)
+        if name in self._mine:
+            return self._left, name, shown, True
+        theirs = dict(zip((one.name for one in self._node.added), self._theirs, strict=True))
+        return self._right, theirs[name], shown, False
 
     def settle(self, watermark_ns: int) -> None:
         """Take the new rows of both sides, and show those with another match."""
@@ -69,39 +86,50 @@ class RowTableRows(EagerRows):
             touched.append(self._touched_by(*self._add_right(right)))
         if left is not None:
             touched.append(self._add_left(left))
-        if touched:
+        if len(touched) == 1:
+            self._show_rows(touched[0] if right is None else np.unique(touched[0]))
+        elif touched:
             self._show_rows(np.unique(np.concatenate(touched)))
         self._end()
 
     # --- rows that come ---
 
-    def _add_left(self, rows: pa.RecordBatch) -> Ints:
+    def _add_left(self, rows: pa.RecordBatch | Made) -> Ints:
         """Take rows of the left side; return their numbers."""
-        slots, times, places, numbers = self._stored(self._left, rows, self._join.left.names)
+        slots, times, places, numbers = self._stored(self._left, rows, self._join.left)
         keyed = slots >= 0
         self._waiting.add(slots[keyed], times[keyed], places[keyed], numbers[keyed])
-        found = self.keys.slots(self._origins(0, rows))
-        self.keys.adopt(found)
+        found = self._slots_of(0, rows, places)
         self._number_of = grown(self._number_of, self.keys.capacity, -1)
         self._number_of[found] = numbers
         self._slot_of.add(found)
         self._ends.add(np.zeros_like(found), times, places, found)
         return numbers
 
-    def _add_right(self, rows: pa.RecordBatch) -> tuple[Ints, Ints, Ints]:
+    def _add_right(self, rows: pa.RecordBatch | Made) -> tuple[Ints, Ints, Ints]:
         """Take rows of the right side; return their slots, times and places."""
-        slots, times, places, numbers = self._stored(self._right, rows, self._join.right.names)
+        slots, times, places, numbers = self._stored(self._right, rows, self._join.right)
         self._others.add(slots, times, places, numbers)
         return slots, times, places
 
     def _stored(
-        self, stored: Stored, rows: pa.RecordBatch, names: Sequence[str]
+        self, stored: Stored, rows: pa.RecordBatch | Made, side: JoinSide
     ) -> tuple[Ints, Ints, Ints, Ints]:
         """Keep rows of a side; return the slots of their keys, times, places and numbers."""
-        slots = key_slots(self._matched_by, rows, names)
-        numbers = stored.count + np.arange(rows.num_rows)
-        stored.add([*rows.columns, slots], rows.num_rows)
-        return slots, np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE)), numbers
+        columns, count = Columns(rows, side.held.layout), rows.num_rows
+        if columns.nullable(side.names):
+            slots = key_slots(self._matched_by, as_arrow(rows), side.names)
+        else:
+            slots = Keyed(self._matched_by, side.names).slots(Rows(columns, count))
+        numbers = stored.count + np.arange(count)
+        names = side.held.schema.names
+        lent = columns.lent_each(names)
+        held = [
+            columns[name] if one is None else one for name, one in zip(names, lent, strict=True)
+        ]
+        stored.add([*held, slots], count)
+        times, places = (np.asarray(columns.lent(name)) for name in (TIME, PLACE))
+        return slots, times, places, numbers
 
     def _touched_by(self, slots: Ints, times: Ints, places: Ints) -> Ints:
         """Return the waiting rows that may match new rows of the right side."""
@@ -116,15 +144,34 @@ class RowTableRows(EagerRows):
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, unreadable ones: none)."""
+        slots, numbers, matches = self._matched(slots)
+        parts = [(self._left, self._mine, numbers), (self._right, self._theirs, matches)]
+        made = gathered(self._schema, len(slots), parts).arrow()
+        return slots, dict(zip(self._schema.names, made.columns, strict=True)), {}
+
+    def typed(self, slots: Ints) -> tuple[Ints, list[Any], list[Any]]:
+        """Return (slots of rows, their fields as a column takes them, masks): no steps follow."""
+        slots, numbers, matches = self._matched(slots)
+        values, masks = [], []
+        for rows, name, shown, is_mine in self._shown:
+            at = numbers if is_mine else matches
+            found = rows.values(name, at)
+            if found is None:
+                made = gathered(shown.schema, len(at), [(rows, [name], at)]).arrow()
+                found = typed_column(made.column(0), *shown.kind)
+            values.append(found[0])
+            masks.append(found[1])
+        return slots, values, masks
+
+    def _matched(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return those slots that have a row, and their rows of both sides."""
         numbers = self._number_of[slots]
         left = self._left
         matches = self._matches(left.words(SLOT, numbers), left.words(TIME, numbers))
         if self._node.how == "inner":
             there = matches >= 0
             slots, numbers, matches = slots[there], numbers[there], matches[there]
-        parts = [(left, self._mine, numbers), (self._right, self._theirs, matches)]
-        made = gathered(self._schema, len(slots), parts).arrow()
-        return slots, dict(zip(self._schema.names, made.columns, strict=True)), {}
+        return slots, numbers, matches
 
     def _matches(self, slots: Ints, times: Ints) -> Ints:
         """Return which rows of the right side match at these keys and times, -1 for none."""
