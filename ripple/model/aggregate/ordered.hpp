@@ -79,7 +79,8 @@ struct Event {
 };
 
 // Invariants: entries strictly ascend within and across chunks; every count is positive; no
-// chunk is empty or longer than CHUNK_MAX; a chunk's total is the sum of its counts.
+// chunk is empty or longer than CHUNK_MAX; a chunk's total is the sum of its counts. `ends` has the
+// last entry of each chunk, with any count: side by side, as a search among chunks reads them.
 template <class Entry> class Multiset {
   public:
     int64_t size = 0;     // with multiplicity
@@ -87,20 +88,24 @@ template <class Entry> class Multiset {
 
     void insert(const Entry& entry)
     {
-        if (chunks.empty())
+        if (chunks.empty()) {
             chunks.emplace_back();
+            ends.push_back(entry);
+        }
         const size_t at = chunk_of(entry);
         Chunk& chunk = chunks[at];
         const auto place = place_of(chunk.entries, entry);
         if (place != chunk.entries.end() && !(entry < *place)) {
             place->count += entry.count;
         } else {
+            if (place == chunk.entries.end())
+                ends[at] = entry;
             chunk.entries.insert(place, entry);
             distinct++;
         }
         chunk.total += entry.count;
         size += entry.count;
-        if (chunk.entries.size() > CHUNK_MAX)
+        if (chunk.entries.size() > room())
             split(at);
     }
 
@@ -119,7 +124,9 @@ template <class Entry> class Multiset {
         if (place->count == 0) {
             chunk.entries.erase(place);
             distinct--;
-            if (chunk.entries.size() < CHUNK_MAX / 4)
+            if (!chunk.entries.empty())
+                ends[at] = chunk.entries.back();
+            if (chunk.entries.size() < room() / 4)
                 join(at);
         }
         return true;
@@ -172,6 +179,7 @@ template <class Entry> class Multiset {
     int64_t nbytes() const
     {
         size_t bytes = sizeof(Multiset) + chunks.capacity() * sizeof(Chunk);
+        bytes += ends.capacity() * sizeof(Entry);
         for (const Chunk& chunk : chunks)
             bytes += chunk.entries.capacity() * sizeof(Entry);
         return static_cast<int64_t>(bytes);
@@ -181,6 +189,8 @@ template <class Entry> class Multiset {
     {
         int64_t total = 0, entries = 0;
         const Entry* before = nullptr;
+        if (ends.size() != chunks.size())
+            return false;
         for (const Chunk& chunk : chunks) {
             int64_t own = 0;
             if (chunk.entries.empty() || chunk.entries.size() > CHUNK_MAX)
@@ -192,7 +202,8 @@ template <class Entry> class Multiset {
                 own += entry.count;
                 entries++;
             }
-            if (own != chunk.total)
+            const Entry& end = ends[static_cast<size_t>(&chunk - chunks.data())];
+            if (own != chunk.total || end < *before || *before < end)
                 return false;
             total += own;
         }
@@ -201,24 +212,22 @@ template <class Entry> class Multiset {
 
   private:
     static const size_t CHUNK_MAX = 512;
+    static const size_t CHUNK_OF_FEW = 128, FEW = 1024; // chunks
     struct Chunk {
         std::vector<Entry> entries;
         int64_t total = 0;
     };
     std::vector<Chunk> chunks;
+    std::vector<Entry> ends;
+
+    // How many entries a chunk may have: an insertion moves those behind it, a split the chunks.
+    size_t room() const { return chunks.size() < FEW ? CHUNK_OF_FEW : CHUNK_MAX; }
 
     // The chunk that holds the entry or would: the first that does not end before it.
-    size_t chunk_of(const Entry& entry) const
+    size_t chunk_of(const Entry& entry)
     {
-        size_t low = 0, high = chunks.size() - 1;
-        while (low < high) {
-            const size_t middle = (low + high) / 2;
-            if (chunks[middle].entries.back() < entry)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        return low;
+        const size_t at = static_cast<size_t>(place_of(ends, entry) - ends.begin());
+        return at < chunks.size() ? at : at - 1;
     }
 
     void split(size_t at)
@@ -227,8 +236,9 @@ template <class Entry> class Multiset {
         std::vector<Entry>& left = chunks[at].entries;
         Chunk& right = chunks[at + 1];
         // Values often arrive in order; then a full left chunk stays full.
-        const size_t keep = at + 2 == chunks.size() ? CHUNK_MAX * 7 / 8 : CHUNK_MAX / 2;
+        const size_t keep = at + 2 == chunks.size() ? left.size() * 7 / 8 : left.size() / 2;
         right.entries.assign(left.begin() + static_cast<std::ptrdiff_t>(keep), left.end());
+        ends.insert(ends.begin() + static_cast<std::ptrdiff_t>(at), left[keep - 1]);
         left.resize(keep);
         for (const Entry& entry : right.entries)
             right.total += entry.count;
@@ -238,14 +248,17 @@ template <class Entry> class Multiset {
     void join(size_t at) // drop the chunk if it is empty, or let it grow into its neighbour
     {
         const auto place = chunks.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto end = ends.begin() + static_cast<std::ptrdiff_t>(at);
         if (place->entries.empty()) {
             chunks.erase(place);
+            ends.erase(end);
         } else if (at + 1 < chunks.size() &&
-                   place->entries.size() + place[1].entries.size() <= CHUNK_MAX / 2) {
+                   place->entries.size() + place[1].entries.size() <= room() / 2) {
             place->entries.insert(place->entries.end(), place[1].entries.begin(),
                                   place[1].entries.end());
             place->total += place[1].total;
             chunks.erase(place + 1);
+            ends.erase(end);
         }
     }
 };
