@@ -21,6 +21,7 @@ from ripple.connectors.validation import screened
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.records.members import field_names, is_record_class
 from ripple.model.schema.nested import with_leaf_types
+from ripple.model.schema.python_rows import python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -125,7 +126,7 @@ class MemorySink(BasicSink):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows in order, with their ``op`` where the batches have one."""
-        return [row for batch in self.batches for row in batch.to_pylist()]
+        return [row for batch in self.batches for row in python_rows(batch)]
 
 
 class Held(NamedTuple):

@@ -12,6 +12,7 @@ from ripple.connectors.files.text.sink import TextSink, json_of
 from ripple.connectors.target import STAYS
 from ripple.core.errors import OutputError
 from ripple.core.row_ops import with_named_ops
+from ripple.model.schema.python_rows import python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ def python_sink(place: Any, output: Output) -> Sink | None:
     if isinstance(place, type):
         return None
     if isinstance(place, list):
-        return CallingSink("a list", output, lambda batch, _: place.extend(batch.to_pylist()))
+        return CallingSink("a list", output, lambda batch, _: place.extend(python_rows(batch)))
     if isinstance(place, io.IOBase):
         return TextSink(OpenFile(place), json_of(output))
     if isinstance(place, asyncio.Queue):
@@ -126,7 +127,7 @@ def is_of_loop(place: object) -> bool:
 
 
 def _put_each(place: Any, batch: pa.RecordBatch) -> None:
-    for row in batch.to_pylist():
+    for row in python_rows(batch):
         place.put(row)
 
 

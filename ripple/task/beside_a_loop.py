@@ -16,6 +16,7 @@ from ripple.connectors.stream import Stream
 from ripple.core.arguments import need_function
 from ripple.core.calls import called
 from ripple.core.errors import InputError, LostRecordsWarning, PlanError
+from ripple.model.schema.python_rows import python_rows
 from ripple.task.arguments import plan_of, sinks_of, sources_of
 from ripple.task.blocking import GRACE_S, in_own_loop
 from ripple.task.loop_items import LoopItems, loop_sink
@@ -85,7 +86,7 @@ async def changes(
 
     def sink_of(one: Output, loop: asyncio.AbstractEventLoop) -> CallingSink:
         def write(batch: pa.RecordBatch, _: Commit) -> None:
-            handing = hand_over(one.name, batch.to_pylist())
+            handing = hand_over(one.name, list(python_rows(batch)))
             asyncio.run_coroutine_threadsafe(handing, loop).result()
 
         return CallingSink("rp.changes", one, write)

@@ -16,13 +16,14 @@ from ripple.core.row_ops import with_named_ops
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.layout import layout_of
 from ripple.engine.machine import Engine
+from ripple.model.schema.held import showing
 from ripple.task.arguments import plan_of
 from ripple.task.result import Result
 from ripple.task.run import run_once
 from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ripple.connectors.contract import Commit
     from ripple.model.batch import Rejected
@@ -111,9 +112,12 @@ class _Memory:
 class _Kept(BasicSink):
     """The rows of one output: each key's last one, or all of events; and the changes, if asked."""
 
+    takes_held = True  # see OutputStatus
+
     def __init__(self, output: Output, memory: _Memory, *, keeps_changes: bool) -> None:
         self.name = output.name
         self._is_stream = output.is_stream
+        self._show: Callable[[pa.RecordBatch], pa.RecordBatch] = showing(output.fields) or _as_it_is
         self._memory = memory
         self._batches: list[pa.RecordBatch] | None = (
             [] if keeps_changes or output.is_stream else None
@@ -142,19 +146,25 @@ class _Kept(BasicSink):
         """Return the rows. schema: of the changes, where there are none."""
         schema = self.schema or schema
         if self._is_stream:
-            return pa.Table.from_batches(self._batches or [], schema)
+            batches = self._batches or [pa.RecordBatch.from_pylist([], schema)]
+            return pa.Table.from_batches([self._show(batch) for batch in batches])
         table = self._table or ColumnTable(layout_of(schema))
-        rows = pa.Table.from_batches([table.rows()])
+        rows = pa.Table.from_batches([self._show(table.rows())])
         keys = table.layout.keys
         return rows.sort_by([(name, "ascending") for name in keys]) if keys else rows
 
     def changed(self, schema: pa.Schema | None) -> pa.Table:
         """Return the changes with ``op`` as text. schema: as of ``table``."""
         schema = self.schema or schema
-        batches = self._batches or [pa.RecordBatch.from_pylist([], schema)]
+        held = self._batches or [pa.RecordBatch.from_pylist([], schema)]
+        batches = [self._show(batch) for batch in held]
         if self._is_stream:
             return pa.Table.from_batches(batches)
         return pa.Table.from_batches([with_named_ops(batch) for batch in batches])
+
+
+def _as_it_is(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows
 
 
 class HeldLetters(DeadLetters):

@@ -9,6 +9,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.python_sinks import CallingSink, takes_commit
+from ripple.model.schema.python_rows import python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -110,7 +111,7 @@ def loop_sink(place: Any, output: Output) -> CallingSink | None:
 
 
 async def _put_each(queue: asyncio.Queue[Any], changes: pa.RecordBatch, _: Commit) -> None:
-    for row in changes.to_pylist():
+    for row in python_rows(changes):
         await queue.put(row)
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import OutputError
+from ripple.model.schema.python_rows import python_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,8 +88,7 @@ class Result:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dicts."""
-        rows: list[dict[str, Any]] = self.table().to_pylist()
-        return rows
+        return list(python_rows(self.table()))
 
     def to_pandas(self, **arguments: Any) -> Any:
         """Return the rows as a frame of pandas. arguments: of ``pyarrow.Table.to_pandas``."""
@@ -113,7 +113,7 @@ class Result:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as dicts."""
         for batch in self.table().to_batches(max_chunksize=1000):
-            yield from batch.to_pylist()
+            yield from python_rows(batch)
 
     def __repr__(self) -> str:
         """Return the numbers of rows."""
@@ -140,7 +140,7 @@ def _html_of(name: str, table: pa.Table) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in table.column_names)
     rows = "".join(
         "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
-        for row in table.slice(0, _SHOWN_ROWS).to_pylist()
+        for row in python_rows(table.slice(0, _SHOWN_ROWS))
     )
     more = f", of which the first {_SHOWN_ROWS}" if table.num_rows > _SHOWN_ROWS else ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
 from typing import Any
 
@@ -128,3 +129,31 @@ def test_memory_has_a_bound(pipeline: Any) -> None:
 def test_arguments(arguments: dict[str, Any], said: str) -> None:
     with warnings.catch_warnings(), pytest.raises(rp.RippleError, match=said):
         rp.collect(ONE, ROWS, **arguments)
+
+
+@rp.record
+class Fill:
+    account: str
+    day: dt.date
+    at: dt.datetime
+
+
+ALL = rp.top_rows(1, "at", ["account", "day", "at"])
+
+
+def test_dates_and_times_are_those_of_python_in_each_place() -> None:
+    times = [dt.datetime(2026, 1, day, 9, tzinfo=dt.UTC) for day in (2, 1, 2)]
+    rows = [{"account": "a", "day": at.date(), "at": at} for at in times]
+    fills = rp.Pipeline("fills").source("fills", Fill, time="at", out_of_order="2d")
+    by_day = fills.partition("by-day", key="day")
+    pipeline = by_day.fold("f", at=rp.last("at"), all=ALL).sink("days")
+    result = rp.collect(pipeline, rows, changes=True)
+    assert [row["day"] for row in result.rows()] == [times[1].date(), times[0].date()]
+    seen: list[dict[str, Any]] = []
+    rp.run(pipeline, source=rows, sink=seen)
+    assert result.rows()[0]["all"] == [rows[1]]
+    for row in (*result, *result.rows(), *seen):
+        assert type(row["at"]) is dt.datetime
+        assert (type(row["day"]), row["at"].date()) == (dt.date, row["day"])
+    assert rp.collect(pipeline, rows[:0]).table().schema.field("day").type == pa.date32()
+    assert rp.collect(fills.sink("all"), rows).rows() == rows
