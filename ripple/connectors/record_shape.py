@@ -14,15 +14,23 @@ from ripple.model.schema.checks import form_of
 from ripple.model.schema.failing import Judge
 from ripple.model.schema.held import stored_type
 from ripple.model.schema.nested import flattened, paths_in
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.model.schema.types import (
+    Bool,
+    Decimal,
+    Field,
+    Float,
+    Int,
+    Int64,
+    Option,
+    Schema,
+    String,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
-    from ripple.model.schema.checks import Checks
-    from ripple.model.schema.date_form import DateForm
-    from ripple.model.schema.time_form import TimeForm
+    from ripple.model.schema.checks import Checks, Form
     from ripple.model.schema.types import Held
 
 TIMESTAMP_NS_END = 1 << 62
@@ -92,11 +100,16 @@ class RecordShape:
         object.__setattr__(self, "paths", paths_in(known))
 
     @property
-    def forms(self) -> dict[str, TimeForm | DateForm]:
+    def forms(self) -> dict[str, Form]:
         """How the source writes times and dates, by field, but those that it has as we do."""
         members = self.schema.fields
         found = {one.name: form_of(one.type, self.checks.get(one.name)) for one in members}
         return {name: form for name, form in found.items() if form is not None}
+
+    @property
+    def digits(self) -> frozenset[str]:
+        """The fields of text that numbers are taken for, too, as they are written: decimals."""
+        return frozenset(name for name, kind in self.held.items() if isinstance(kind, Decimal))
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""
@@ -132,6 +145,6 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     if arrow is None:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which is no "
-            "column of its own here; use String, Int, Int64, Float, Bool or Date, optional or not"
+            "column of its own here; use String, Int, Int64, Float, Bool, Date, DateTime or Decimal"
         )
     return arrow, optional

@@ -317,7 +317,7 @@ TABLE: dict[str, P] = {
     "Pipeline.derive(name)": P(lambda v: SOURCE.derive(v, z=rp.col("n")), "digit word"),
     "Pipeline.derive(fields)": P(
         lambda v: SOURCE.derive("d", z=v),
-        "true false zero three minus half nan inf np_float expr",
+        "true false zero three minus half nan inf np_float expr decimal",
         "z",
     ),
     "Pipeline.filter(name)": P(lambda v: SOURCE.filter(v, rp.col("n") > 0), "digit word"),

@@ -20,7 +20,7 @@ from ripple.core.row_ops import OP_REMOVE, place_of_op
 from ripple.model.schema.avro import to_avro
 from ripple.model.schema.held import held, held_in, rule_of
 from ripple.model.schema.json_schema import to_json_schema
-from ripple.model.schema.types import Field, Float, Option, Schema
+from ripple.model.schema.types import Decimal, Field, Float, Option, Schema
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.registry import Registry
@@ -111,6 +111,8 @@ class FlatValues:
         for field in fields:
             try:
                 kind, is_optional = value_type(field)
+                if avro and isinstance(self._held.get(field.name), Decimal):
+                    raise SchemaError("decimals are bytes in Avro")
                 if field.name in self._held and not avro:
                     kind = pa.string()  # MessagePack has no type of its own for them
                 self._fields.append((field.name, kind, is_optional))

@@ -230,7 +230,8 @@ class Table:
 
 def _type_of(field: Field) -> LiteralString:
     # By the column that comes: the values of an enumeration are texts there, and no JSON.
-    return _TYPES.get(to_arrow(Schema("row", (field,))).field(0).type, _OTHER)
+    kind = to_arrow(Schema("row", (field,))).field(0).type
+    return "numeric" if pa.types.is_decimal(kind) else _TYPES.get(kind, _OTHER)
 
 
 def _staged_as(kind: LiteralString) -> LiteralString:

@@ -16,7 +16,7 @@ from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.held import held_in
-from ripple.model.schema.time_form import ISO
+from ripple.model.schema.time_form import ISO, TimeForm
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Chain:
         """Whether a source's field is read as a time of ISO 8601."""
         return self.name_of(field) in self._shape.iso or any(
             isinstance(one, ReadTime)
+            and isinstance(one.form, TimeForm)
             and one.form.form == ISO
             and self.name_of(field, at) == one.field
             for at, one in enumerate(self._transforms)

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import InputError
 from ripple.core.frozen import frozen
-from ripple.model.schema.date_form import DateForm
 from ripple.model.schema.time_form import ISO, UNITS_NS, TimeForm
 from ripple.model.schema.types import (
     Bool,
-    Date,
+    DateTime,
     Field,
     FieldType,
     Float,
+    Held,
     Int64,
     Option,
     String,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
+
+    from ripple.model.schema.checks import Form
 
     Flags = npt.NDArray[np.bool_]
     Fields = dict[str, Field]
@@ -105,13 +107,14 @@ class ReadTime:
     """A time or a date that the source has as text, or a time as a number of some unit."""
 
     field: str
-    form: TimeForm | DateForm
+    form: Form
 
     def needs(self, fields: Fields) -> Fields:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
-        is_date = bare_type(field.type) == Date()
-        if value_type(field)[0] != pa.int64() or is_date != isinstance(self.form, DateForm):
+        kind = bare_type(field.type)
+        is_time = kind == DateTime() or not isinstance(kind, Held)
+        if value_type(field)[0] != pa.int64() or is_time != isinstance(self.form, TimeForm):
             raise InputError(
                 f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "
                 "leave this transform out"

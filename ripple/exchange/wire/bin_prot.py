@@ -40,6 +40,7 @@ _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.Int64: INT64,
     types.Date: INT,
     types.DateTime: INT64,
+    types.Decimal: INT64,
     types.Float: FLOAT,
     types.Bool: BOOL,
     types.Opaque: SEXP,

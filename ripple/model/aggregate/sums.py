@@ -8,7 +8,7 @@ from ripple.model.aggregate.contract import Aggregate, Bound, Input, is_integer
 from ripple.model.aggregate.exact import QuotientRead, RatioRead, SumRead
 from ripple.model.aggregate.integers import CountRead, IntegerQuotientRead, IntegerRead
 from ripple.model.aggregate.parts import FloatSums, SummedState, Tally, WholeSums, sums_of
-from ripple.model.schema.types import FieldType, Float, Int64, Option
+from ripple.model.schema.types import Decimal, FieldType, Float, Int64, Option
 
 if TYPE_CHECKING:
     from ripple.model.aggregate.part import Read
@@ -20,7 +20,7 @@ def count(x: Input | None = None) -> Aggregate:
 
 
 def sum(x: Input) -> Aggregate:  # noqa: A001 - users write rp.sum; this module does not use the builtin
-    """Sum exactly: floats as ``math.fsum``, integers without wrapping; 0 for none.
+    """Sum exactly: floats as ``math.fsum``, integers and decimals without wrapping; 0 for none.
 
     A sum of integers outside int64 raises :class:`~ripple.model.aggregate.errors.IntegerRangeError`
     when it is read. NaN and infinities are counted, so removing them restores the finite sum.
@@ -71,9 +71,14 @@ class Sum(Aggregate):
     decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:
-        self.need_numbers(*types)
-        integer = is_integer(types[0])
-        of = Int64() if integer else Float()
+        (kind,) = types
+        of: FieldType
+        if isinstance(kind, Decimal):
+            integer, of = True, Decimal.wide(kind.scale)
+        else:
+            self.need_numbers(kind)
+            integer = is_integer(kind)
+            of = Int64() if integer else Float()
         return Bound((("", of),), lambda _retractable: SumState(integer=integer))
 
 

@@ -17,7 +17,7 @@ from ripple.model.expression.program import FAILURES, NULL_STATE
 from ripple.model.expression.typed import FIELD_TYPES, Kind, Typed, typed
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.notation import type_to_sexp
-from ripple.model.schema.types import FieldType, Option
+from ripple.model.schema.types import Decimal, FieldType, Option
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -136,19 +136,15 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     tree = typed(expr, fields)
     if tree.kind is Kind.NULL:
         raise PlanError(f"{expr!r} is always null, so that it has no type")
-    if tree.kind is Kind.DECIMAL:
-        raise PlanError(
-            f"{expr!r} is a decimal, which no field can hold: end it with .cast(str), or with"
-            " .cast(int) of as many units, as in (x * 100).cast(int)"
-        )
     names = tuple(dict.fromkeys(_columns(expr)))
     kind = tree.kind
-    if tree.operation == "held":
+    scale = tree.value
+    if kind is Kind.DECIMAL or tree.operation == "held":
         (tree,) = tree.args  # as a column holds it
     if tree.operation == "col":
         result = fields[tree.value]
     else:
-        result = FIELD_TYPES[kind]
+        result = _decimal_of(expr, scale) if kind is Kind.DECIMAL else FIELD_TYPES[kind]
         result = Option(result) if tree.nullable else result
     compiled = compile_tree(tree) if tree.kind in _DTYPES else None
     types: list[Sexp] = [[name, type_to_sexp(fields[name])] for name in names]
@@ -161,6 +157,12 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
         compiled.program if compiled else None,
         compiled.inputs if compiled else (),
     )
+
+
+def _decimal_of(expr: Expr, scale: int) -> FieldType:
+    if expr.operation == "cast" and isinstance(expr.value, Decimal):
+        return expr.value
+    return Decimal.wide(scale)
 
 
 def run(

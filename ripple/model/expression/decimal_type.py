@@ -1,46 +1,17 @@
-"""The type of decimals in expressions."""
+"""The type of decimals, and constants of it in expressions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.core.arguments import need_whole
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.schema.types import PRECISION_MAX, Decimal
+
+__all__ = ["PRECISION_MAX", "Decimal", "PlainDecimal", "plain_digits", "unscaled"]
 
 if TYPE_CHECKING:
     import decimal
-
-PRECISION_MAX = 18  # digits, in a scaled integer of 64 bits
-PRECISION_OTHERS = 38  # of decimals of 128 bits
-
-
-@frozen
-class Decimal:
-    """Exact numbers of up to ``precision`` digits, ``scale`` of them behind the point.
-
-    ``rp.col("price").cast(rp.Decimal(18, 4))``. Raises PlanError for more than 18 digits.
-    """
-
-    precision: int
-    scale: int = 0
-
-    def __post_init__(self) -> None:
-        most = PRECISION_OTHERS
-        precision = need_whole("rp.Decimal: precision", self.precision, 1, most=most)
-        if precision > PRECISION_MAX:
-            raise PlanError(
-                f"{self}: up to {PRECISION_MAX} digits can be held,"
-                " in 64 bits; use fewer, or a text"
-            )
-        scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
-        object.__setattr__(self, "precision", precision)
-        object.__setattr__(self, "scale", scale)
-
-    def __str__(self) -> str:
-        return f"rp.Decimal({self.precision}, {self.scale})"
-
-    __repr__ = __str__
 
 
 @frozen

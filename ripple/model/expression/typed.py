@@ -148,6 +148,8 @@ class _Checker:
             field_type = self.fields[expr.value]
             kind, nullable = kind_of(field_type)
             column = Typed("col", kind, nullable, (), expr.value)
+            if isinstance(bare := bare_type(field_type), Decimal):
+                return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
             held = _KINDS_HELD.get(type(bare_type(field_type)))
             return column if held is None else Typed("held", held, nullable, (column,))
         args = tuple(self.check(arg) for arg in expr.args)

@@ -32,7 +32,6 @@ from typing import Any
 
 from ripple.core.arguments import need_text, shown
 from ripple.core.errors import SchemaError
-from ripple.model.expression.decimal_type import Decimal
 from ripple.model.records.declared import check_names
 from ripple.model.records.members import (
     Annotation,
@@ -53,6 +52,7 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     List,
@@ -75,7 +75,7 @@ _SCALARS: dict[Annotation, FieldType] = {
 
 _ADVICE: dict[Annotation, str] = {
     dt.timedelta: "use int nanoseconds",
-    decimal.Decimal: "use str and rp.col(...).cast(rp.Decimal(18, 4)) in expressions",
+    decimal.Decimal: "say how many digits, Annotated[decimal.Decimal, rp.Decimal(18, 4)]",
     bytes: "use str, for instance as base64",
     dict: "use a list of records with a key field",
     set: "use list",
@@ -152,7 +152,8 @@ class _Walk:
 
     def kind(self, annotation: Annotation, path: str) -> FieldType:
         base, extras = unwrap(annotation)
-        for extra in extras:
+        # rp.Decimal(18, 2) itself works, too, for those without a type checker.
+        for extra in (*extras, base) if isinstance(base, Held) else extras:
             if isinstance(extra, FieldType):
                 return extra
             if isinstance(extra, EventTime):
@@ -218,8 +219,6 @@ def _inexpressible(base: Annotation, origin: Annotation, path: str) -> SchemaErr
         advice = _ADVICE.get(origin or base, "no field type can hold it")
     except TypeError:  # something that is not a type need not be hashable
         advice = "this is not a type"
-    if isinstance(base, Decimal):
-        advice = _ADVICE[decimal.Decimal]
     if isinstance(base, typing.TypeVar):
         advice = "give the generic class its arguments"
     return SchemaError(f"{path}: {_show(base)} cannot be expressed: {advice}")

@@ -8,6 +8,7 @@ field type             Arrow type
 ``Float``, ``Bool``    ``double``, ``bool``
 ``Date``               ``date32``
 ``DateTime``           ``timestamp[ns, UTC]``
+``Decimal``            ``decimal128``
 ``Opaque``             ``string``: the text of the S-expression
 ``Option``             the same, nullable
 ``List``               ``list``
@@ -40,12 +41,14 @@ from ripple.model.schema.document import build, refuse_empty
 from ripple.model.schema.held import rule_of
 from ripple.model.schema.types import (
     DEPTH_MAX,
+    PRECISION_MAX,
     Bool,
     Date,
-    DateTime,
+    Decimal,
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     List,
@@ -70,8 +73,6 @@ _SCALARS: dict[FieldType, pa.DataType] = {
     Int64(): pa.int64(),
     Float(): pa.float64(),
     Bool(): pa.bool_(),
-    Date(): rule_of(Date()).arrow,
-    DateTime(): rule_of(DateTime()).arrow,
     Opaque(): pa.string(),
 }
 
@@ -174,6 +175,8 @@ class _Walk:
                 return self.type(columns, path) if columns else pa.string()
             case Ref():
                 return self._reference(kind.name, path)
+            case Held():
+                return rule_of(kind).arrow
             case _:
                 return _SCALARS[kind]
 
@@ -233,6 +236,8 @@ def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
         return _FOREIGN[arrow]
     if _is_text(arrow):
         return String()
+    if pt.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision <= PRECISION_MAX:
+        return Decimal(arrow.precision, arrow.scale)
     if _is_list(arrow):
         item = arrow.value_field
         kind = _infer(item.type, f"{path}[]", depth + 1)
@@ -270,6 +275,8 @@ def _holds(arrow: pa.DataType, kind: FieldType) -> bool:
             return _holds(arrow, columns) if columns else _is_text(arrow)
         case Ref():
             return bool(pt.is_struct(arrow))
+        case Held():
+            return bool(arrow == rule_of(kind).arrow)
         case _:
             return bool(arrow == _SCALARS[kind])
 

@@ -30,6 +30,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import SchemaError
+from ripple.core.sexp import dumps, loads
 from ripple.model.schema.avro_times import check_unit
 from ripple.model.schema.document import (
     Bounds,
@@ -44,6 +45,7 @@ from ripple.model.schema.document import (
     version_of,
 )
 from ripple.model.schema.held import rule_of
+from ripple.model.schema.notation import type_from_sexp, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
     Case,
@@ -52,6 +54,7 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     List,
@@ -75,8 +78,6 @@ _SCALARS: dict[FieldType, Json] = {
     Int64(): "long",
     Float(): "double",
     Bool(): "boolean",
-    Date(): {**rule_of(Date()).avro, "ripple.type": "Date"},
-    DateTime(): {**rule_of(DateTime()).avro, "ripple.type": "DateTime"},
     Opaque(): {"type": "string", "ripple.type": "Opaque"},
 }
 _PRIMITIVES: dict[str, FieldType] = {
@@ -90,7 +91,7 @@ _PRIMITIVES: dict[str, FieldType] = {
 _MARKED: dict[tuple[str, str], FieldType] = {
     ("long", "Int"): Int(),
     ("int", "Date"): Date(),
-    ("long", "DateTime"): DateTime(),
+    ("long", "Date_time"): DateTime(),
     ("string", "Opaque"): Opaque(),
 }
 _ADVICE = {
@@ -162,6 +163,8 @@ class _Writer:
                 if kind.name != self._root:
                     raise SchemaError(f"{path}: Avro cannot refer to {kind.name!r}, another schema")
                 return kind.name
+            case Held():
+                return {**rule_of(kind).avro, "ripple.type": dumps(type_to_sexp(kind))}
             case _:
                 return _SCALARS[kind]
 
@@ -240,6 +243,8 @@ class _Reader:
                 return List(self.kind(items, f"{path}[]", depth + 1))
             case {"type": str() as name, "ripple.type": str() as mark} if (name, mark) in _MARKED:
                 return _MARKED[name, mark]
+            case {"type": "bytes", "ripple.type": str() as mark} if mark.startswith("(Decimal "):
+                return type_from_sexp(loads(mark))
             case {"type": inner} if inner not in ("array", *_ADVICE):
                 check_unit(node, path)
                 return self.kind(inner, path, depth + 1)

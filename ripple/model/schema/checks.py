@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from ripple.core.sexp import Sexp
     from ripple.model.schema.date_form import DateForm
+    from ripple.model.schema.decimal_form import DecimalForm
+
+    Form: TypeAlias = TimeForm | DateForm | DecimalForm
 
 Number: TypeAlias = int | float
 
@@ -225,7 +228,7 @@ def checks_with(given: Mapping[str, Any]) -> Checks:
     return Checks(**given) if given.keys().isdisjoint(("format", "zone")) else TimedChecks(**given)
 
 
-def form_of(kind: FieldType, checks: Checks | None) -> DateForm | TimeForm | None:
+def form_of(kind: FieldType, checks: Checks | None) -> Form | None:
     """Return how a source writes the values of a field with these checks; None as they are held.
 
     Raises SchemaError for a form that values of the type do not have.

@@ -25,6 +25,7 @@ from ripple.model.schema.types import (
     Bool,
     Date,
     DateTime,
+    Decimal,
     Field,
     FieldType,
     Float,
@@ -51,6 +52,7 @@ _DTYPES: dict[type, Any] = {
     Int64: np.int64,
     Date: np.int64,
     DateTime: np.int64,
+    Decimal: np.int64,
     Bool: np.bool_,
 }
 # The kinds of arrays of which nothing is lost, but for integers that are too large.
@@ -63,6 +65,7 @@ _PLAIN: dict[type, set[type]] = {
     Int64: _INTS,
     Date: set(),
     DateTime: set(),
+    Decimal: set(),
     Bool: {bool, np.bool_},
 }
 _NULL = type(None)

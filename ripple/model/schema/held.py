@@ -10,14 +10,17 @@ type          outside       Arrow                   text
 ============  ============  ======================  ==============================
 ``Date``      ``date``      ``date32``              ISO 8601, ``2026-01-31``
 ``DateTime``  ``datetime``  ``timestamp[ns, UTC]``  ISO 8601, in UTC, all digits
+``Decimal``   ``Decimal``   ``decimal128(p, s)``    digits, s of them behind a point
 ============  ============  ======================  ==============================
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -32,9 +35,11 @@ from ripple.model.schema.date_form import ISO, DateForm
 from ripple.model.schema.notation import type_from_sexp, type_to_sexp
 from ripple.model.schema.time_texts import texts as times_written
 from ripple.model.schema.types import (
+    PRECISION_MAX,
     Case,
     Date,
     DateTime,
+    Decimal,
     Field,
     FieldType,
     Held,
@@ -50,6 +55,7 @@ from ripple.model.schema.types import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.model.schema.decimal_form import DecimalForm
     from ripple.model.schema.document import Json
     from ripple.model.schema.time_form import TimeForm
 
@@ -64,17 +70,23 @@ DATE_MOST = dt.date.max.toordinal() - dt.date(1970, 1, 1).toordinal()
 class Rule(Protocol):
     """What is known of one held type.
 
-    word: a value in messages, with its article. arrow: the type of columns outside. avro: the type
-    in Avro; json: in JSON Schema. bounds: the smallest and the largest number.
+    word: a value in messages, with its article. arrow: the type of columns outside. bounds: the
+    smallest and the largest number.
     """
 
     word: str
     arrow: pa.DataType
-    avro: ClassVar[dict[str, Json]]
-    json: ClassVar[dict[str, Json]]
     bounds: tuple[int, int]
 
-    def form(self, form: str | None, zone: str | None) -> DateForm | TimeForm:
+    @property
+    def avro(self) -> dict[str, Json]:
+        """The type in Avro."""
+
+    @property
+    def json(self) -> dict[str, Json]:
+        """The type in JSON Schema."""
+
+    def form(self, form: str | None, zone: str | None) -> DateForm | DecimalForm | TimeForm:
         """Return how a source writes values; raises SchemaError for what is no form of them."""
 
     def takes(self, arrow: pa.DataType) -> bool:
@@ -227,6 +239,95 @@ class _DateTimeRule:
         return np.ascontiguousarray(array).view(np.int64)
 
 
+class _DecimalRule:
+    """Of one type: numbers count 10 ** -scale."""
+
+    def __init__(self, kind: Decimal) -> None:
+        self._kind = kind
+        most = 10**kind.precision - 1 if kind.precision <= PRECISION_MAX else (1 << 63) - 1
+        self.bounds = (-most, most)
+        self.word = f"a decimal of {kind.precision} digits, {kind.scale} behind the point"
+        self.arrow = pa.decimal128(kind.precision, kind.scale)
+        size = {"precision": kind.precision, "scale": kind.scale}
+        self.avro = {"type": "bytes", "logicalType": "decimal", **size}
+        self.json = {"type": "string"}
+
+    def form(self, form: str | None, zone: str | None) -> DecimalForm:
+        for name, given in (("format", form), ("zone", zone)):
+            if given is not None:
+                raise SchemaError(f"{name} is {shown_value(given)}, and a decimal has none")
+        from ripple.model.schema.decimal_form import DecimalForm  # noqa: PLC0415 - few have decimals
+
+        return DecimalForm(self._kind)
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        return bool(kinds.is_decimal(arrow) or kinds.is_integer(arrow))
+
+    def held(self, column: pa.Array) -> pa.Array:
+        return self.form(None, None).parsed(column.cast(pa.string()))[0]
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        units = np.ascontiguousarray(column.fill_null(0), np.int64)
+        wide = np.empty((len(units), 2), np.int64)
+        wide[:, 0], wide[:, 1] = units, units >> 63
+        valid = None
+        if column.null_count:
+            is_there = column.is_valid().to_numpy(zero_copy_only=False)
+            valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+        return pa.Array.from_buffers(self.arrow, len(units), [valid, pa.py_buffer(wide)])
+
+    def number(self, value: Any) -> int | None:
+        if isinstance(value, (bool, np.bool_)):
+            return None
+        if isinstance(value, (int, np.integer)):
+            value = decimal.Decimal(int(value))
+        if not isinstance(value, decimal.Decimal) or not value.is_finite():
+            return None
+        if len(value.as_tuple().digits) > _DIGITS_MAX or abs(value.adjusted()) > _DIGITS_MAX:
+            return None
+        units = value.scaleb(self._kind.scale, _WIDE)
+        number = int(units)
+        is_one = number == units and self.bounds[0] <= number <= self.bounds[1]
+        return number if is_one else None
+
+    def value(self, number: int) -> decimal.Decimal:
+        return decimal.Decimal(number).scaleb(-self._kind.scale, _WIDE)
+
+    def text(self, value: Any) -> str | None:
+        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+            return str(int(value))
+        return str(value) if isinstance(value, decimal.Decimal) else None
+
+    def written(self, number: int) -> str:
+        return format(self.value(number), "f")
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        from ripple.model.schema import scaled  # noqa: PLC0415 - likewise
+
+        offsets, data = scaled.texts(
+            np.ascontiguousarray(column.fill_null(0), np.int64), self._kind.scale
+        )
+        plain = pa.Array.from_buffers(
+            pa.string(), len(column), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        )
+        if not column.null_count:
+            return plain
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
+
+        return pc.if_else(column.is_valid(), plain, pa.scalar(None, pa.string()))
+
+    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+        return np.array([self.value(number) for number in numbers.tolist()], object)
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        del array  # of dtype object it is a list
+        return None
+
+
+_DIGITS_MAX = 1000  # of a value that is looked at
+_WIDE = decimal.Context(prec=2 * _DIGITS_MAX)
+
+
 class Nanos(dt.datetime):
     """A time that is finer than a microsecond. nanosecond: beyond it, 1 to 999.
 
@@ -243,7 +344,12 @@ _RULES: dict[type, Rule] = {Date: _DateRule(), DateTime: _DateTimeRule()}
 
 def rule_of(kind: Held) -> Rule:
     """Return what is known of a held type."""
-    return _RULES[type(kind)]
+    return _decimal_rule(kind) if isinstance(kind, Decimal) else _RULES[type(kind)]
+
+
+@lru_cache(maxsize=256)
+def _decimal_rule(kind: Decimal) -> Rule:
+    return _DecimalRule(kind)
 
 
 def held_in(fields: Iterable[Field]) -> dict[str, Held]:
@@ -373,6 +479,8 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
         null = column.is_null() if column.null_count else None
         return pa.StructArray.from_arrays(parts, fields=list(arrow), mask=null)
     if kinds.is_integer(column.type):
+        if kinds.is_decimal128(arrow):
+            return rule_of(Decimal.wide(arrow.scale)).shown(column).cast(arrow)
         for rule in _RULES.values():
             if rule.arrow == arrow:
                 return rule.shown(column)

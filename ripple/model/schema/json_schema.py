@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from ripple.core.errors import SchemaError
+from ripple.core.sexp import dumps, loads
 from ripple.model.schema.avro_times import is_named_unit
 from ripple.model.schema.document import (
     Bounds,
@@ -43,14 +44,14 @@ from ripple.model.schema.document import (
     version_of,
 )
 from ripple.model.schema.held import rule_of
+from ripple.model.schema.notation import type_from_sexp, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
     Case,
-    Date,
-    DateTime,
     Field,
     FieldType,
     Float,
+    Held,
     Int,
     Int64,
     List,
@@ -72,8 +73,6 @@ _SCALARS: dict[FieldType, dict[str, Json]] = {
     Int64(): {"type": "integer", "format": "int64"},
     Float(): {"type": "number"},
     Bool(): {"type": "boolean"},
-    Date(): {**rule_of(Date()).json, "x-ripple-type": "Date"},
-    DateTime(): {**rule_of(DateTime()).json, "x-ripple-type": "DateTime"},
     Opaque(): {"x-ripple-type": "opaque"},
 }
 _PLAIN: dict[str, FieldType] = {
@@ -145,6 +144,8 @@ def _type(kind: FieldType, path: str, root: str) -> dict[str, Json]:
             return {"oneOf": [_case(case, f"{path}.{case.name}", root) for case in kind.cases]}
         case Ref():
             return {"$ref": "#" if kind.name == root else f"ripple:{quote(kind.name, safe='')}"}
+        case Held():
+            return {**rule_of(kind).json, "x-ripple-type": dumps(type_to_sexp(kind))}
         case _:
             return dict(_SCALARS[kind])
 
@@ -222,8 +223,9 @@ class _Reader:
                 raise SchemaError(f"{path}: {keyword} cannot be expressed")
         if node.get("x-ripple-type") == "opaque":
             return Opaque()
-        if node.get("x-ripple-type") in ("Date", "DateTime"):
-            return Date() if node["x-ripple-type"] == "Date" else DateTime()
+        mark = node.get("x-ripple-type")
+        if isinstance(mark, str) and mark.startswith(("Date", "(Decimal ")):
+            return type_from_sexp(loads(mark))
         if "$ref" in node:
             return self._reference(node, path, depth)
         for keyword in ("anyOf", "oneOf", "allOf"):

@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ripple.core import sexp
-from ripple.core.errors import SchemaError
+from ripple.core.errors import PlanError, SchemaError
 from ripple.model.schema.types import (
     DEPTH_MAX,
+    PRECISION_MAX,
     Bool,
     Case,
     Date,
     DateTime,
+    Decimal,
     Field,
     FieldType,
     Float,
@@ -94,6 +96,8 @@ def type_to_sexp(kind: FieldType) -> Sexp:
             return ["Variant", [_case_to_sexp(case) for case in kind.cases]]
         case Ref():
             return ["Ref", kind.name]
+        case Decimal():
+            return ["Decimal", str(kind.precision), str(kind.scale)]
         case _:
             return _SCALAR_NAMES[kind]
 
@@ -137,7 +141,18 @@ def _type(value: Sexp, depth: int) -> FieldType:
             return Variant(_tuple(cases, "Variant", lambda case: _case(case, inner)))
         case ["Ref", str() as name]:
             return Ref(name)
+        case ["Decimal", str() as precision, str() as scale]:
+            return _decimal(_integer(precision, "Decimal"), _integer(scale, "Decimal"))
     raise SchemaError(f"not a field type: {_excerpt(value)}")
+
+
+def _decimal(precision: int, scale: int) -> Decimal:
+    if precision == PRECISION_MAX + 1 and scale <= PRECISION_MAX:
+        return Decimal.wide(scale)
+    try:
+        return Decimal(precision, scale)
+    except PlanError as error:
+        raise SchemaError(str(error)) from None
 
 
 def _field(value: Sexp, kind: Reader[FieldType] = type_from_sexp) -> Field:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
-from ripple.core.errors import SchemaError
+from ripple.core.errors import PlanError, SchemaError
 from ripple.core.frozen import frozen
 
 # Far below Python's own recursion limit, so that code which walks a schema may simply recurse.
@@ -65,6 +65,47 @@ class Date(Held):
 @frozen
 class DateTime(Held):
     """An instant, held as nanoseconds since 1970, UTC."""
+
+
+PRECISION_MAX = 18  # digits, in a scaled integer of 64 bits
+PRECISION_OTHERS = 38  # of decimals of 128 bits
+
+
+@frozen
+class Decimal(Held):
+    """Exact numbers of up to ``precision`` digits, ``scale`` of them behind the point.
+
+    ``rp.col("price").cast(rp.Decimal(18, 4))`` in expressions, and for fields
+    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Held as a count of 10 ** -scale. Raises
+    PlanError for more than 18 digits.
+    """
+
+    precision: int
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        most = PRECISION_OTHERS
+        precision = need_whole("rp.Decimal: precision", self.precision, 1, most=most)
+        if precision > PRECISION_MAX:
+            raise PlanError(
+                f"{self}: up to {PRECISION_MAX} digits can be held,"
+                " in 64 bits; use fewer, or a text"
+            )
+        scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "scale", scale)
+
+    @classmethod
+    def wide(cls, scale: int) -> Decimal:
+        """Return the type of all numbers of 64 bits, as results have it: of 19 digits."""
+        found = cls(PRECISION_MAX, min(scale, PRECISION_MAX))
+        object.__setattr__(found, "precision", PRECISION_MAX + 1)
+        return found
+
+    def __str__(self) -> str:
+        return f"rp.Decimal({self.precision}, {self.scale})"
+
+    __repr__ = __str__
 
 
 @frozen

@@ -15,7 +15,17 @@ from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
 from ripple.model.expression.held_constants import PlainDate, PlainTime
 from ripple.model.expression.typed import Kind
-from ripple.model.schema.types import Bool, Date, DateTime, Float, Int, Int64, Option, String
+from ripple.model.schema.types import (
+    Bool,
+    Date,
+    DateTime,
+    Decimal,
+    Float,
+    Int,
+    Int64,
+    Option,
+    String,
+)
 from ripple.testing.reference import decimals, held
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
 
@@ -33,8 +43,13 @@ _PYTHON_TYPES: dict[Any, type] = {
 }
 
 
-def python_type(of: Any) -> type:
-    """Return the Python type of a field type's values, ``object`` for those without operators."""
+def python_type(of: Any) -> Any:
+    """Return the Python type of a field type's values, ``object`` for those without operators.
+
+    Of decimals it is their ``Scale``.
+    """
+    if isinstance(of, Decimal):
+        return decimals.Scale(of.scale)
     return python_type(of.of) if isinstance(of, Option) else _PYTHON_TYPES.get(type(of), object)
 
 
@@ -44,6 +59,8 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
     row: by field name. kinds: by field name, as :func:`python_type` returns.
     """
     kind, value = _evaluate(expr, row, kinds)
+    if isinstance(kind, decimals.Scale) and not isinstance(value, Failed) and value is not None:
+        return int(value * 10**kind.digits)
     return (value - held.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
 
 
@@ -52,6 +69,8 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
 ) -> tuple[type, Any]:
     if expr.operation == "col":
         kind, value = kinds[expr.value], row[expr.value]
+        if isinstance(kind, decimals.Scale) and value is not None:
+            value = Fraction(value, 10**kind.digits)
         if kind is dt.date and value is not None:
             value = held.EPOCH + dt.timedelta(value)
         return kind, value

@@ -9,6 +9,7 @@ class JsonParser:
         columns: list[tuple[str, pa.DataType]],
         line_length_bytes_max: int,
         paths: dict[str, tuple[str, ...]] | None = None,
+        digits: frozenset[str] = ...,
     ) -> None: ...
     def parse(
         self, block: bytes | memoryview

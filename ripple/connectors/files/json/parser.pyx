@@ -38,6 +38,7 @@ cdef enum Kind:
 
 cdef struct Column:
     Kind kind
+    bint digits             # whether a number is taken, too, as it is written
     Py_ssize_t seen         # the row of the last member of this name
     uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
     int32_t* offsets        # strings only
@@ -68,6 +69,7 @@ cdef class JsonParser:
 
     ``columns`` is a list of (member name, Arrow type: string, int64, float64 or bool). ``paths``:
     the parts of names that are paths, too; a member of the whole name may also have the value.
+    ``digits``: the names of strings that numbers are taken for, as they are written.
     ``objects``: the paths of the objects that have columns within, numbered after the columns.
     """
 
@@ -80,7 +82,8 @@ cdef class JsonParser:
     cdef Py_ssize_t line_length_bytes_max
 
     def __init__(
-        self, columns: list, line_length_bytes_max: int, paths: dict | None = None
+        self, columns: list, line_length_bytes_max: int, paths: dict | None = None,
+        digits: frozenset = frozenset(),
     ) -> None:
         cdef Column column
         cdef int at
@@ -91,6 +94,7 @@ cdef class JsonParser:
         self.known[0].first = 0
         for at, (name, kind) in enumerate(columns):
             column.kind = kinds[kind]
+            column.digits = name in digits
             self.columns.push_back(column)
             *around, last = (paths or {}).get(name, (name,))
             self._add(self._object_at(around, at), last, at)
@@ -365,6 +369,15 @@ cdef class JsonParser:
             return GOOD
         if column.kind == STRING:
             after = string_end(p, end, &escaped) if p[0] == b'"' else NULL
+            if after == NULL and column.digits:
+                after = number_end(p, end)
+                if after != NULL:
+                    length = after - p
+                    memcpy(column.values + column.offsets[row], p, length)
+                    column.offsets[row + 1] = <int32_t>(column.offsets[row] + length)
+                    column.valid[row] = True
+                    at[0] = after
+                    return GOOD
             if after == NULL:
                 return NOT_OF_TYPE
             length = after - p - 2

@@ -84,7 +84,9 @@ class JsonSource:
     def _blocks(self) -> Iterator[Batch | None]:
         raw = self._raw = open_input(self._path)
         paths = dict(self._shape.paths)
-        parser = JsonParser(list(self._kinds.items()), LINE_LENGTH_BYTES_MAX, paths)
+        parser = JsonParser(
+            list(self._kinds.items()), LINE_LENGTH_BYTES_MAX, paths, self._shape.digits
+        )
         names = [*self._kinds, *parser.objects]
         try:
             offset, line_number = 0, 1

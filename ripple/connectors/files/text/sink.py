@@ -216,6 +216,8 @@ def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
         if converter is None:
             return kind, lambda column: column.dictionary_decode()
         return kind, lambda column: converter(column.dictionary_decode())
+    if kinds.is_decimal128(data_type):
+        return "string", lambda column: column.cast(pa.string())
     if data_type == rule_of(DateTime()).arrow:
         return "string", lambda column: rule_of(DateTime()).texts(column.cast(pa.int64()))
     for kind, wanted, fits in _PLAIN:

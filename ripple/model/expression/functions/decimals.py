@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.model.expression.expr import ROUNDINGS
-from ripple.model.expression.functions import scaled
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.text import column
 from ripple.model.expression.program import NO_NUMBER, NO_ROOM, OVERFLOWN, ZERO_DIVISION
 from ripple.model.expression.typed import Kind
+from ripple.model.schema import scaled
 from ripple.model.schema.text_columns import parts
 
 _INT, _TEXT, _FLOAT = (Kind.INT,), (Kind.TEXT,), (Kind.FLOAT,)

@@ -1,0 +1,225 @@
+"""Fields that are decimals: from each kind of source, to each kind of sink, and between."""
+
+from __future__ import annotations
+
+import decimal
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ripple as rp
+from ripple.connectors.kafka.row_values import row_values
+from ripple.connectors.locate import open_source
+from ripple.connectors.memory import MemorySink
+from ripple.core.errors import OutputError, PlanError, SchemaError
+from ripple.model.batch import Batch
+from ripple.model.expression import Expr, col
+from ripple.model.records import nested_checks_of, schema_of
+from ripple.model.schema import Decimal, Field, Option, Schema, fingerprint
+from ripple.model.schema.arrow import from_arrow, to_arrow
+from ripple.model.schema.avro import from_avro, to_avro
+from ripple.model.schema.columns import fitted
+from ripple.model.schema.held import as_shown, held, rule_of, shown
+from ripple.model.schema.json_schema import from_json_schema, to_json_schema
+from ripple.model.schema.notation import dumps, loads
+from ripple.task.one_shot import at_once, entries
+from ripple.testing.reference.expressions import Failed, evaluate, python_type
+
+D = decimal.Decimal
+WORDS = "price is no decimal of at most 8 digits before the point and 4 after"
+
+
+@rp.record
+class Trade:
+    name: str
+    price: Annotated[D, rp.Decimal(12, 4)]
+    fee: Annotated[D, rp.Decimal(9, 2)] | None = None
+
+
+WANTED = [
+    {"name": "a", "price": 1_012_500, "fee": 50},
+    {"name": "c", "price": -1, "fee": None},
+]
+OBJECTS = [
+    {"name": "a", "price": D("101.25"), "fee": D("0.5")},
+    {"name": "c", "price": D("-0.0001"), "fee": None},
+]
+
+
+def read(place: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    inputs = open_source(place, schema_of(Trade), name="t", checks=nested_checks_of(Trade))
+    try:
+        found = [one for one in entries(inputs, 2) if isinstance(one, Batch)]
+    finally:
+        at_once(inputs.close())
+    rows = [row for batch in found for row in batch.records.to_pylist()]
+    return rows, [bad.cause for batch in found for bad in batch.rejected]
+
+
+def test_texts_and_numbers_of_json_are_exact(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(
+        '{"name":"a","price":101.25,"fee":"0.50"}\n'
+        '{"name":"b","price":0.30000000000000004}\n'
+        '{"name":"c","price":-1e-4}\n'
+        '{"name":"d","price":true}\n'
+    )
+    assert read(str(tmp_path / "t.jsonl")) == (WANTED, [WORDS, "price is not text"])
+    (tmp_path / "t.csv").write_text("a,101.25,0.5\nb,123456789,\nc,-0.0001,\n")
+    assert read(str(tmp_path / "t.csv")) == (WANTED, [WORDS])
+
+
+def test_columns_and_objects_are_taken() -> None:
+    assert read(OBJECTS) == (WANTED, [])
+    table = pa.Table.from_pylist(OBJECTS)
+    assert read(table) == (WANTED, [])
+    wide = table.set_column(1, "price", table.column("price").cast(pa.decimal256(40, 10)))
+    assert read(wide) == (WANTED, [])
+    whole = pa.table({"name": ["a"], "price": pa.array([2], pa.int32())})
+    assert read(whole)[0] == [{"name": "a", "price": 20_000, "fee": None}]
+    with pytest.raises(SchemaError, match=r"'price' must be a decimal of 12 digits, .* not 1\.5"):
+        read([{"name": "a", "price": 1.5}])
+    with pytest.raises(SchemaError, match="is double, but the schema declares a decimal"):
+        read(pa.table({"name": ["a"], "price": [1.5]}))
+
+
+def folded(**aggregates: Any) -> rp.Plan:
+    trades = rp.Pipeline("trades").source("trades", Trade)
+    rows = trades.derive("more", net=Trade.price - Trade.fee.fill_null(0), two=Trade.price * 2)
+    return rows.partition("by", key="name").fold("f", **aggregates).sink("out").plan()
+
+
+def test_decimals_leave_as_decimals(tmp_path: Path) -> None:
+    plan = folded(net=rp.sum("net"), top=rp.max("price"), n=rp.count_distinct("fee"))
+    sink = MemorySink()
+    rp.run(plan, source=OBJECTS, sink=sink)
+    rows = {row["name"]: row for row in sink.rows()}
+    assert rows["a"]["net"] == D("100.7500")
+    assert rows["c"]["top"] == D("-0.0001")
+    types = {field.name: field.type for field in sink.batches[0].schema}
+    assert types["top"] == pa.decimal128(12, 4)
+    assert types["net"] == pa.decimal128(19, 4)
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        rp.run(plan, source=OBJECTS, sink=str(tmp_path / name))
+    assert "a,100.7500,101.2500,1" in (tmp_path / "out.csv").read_text()
+    made = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert {row["name"]: row["net"] for row in made} == {"a": "100.7500", "c": "-0.0001"}
+    assert pq.read_table(tmp_path / "out.parquet").schema.field("top").type == pa.decimal128(12, 4)
+
+
+def test_functions_of_users_have_decimals() -> None:
+    def doubled(row: Any) -> Any:
+        return Trade(row.name, row.price * 2, row.fee)
+
+    def whole(rows: Any) -> Any:
+        return {**rows, "price": [price.quantize(D(1)) for price in rows["price"]]}
+
+    trades = rp.Pipeline("p").source("t", Trade).map("m", doubled, into=Trade)
+    mapped = trades.map("b", whole, into=Trade, batch=True)
+    sink = MemorySink()
+    rp.run(mapped.partition("p", key="name").fold("f", p=rp.max("price")).sink("o"),
+           source=OBJECTS[:1], sink=sink)  # fmt: skip
+    assert sink.rows()[0]["p"] == D("202.0000")  # of 202.5, to the even one
+
+
+def test_what_has_no_rule_is_refused_by_name() -> None:
+    for aggregate in (rp.mean("price"), rp.vwap("price", "price"), rp.stddev("price")):
+        with pytest.raises(PlanError, match=r"not decimal(, decimal)?: cast it"):
+            folded(x=aggregate)
+    output = folded(top=rp.max("price")).output("out")
+    with pytest.raises(OutputError, match="field 'top' is a Option, which is written as format=js"):
+        row_values("avro", output, "kafka:x", object(), "s")  # type: ignore[arg-type]
+
+    class Bare:
+        price: D
+
+    with pytest.raises(SchemaError, match="say how many digits, Annotated"):
+        schema_of(rp.record(Bare))
+    with pytest.raises(PlanError, match="up to 18 digits can be held"):
+        rp.Decimal(38, 2)
+
+
+def test_a_sum_beyond_64_bits_is_absent_as_of_integers() -> None:
+    most = {"name": "a", "price": D("99999999.9999")}
+
+    @rp.record
+    class Large:
+        name: str
+        price: Annotated[D, rp.Decimal(18, 0)]
+
+    rows = [{"name": "a", "price": 10**18 - 1}] * 10
+    sink = MemorySink()
+    report = rp.run(
+        rp.Pipeline("p").source("l", Large).partition("p", key="name")
+        .fold("f", s=rp.sum("price")).sink("o"),
+        source=rows, sink=sink,
+    )  # fmt: skip
+    assert report.uncomputable["f"].count == 1
+    assert read([most])[0][0]["price"] == 10**12 - 1
+
+
+@given(
+    st.lists(st.integers(-(10**12) + 1, 10**12 - 1) | st.none(), min_size=1, max_size=20),
+    st.sampled_from(
+        [
+            col("p") * 3,
+            col("p") + D("0.00001"),
+            -col("p"),
+            col("p").round(1),
+            col("p").divide(7, scale=3),
+            col("p").cast(rp.Decimal(18, 6)),
+            col("p").fill_null(D("1.5")),
+            col("p") > D("0.5"),
+            col("p").cast(str),
+            col("p").is_in([0, D("1.25")]),
+        ]
+    ),
+)
+def test_expressions_of_fields_equal_fractions(units: list[int | None], expr: Expr) -> None:
+    kind = Option(Decimal(12, 4))
+    found = expr.bind({"p": kind}).evaluate({"p": pa.array(units, pa.int64())}, len(units))
+    values = (
+        found.values.to_pylist() if isinstance(found.values, pa.Array) else found.values.tolist()
+    )
+    for at, number in enumerate(units):
+        expected = evaluate(expr, {"p": number}, {"p": python_type(kind)})
+        assert not isinstance(expected, Failed)
+        seen = None if found.valid is not None and not found.valid[at] else values[at]
+        assert (seen, type(seen)) == (expected, type(expected)), (expr, number)
+
+
+def test_types_of_results() -> None:
+    fields = {"p": Decimal(12, 4)}
+    assert (col("p") * col("p")).bind(fields).type == Decimal.wide(8)
+    assert col("p").bind(fields).type == Decimal(12, 4)
+    assert col("p").round(1).cast(rp.Decimal(9, 2)).bind(fields).type == Decimal(9, 2)
+
+
+def test_its_name_and_bytes_are_pinned() -> None:
+    schema = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
+    assert "(typ(Decimal 12 4))" in dumps(schema)
+    assert loads(dumps(schema)) == schema
+    assert fingerprint(schema) == "6352d10f94b74ad9"
+    assert from_arrow(to_arrow(schema)) == schema
+    assert from_avro(to_avro(schema)) == schema
+    assert from_json_schema(to_json_schema(schema)) == schema
+    with pytest.raises(SchemaError, match="up to 18 digits"):
+        loads(dumps(schema).replace("12 4", "38 4"))
+    units = pa.array([1, -1, None, 10**12 - 1])
+    column = shown(units, Decimal(12, 4))
+    column.validate(full=True)
+    assert column.to_pylist() == [D("0.0001"), D("-0.0001"), None, D("99999999.9999")]
+    assert as_shown(units, pa.decimal128(12, 4)) == column
+    assert held(column, Decimal(12, 4)).equals(units)
+    assert fitted([D("1.5"), 2, True, 1.5], Decimal(3, 1), "p").misfits.keys() == {2, 3}
+    rule = rule_of(Decimal(3, 1))
+    assert [rule.number(D(one)) for one in ("99.9", "100", "0.05", "1e999999", "NaN")] == [
+        999, None, None, None, None
+    ]  # fmt: skip
+    assert rule.numbers(np.array([1.5])) is None
