@@ -215,7 +215,7 @@ def _known(letter: Letter, *, retried: bool | None) -> dict[str, Any]:
         "line_number": letter.line_number,
         "step": letter.step,
         "reason": letter.reason,
-        "written_ns": letter.written_ns,
+        "written_ns": letter.written_ns or None,  # of a failed call it is not known
         "retried": retried,
         "can_be_retried": letter.record is not None,
     }

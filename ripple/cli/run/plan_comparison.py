@@ -128,6 +128,12 @@ def _with_outputs(
         if unnamed and value["problems"] and not is_held:
             # Without problems where the target of one of them is empty: see below.
             value["unnamed"] = unnamed
+            value["problems"] = tuple(
+                f"{why}; where the target of {' or '.join(unnamed)} is empty it needs none"
+                if "--rebuild" in why
+                else why
+                for why in value["problems"]
+            )
             value["would"] = (
                 f"it is not known whether {who} would start: {state.it} would refuse, unless the "
                 f"target of {' or '.join(unnamed)} is empty: name it with --sink."

@@ -21,6 +21,7 @@ MEMORY_MIB = 512
 TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
 PIECE_ROWS = 8192  # of a result
+_LISTED = "ripple query --list (for guests of a gateway: list_flights)"
 _ABSENT = re.compile(r"Table with name (.+?) does not exist")
 _NO_TABLE = re.compile(r'Referenced table "(.+?)" not found')
 _LISTS = re.compile(r"\s*show\s+(all\s+)?tables\b", re.IGNORECASE)
@@ -92,7 +93,7 @@ def _explained(error: duckdb.Error, tables: Mapping[str, pa.Table]) -> str:
     """Return DuckDB's message in a line, with the remedy where we know one."""
     text = " ".join(str(error).split())
     if absent := _ABSENT.search(text):  # DuckDB would suggest its own names
-        return f"no output {absent[1]}: ripple query --list shows the outputs"
+        return f"no output {absent[1]}: {_LISTED} shows the outputs"
     if absent := _NO_TABLE.search(text):
         columns = (name for table in tables.values() for name in table.schema.names)
         for name in columns:
@@ -151,5 +152,5 @@ def _question(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stateme
         kind = statements[0].type.name
         raise InputError(f"{kind} is not allowed: outputs are read-only; use SELECT")
     if _LISTS.match(sql):  # only tables of the statement are loaded
-        raise InputError("SQL does not list outputs here: use ripple query --list")
+        raise InputError(f"SQL does not list outputs here: use {_LISTED}")
     return statements[0]
