@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import typing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,6 +119,12 @@ def test_topics_have_nanoseconds_whatever_the_form(tmp_path: Path) -> None:
         columns = {"name": ["a"], "at": [NOON], "sent": [NOON]}
         writer.append(pa.RecordBatch.from_pydict(columns))
     assert rows_of(read(f"log:{tmp_path}/orders")) == [{"name": "a", "at": NOON, "sent": NOON}]
+
+
+def test_a_call_of_the_type_is_told_where_the_form_stands() -> None:
+    with pytest.raises(SchemaError, match=r'rp.Timestamp = rp.field\(format="iso"\)'):
+        rp.Timestamp(format="iso")  # type: ignore[call-arg]  # what the test is about
+    assert rp.Timestamp | None == typing.Annotated[int, rp.Timestamp.__metadata__[0]] | None  # type: ignore[attr-defined]
 
 
 @rp.record

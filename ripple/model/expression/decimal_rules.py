@@ -131,7 +131,7 @@ def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
         )
     most = 10 ** (to.precision - (to.scale - scale)) - 1
     if strict:
-        held = _within(units, most)
+        held = find("decimal.of_units").typed((units,), (most,))
     else:
         tests = comparison("<=", units, whole(most)), comparison(">=", units, whole(-most))
         fits = Typed("&", Kind.BOOL, units.nullable, tests)
@@ -209,13 +209,6 @@ def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
 def _is_in(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     value, *choices = args
     return any_of([_compared(expr, "==", (value, one)) for one in dict.fromkeys(choices)])
-
-
-def _within(units: Typed, most: int) -> Typed:
-    """Return units, of which those beyond ``most`` fail: a sum with a constant overflows there."""
-    for beyond in (INT64_MAX - most, INT64_MIN + most):
-        units = arithmetic("-", arithmetic("+", units, beyond), beyond)
-    return units
 
 
 _RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {

@@ -50,7 +50,7 @@ FAILURES = {
     CONVERSION: "a float that has no 64-bit integer",
     NOT_NUMBER: "a text that is not a number",
     LONG_TEXT: "a text of more than 1 MiB",
-    TOO_MANY_DIGITS: "a text with more digits than the rp.Decimal has",
+    TOO_MANY_DIGITS: "a value that does not fit the rp.Decimal",
     NOT_JSON: "a text that is not JSON, or has over 64 levels",
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import re
+import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, overload
 
@@ -27,7 +29,24 @@ class EventTime:
     """Marks an ``int`` that holds nanoseconds since the epoch, UTC."""
 
 
+def _refuse_call(*_args: object, **_options: object) -> None:
+    raise SchemaError(
+        "rp.Timestamp is a type: declare at: rp.Timestamp, and how sources write it behind it, "
+        'as in at: rp.Timestamp = rp.field(format="iso")'
+    )
+
+
 Timestamp = Annotated[int, EventTime()]
+if not TYPE_CHECKING:  # called, the plain one is int(...), whose errors say nothing of fields
+    # The class is no public one: with a Python in which it has changed, the plain one has to do.
+    with contextlib.suppress(TypeError, AttributeError):
+        _kind = types.new_class(
+            "Timestamp",
+            (type(Timestamp),),
+            {"_root": True},
+            lambda body: body.update(__call__=_refuse_call),
+        )
+        Timestamp = _kind(int, Timestamp.__metadata__)
 """Nanoseconds since the epoch, UTC: an ``int`` in Python, ``Int64`` in schemas and columns."""
 
 

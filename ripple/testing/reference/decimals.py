@@ -109,19 +109,18 @@ def _cast(expr: Expr, kind: Any, scale: int) -> tuple[Any, Callable[..., Any]]:
                 lambda a, *_: f"{decimal.Decimal(int(a * 10**scale)).scaleb(-scale, _WIDE):f}",
             )
         return {"float": (float, lambda a, *_: float(a)), "int": (int, lambda a, *_: int(a))}[to]
-    no_room = _NO_ROOM if kind is str else OVERFLOW
 
     def cast(a: Any, *_: Any) -> Any:
         try:
             exact = _text(a) if kind is str else Fraction(a)
         except (ValueError, OverflowError) as error:
-            failed = _NO_NUMBER if kind is str and type(error) is ValueError else no_room
+            failed = _NO_NUMBER if kind is str and type(error) is ValueError else _NO_ROOM
             return failed if strict else None
         units = exact * 10**to.scale
         if kind is float:
             units = Fraction(round(units))
         if units.denominator != 1 or abs(units) >= 10**to.precision:
-            return no_room if strict else None
+            return _NO_ROOM if strict else None
         return units / 10**to.scale
 
     return Scale(to.scale), cast

@@ -192,11 +192,14 @@ def test_a_field_says_how_many_digits() -> None:
 @pytest.mark.parametrize(
     ("expr", "told"),
     [
-        (_D, "a text with more digits than the rp.Decimal has"),
-        (col("u").cast(rp.Decimal(3, 1)), "a text with more digits than the rp.Decimal has"),
+        (_D, "a value that does not fit the rp.Decimal"),
+        (col("u").cast(rp.Decimal(3, 1)), "a value that does not fit the rp.Decimal"),
         (col("v").cast(rp.Decimal(18, 4)), "a text that is not a number"),
-        (_D.round(0).divide(col("n"), scale=2), "a text with more digits than the rp.Decimal has"),
+        (_D.round(0).divide(col("n"), scale=2), "a value that does not fit the rp.Decimal"),
         (lit(1).divide(col("n"), scale=2), "integer division by zero"),
+        ((col("n") + 1000).cast(rp.Decimal(4, 1)), "a value that does not fit the rp.Decimal"),
+        ((col("n") + 1e9).cast(rp.Decimal(9, 0)), "a value that does not fit the rp.Decimal"),
+        ((col("n") / 0).cast(rp.Decimal(9, 0)), "a value that does not fit the rp.Decimal"),
         (lit(10**18).divide(1, scale=0), "integer overflow"),
     ],
 )

@@ -32,7 +32,11 @@ def _of_text(array: Any, precision: int, scale: int, strict: bool) -> Any:
 
 def _of_float(values: Any, precision: int, scale: int, strict: bool) -> Any:
     found, failed = scaled.of_floats(values, precision, scale)
-    return _failing(found, failed * np.uint8(OVERFLOWN), strict)
+    return _failing(found, failed * np.uint8(NO_ROOM), strict)
+
+
+def _of_units(units: Any, most: int) -> Any:
+    return units, ((units > most) | (units < -most)) * np.uint8(NO_ROOM)
 
 
 def _to_text(values: Any, scale: int) -> Any:
@@ -53,6 +57,7 @@ def _round(values: Any, digits: int, rounding: str) -> Any:
 DECIMALS = table(
     Function("decimal.of_text", (_TEXT,), Kind.INT, columns=_of_text, may_be_null=True),
     Function("decimal.of_float", (_FLOAT,), Kind.INT, columns=_of_float, may_be_null=True),
+    Function("decimal.of_units", (_INT,), Kind.INT, columns=_of_units),
     Function("decimal.to_text", (_INT,), Kind.TEXT, columns=_to_text),
     Function("decimal.to_float", (_INT,), Kind.FLOAT, columns=scaled.to_floats),
     Function("decimal.divide", (_INT, _INT), Kind.INT, columns=_divide),
