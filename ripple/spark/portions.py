@@ -193,14 +193,15 @@ def sources_at(
     markers: str | None = None,
     answers: str | None = None,
     cut: str | None = None,
+    files_apart: bool = False,
 ) -> Sources:
     """Return the shares of all sources of a plan.
 
     given: the URI of the one source, or one for each by its name; see ``source_at``. markers: the
     checkpoints with the markers of idle inputs. answers: those with the answers of services. cut:
-    those whose cut is the end. Raises InputError and ConnectorError, also for two sources of the
-    same records and for ticks without an end, PlanError for answers to other questions, and
-    StoreError.
+    those whose cut is the end. files_apart: see ``source_at``. Raises InputError and
+    ConnectorError, also for two sources of the same records and for ticks without an end, PlanError
+    for answers to other questions, and StoreError.
     """
     places = sources_of(plan, given)
     if len(plan.sources) > 1:
@@ -211,7 +212,15 @@ def sources_at(
                     "offset is one of a single source"
                 )
     each = tuple(
-        source_at(places[source.name], plan, source=source, start=start, stop=stop, header=header)
+        source_at(
+            places[source.name],
+            plan,
+            source=source,
+            start=start,
+            stop=stop,
+            header=header,
+            files_apart=files_apart,
+        )
         for source in plan.sources
     )
     if len(each) > 1:

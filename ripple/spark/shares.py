@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.clock import PREFIX as CLOCK
 from ripple.connectors.clock import ClockInputs, offset_at
+from ripple.connectors.files.folder.listing import files_at, is_pattern
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.registry import find
+from ripple.connectors.registry import OF_FILES, find
 from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import source_of
 from ripple.spark.kafka_shares import PREFIX as KAFKA
@@ -137,12 +138,14 @@ def source_at(
     start: Bound = NOWHERE,
     stop: Bound = NOWHERE,
     header: bool = False,
+    files_apart: bool = False,
 ) -> Source:
     """Return a source of a plan at ``place``, in shares.
 
     place: ``log:DIR/TOPIC[/PARTITION]``; ``kafka:BROKERS/TOPIC``; another URI of a connector; or a
-    folder or a pattern of files, each of which is an input. start, stop: the range of each; without
-    a stop, ticks of a clock have no end. Raises InputError and ConnectorError.
+    folder or a pattern of files, one input in the order of their names, as for ``rp.run``. start,
+    stop: the range of each; without a stop, ticks of a clock have no end. files_apart: whether each
+    file is an input of its own, for work that sorts records. Raises InputError and ConnectorError.
     """
     if isinstance(place, ClockInputs):
         place = place.uri
@@ -170,7 +173,31 @@ def source_at(
         if bound.time_ns is not None:
             advice = "give offsets of records" if len(plan.sources) == 1 else "leave out the range"
             raise InputError(f"{place} cannot be searched by time: {advice}")
+    whole = None if files_apart else _in_order(place)
+    if whole is not None:
+        share = Share(0, source.name, whole, None, start.at(0) or 0, stop.at(0), header)
+        at_once(share.inputs(plan, BATCH_ROWS).close())  # checks the files
+        return Source(source.name, place, (share,), None, are_files=True)
     return _read_whole(place, source.name, start, stop, header=header)
+
+
+def _in_order(place: str) -> str | None:
+    """Return the URI of the files of a folder or a pattern as one input, None where there is none.
+
+    That needs files whose names tell their format; others are told by a scheme before the folder.
+    """
+    found = find(place, "source")
+    if found.connector.path_of is None or not (os.path.isdir(found.path) or is_pattern(found.path)):
+        return None
+    files = files_at(found.path)
+    if found.connector.scheme != OF_FILES:
+        try:
+            kinds = {find(file.path, "source").connector.scheme for file in files}
+        except InputError:
+            return None
+        if kinds != {found.connector.scheme}:
+            return None
+    return f"{OF_FILES}:{os.path.abspath(found.path)}"
 
 
 def _read_whole(place: str, source: str, start: Bound, stop: Bound, *, header: bool) -> Source:

@@ -81,19 +81,27 @@ def test_a_source_says_what_it_lacks(place: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         sources_at(f"{tmp_path}/missing.csv", PLAN)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="there are no files at"):
         sources_at(f"csv:{tmp_path}/empty", PLAN)
     with pytest.raises(InputError, match="cannot be searched by time"):
         sources_at("synthetic:5", PLAN, start=Bound(time_ns=1))
 
 
-def test_files_of_a_folder_are_repartitioned_inputs(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_one_input_unless_records_are_sorted(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("")
-    found = sources_at(f"csv:{tmp_path}", PLAN)
-    assert [share.place for share in found.shares] == [
+    for place in (f"csv:{tmp_path}", str(tmp_path), f"{tmp_path}/*.csv"):
+        found = sources_at(place, PLAN)
+        (share,) = found.shares
+        assert share.place.startswith(f"files:{tmp_path}")
+        assert found.divided_anew(PLAN) is None
+    apart = sources_at(f"csv:{tmp_path}", PLAN, files_apart=True)
+    assert [share.place for share in apart.shares] == [
         f"csv:{tmp_path}/a.csv",
         f"csv:{tmp_path}/b.csv",
     ]
-    assert found.divided_anew(PLAN) is not None
+    assert apart.divided_anew(PLAN) is not None
     assert sources_at(f"csv:{tmp_path}/a.csv", PLAN).divided_anew(PLAN) is None
+    (tmp_path / "c.jsonl").write_text("")
+    with pytest.raises(InputError, match="read files of one format"):
+        sources_at(str(tmp_path), PLAN)

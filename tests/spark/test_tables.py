@@ -168,10 +168,10 @@ def test_files_of_json_and_parquet_are_tables_as_in_one_process(tmp_path: Path) 
         dead_letters=str(tmp_path / "letters.jsonl"),
     )
     expected = sorted(lines(tmp_path / "out.jsonl").values(), key=repr)
-    for place in (tmp_path / "all.jsonl", tmp_path / "all.parquet"):
+    for place in (tmp_path / "all.jsonl", tmp_path / "all.parquet", tmp_path / "in"):
         _, rows, _ = replayed(parcel, plan, sources_at(str(place), plan))
         assert rows["rows-out"] == expected
-    several = sources_at(str(tmp_path / "in"), plan)
+    several = sources_at(str(tmp_path / "in"), plan, files_apart=True)
     assert "several files, which are not divided by key" in str(several.together_why(plan))
     (portion,) = several.portions(plan)
     assert len(portion.shares) == 2

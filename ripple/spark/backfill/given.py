@@ -29,7 +29,7 @@ def history_at(history: Any, plan: Plan, live: Any, *, header: bool = False) -> 
     history, live: the URI of the one source, or URIs by source. Raises InputError, also for a
     table with another history than its topic.
     """
-    found = sources_at(_whole(plan, history, live), plan, header=header)
+    found = sources_at(_whole(plan, history, live), plan, header=header, files_apart=True)
     tables = _tables(plan)
     return replace(found, each=tuple(one for one in found.each if one.name not in tables))
 
