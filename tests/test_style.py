@@ -435,6 +435,7 @@ OF_EXTRA = {
     "ripple/spark/dataframe/frames.py": ("spark", {"pyspark"}),
     "ripple/spark/jvm.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/named.py": ("spark", {"pyspark"}),
+    "ripple/spark/dataframe/table_function.py": ("spark", {"pyspark"}),
     "ripple/spark/reading.py": ("spark", {"pyspark"}),
     "ripple/spark/replaying.py": ("spark", {"pyspark"}),
     "ripple/spark/session.py": ("spark", {"pyspark"}),

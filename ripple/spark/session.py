@@ -16,8 +16,10 @@ from ripple.core.extras import needed
 with needed("spark", "ripple.spark"):
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
+    from pyspark.sql.functions import udtf
 
 from ripple.spark import jvm
+from ripple.spark.dataframe.table_function import NAME, ReplayFunction
 from ripple.spark.environment import check_java, why_no_jvm
 from ripple.spark.sources import CheckpointSource, LogSource
 
@@ -57,7 +59,7 @@ class SparkJobError(RippleError):
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data sources ``ripple.log`` and ``ripple.checkpoint``.
+    """Register ``ripple.log`` and ``ripple.checkpoint``, and the table function ``ripple_replay``.
 
     Also enables filter pushdown for Python data sources, which is off by default.
     """
@@ -66,6 +68,7 @@ def register(spark: SparkSession) -> None:
         warnings.simplefilter("ignore")  # registered before
         for source in (LogSource, CheckpointSource):
             spark.dataSource.register(source)
+        spark.udtf.register(NAME, udtf(ReplayFunction))
 
 
 def session(

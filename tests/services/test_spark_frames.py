@@ -96,6 +96,9 @@ def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_p
     for name in ("table:sold", f"file:{tmp_path}/by-venue", f"csv:file:{tmp_path}/texts"):
         named = rp.spark.Replay(spark, f"{file}:whole", name, header=True)
         assert named.report().digest == digest, name
+    rows = spark.sql(f"SELECT * FROM ripple_replay(TABLE(sold), '{file}:whole')")
+    assert rows.columns == found.columns
+    assert sorted(map(tuple, rows.collect())) == sorted(map(tuple, found.collect()))
     with pytest.raises(InputError, match=r"Spark cannot read the table nowhere: .*nowhere"):
         rp.spark.replay(spark, f"{file}:whole", "table:nowhere")
     changes = one.changes(every=100).where("symbol = 'S1'").orderBy("partition", "cut").collect()
