@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from ripple.model.running import bar as bar
     from ripple.model.running import cum_max as cum_max
     from ripple.model.running import cum_min as cum_min
+    from ripple.model.running import cum_sum as cum_sum
     from ripple.model.running import ema as ema
     from ripple.model.running import lag as lag
     from ripple.model.running import rolling_max as rolling_max
@@ -186,6 +187,7 @@ _NAMES_BY_HOME = {
         "bar",
         "cum_max",
         "cum_min",
+        "cum_sum",
         "ema",
         "lag",
         "rolling_max",

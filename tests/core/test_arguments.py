@@ -364,6 +364,7 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(columns)": P(
         lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"
     ),
+    "cum_sum(x)": P(lambda v: running(rp.cum_sum(v)), "", f"adds integers|{INPUT}"),
     "bar(x)": P(lambda v: running(rp.bar(v, every=2)), "none expr", INPUT),
     "bar(every)": P(lambda v: running(rp.bar("x", every=v)), "half three np_float huge endless"),
     "lag(x)": P(lambda v: running(rp.lag(v)), "expr", INPUT),

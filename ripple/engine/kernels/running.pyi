@@ -51,6 +51,15 @@ def bar(
     filled: npt.NDArray[Any],
     out: Ints,
 ) -> None: ...
+def cum_sum(
+    slots: Ints,
+    begins: Flags,
+    values: Ints,
+    valid: Flags,
+    sums: Ints,
+    out: Ints,
+    failed: Flags,
+) -> None: ...
 def rolling_sum(
     slots: Ints,
     begins: Flags,

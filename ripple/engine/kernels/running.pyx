@@ -214,6 +214,30 @@ cdef inline bint fits(number a, number b) noexcept nogil:
         return True
 
 
+def cum_sum(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const int64_t[::1] values not None,
+    const uint8_t[::1] valid not None,
+    int64_t[::1] sums not None,
+    int64_t[::1] out not None,
+    uint8_t[::1] failed not None,
+):
+    """Give each row the sum so far; failed: where it has over 64 bits, and leaves the sum."""
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], sums.shape[0])
+    check_length(slots.shape[0], failed.shape[0])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            sums[slot] = 0
+        failed[i] = valid[i] and not fits(sums[slot], values[i])
+        if valid[i] and not failed[i]:
+            sums[slot] += values[i]
+        out[i] = sums[slot] if valid[i] else 0
+
+
 def rolling_sum(
     const int64_t[::1] slots not None,
     const uint8_t[::1] begins not None,

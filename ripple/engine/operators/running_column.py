@@ -10,7 +10,7 @@ import pyarrow as pa
 from ripple.engine.kernels import running
 from ripple.model.expression.functions.maths import MATHS
 from ripple.model.pipeline.nodes import type_of
-from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running
+from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
 from ripple.model.schema.types import Bool, Float, bare_type
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.uint8]
     Array = npt.NDArray[Any]
+
+
+TOO_LONG = "the sum has over 64 bits"
 
 
 class Sorted(NamedTuple):
@@ -130,6 +133,17 @@ class _Extreme(RunningColumn):
         return Found(out, valid.view(np.bool_))
 
 
+class _Sum(RunningColumn):
+    def __init__(self) -> None:
+        super().__init__({"sum": (np.int64, 0)})
+
+    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+        out, failed = np.zeros(len(values), np.int64), np.zeros(len(values), np.uint8)
+        (sums,) = self.parts.values()
+        running.cum_sum(of.slots, of.begins, values, valid, sums, out, failed)
+        return Found(out, valid.view(np.bool_), failed.view(np.bool_), TOO_LONG)
+
+
 class _Ema(RunningColumn):
     def __init__(self, of: Ema) -> None:
         parts = {"count": (np.int64, 0), "mean": (np.float64, 0)}
@@ -195,8 +209,7 @@ class _Rolling(RunningColumn):
             of.slots, of.begins, values, valid, divides, came, ring, out, whole, failed
         )
         is_whole = self._kind is np.int64 and not divides
-        reason = "the sum has over 64 bits"
-        return Found(whole if is_whole else out, is_valid, failed.view(np.bool_), reason)
+        return Found(whole if is_whole else out, is_valid, failed.view(np.bool_), TOO_LONG)
 
 
 def running_column(of: Running, read: Field | None) -> RunningColumn:
@@ -208,6 +221,8 @@ def running_column(of: Running, read: Field | None) -> RunningColumn:
             return _Lag(of, np.bool_ if isinstance(bare, Bool) else kind)
         case Extreme():
             return _Extreme(of, kind)
+        case Sum():
+            return _Sum()
         case Ema():
             return _Ema(of)
         case Bar():

@@ -439,8 +439,8 @@ class Pipeline:
         """Give the rows that ``step(state, row)`` makes of each row of a key, in their order.
 
         Or add ``columns`` to each row, as ``previous=rp.lag("price")``, without state, step and
-        into: ``rp.lag``, ``rp.ema``, ``rp.cum_max``, ``rp.cum_min``, ``rp.bar`` and
-        ``rp.rolling_sum``, ``rolling_mean``, ``rolling_max`` and ``rolling_min``.
+        into: ``rp.lag``, ``rp.ema``, ``rp.cum_max``, ``rp.cum_min``, ``rp.cum_sum``,
+        ``rp.bar`` and ``rp.rolling_sum``, ``rolling_mean``, ``rolling_max`` and ``rolling_min``.
 
         The order is by event time; rows of one time stand in the order of sources and offsets. key:
         the field, or fields; never null. state: a dataclass of numbers, texts and booleans, each

@@ -40,6 +40,14 @@ def cum_min(x: Input) -> Extreme:
     return Extreme(x, largest=False)
 
 
+def cum_sum(x: Input) -> Sum:
+    """Return the sum of the integers so far; null where ``x`` is.
+
+    A row whose sum has over 64 bits cannot be computed, and adds nothing.
+    """
+    return Sum(x)
+
+
 def ema(
     x: Input,
     *,
@@ -178,6 +186,22 @@ class Extreme(Running):
     def name(self) -> str:
         """Its name for users."""
         return "cum_max" if self.largest else "cum_min"
+
+
+@frozen
+class Sum(Running):
+    """The sum so far."""
+
+    name = "cum_sum"
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return the type of the field, of integers."""
+        if isinstance(bare_type(self.number(of)), Float):
+            raise PlanError(
+                f"cum_sum adds integers, and {shown(self.x)} holds floats, of which a sum that is "
+                "rounded again and again drifts: take rp.sum in a fold, or whole cents"
+            )
+        return of
 
 
 @frozen

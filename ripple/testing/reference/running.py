@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.expression.functions import exact
-from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running
+from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
 from ripple.testing.reference.steps import RefusedRow
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def _value(of: Running, came: Sequence[Came]) -> Any:
     values = [value for _, value in there]
     if isinstance(of, Ema):
         return _ema(of, there)
+    if isinstance(of, Sum):
+        return _so_far(values)
     if isinstance(of, Extreme):
         return _extreme(values, largest=of.largest)
     assert isinstance(of, Rolling), "no other functions"
@@ -83,6 +85,16 @@ def _sum(values: Sequence[Any]) -> Any:
         return total
     special = _special(values)
     return _rounded(sum(map(Fraction, values), Fraction())) if special is None else special
+
+
+def _so_far(values: Sequence[int]) -> int:
+    total = 0
+    for at, value in enumerate(values):
+        if -(2**63) <= total + value < 2**63:
+            total += value
+        elif at == len(values) - 1:
+            raise OverflowError("the sum has over 64 bits")
+    return total
 
 
 def _mean(values: Sequence[Any]) -> float:

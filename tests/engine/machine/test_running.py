@@ -31,6 +31,7 @@ COLUMNS: dict[str, Any] = {
     "same": rp.lag("is_large", 2),
     "most": rp.cum_max("price"),
     "least": rp.cum_min("size"),
+    "all": rp.cum_sum("large"),
     "ema": rp.ema("price", span=3),
     "slow": rp.ema("size", alpha=0.1),
     "decayed": rp.ema("price", half_life=40),
@@ -48,7 +49,8 @@ COLUMNS: dict[str, Any] = {
 
 def start() -> Pipeline:
     source = Pipeline("test").source("ticks", Tick, out_of_order=10, reject_future=100_000)
-    return source.derive("large", is_large=rp.col("size") > 1)
+    large = rp.col("size") * (1 << 60)
+    return source.derive("large", is_large=rp.col("size") > 1, large=large)
 
 
 def with_columns(base: Pipeline, ttl: int | None = None, **columns: Any) -> Pipeline:
@@ -166,6 +168,7 @@ def test_running_values_are_those_of_polars() -> None:
         trades,
         before=rp.lag("price", 2),
         high=rp.cum_max("price"),
+        total=rp.cum_sum("price"),
         ema=rp.ema("price", alpha=0.1),
         sum20=rp.rolling_sum("price", 20),
         max20=rp.rolling_max("price", 20),
@@ -178,6 +181,7 @@ def test_running_values_are_those_of_polars() -> None:
     expected = frame.with_columns(
         before=price.shift(2).over("symbol"),
         high=price.cum_max().over("symbol"),
+        total=price.cum_sum().over("symbol"),
         ema=price.cast(pl.Float64).ewm_mean(alpha=0.1, adjust=False).over("symbol"),
         sum20=price.rolling_sum(20, min_samples=1).over("symbol"),
         max20=price.rolling_max(20, min_samples=1).over("symbol"),
@@ -221,6 +225,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "x takes a running value, as rp.lag('price')" in refused(x=rp.sum("price"))
     assert "there is no field 'prize'" in refused(x=rp.lag("prize"))
     assert "lag takes numbers, not string" in refused(x=rp.lag("symbol"))
+    assert "cum_sum adds integers, and 'price' holds floats" in refused(x=rp.cum_sum("price"))
     assert "and the field holds integers" in refused(x=rp.bar("size", every=2.5))
     assert "x is a running value, and step= makes the rows" in refused(x=rp.lag("size"), step=max)
     assert "state is missing: it takes state=, step= and into=, or running" in refused()

@@ -17,7 +17,7 @@ from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline, crash_test
+from ripple.testing import Divergence, Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import ended, shown, strict
@@ -392,6 +392,18 @@ def test_states_end_and_are_freed() -> None:
         held.append((states[0].num_rows, engine.nbytes))
     assert held[5][0] == held[-1][0] < 120
     assert max(size for _, size in held[-10:]) <= max(size for _, size in held[:20])
+
+
+def test_a_step_that_keeps_something_elsewhere_is_found_out() -> None:
+    calls: list[int] = []
+
+    def counted(state: Run, tick: Tick) -> dict[str, Any]:
+        calls.append(tick.size)
+        return {"number": len(calls), "size": tick.size, "before": None, "venues": ""}
+
+    pipeline = scanned(start(), function=counted, lateness=0).sink("out")
+    with pytest.raises(Divergence, match="out"):
+        check_pipeline(pipeline, rows_of(("A", 1, 1), ("A", 2, 2), ("A", 3, 99)), SIZES)
 
 
 def refused(make: Any) -> str:
