@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.aggregate.contract import Slots, is_float
+from ripple.model.aggregate.contract import is_float
 from ripple.model.schema.types import Bool, FieldType, String
 
 if TYPE_CHECKING:
@@ -87,18 +87,25 @@ def arrow_of(column: Strip, of: FieldType) -> pa.Array:
     return pa.array(values, mask=~there)
 
 
-def spread(column: pa.Array, of: FieldType, starts: Slots) -> Column:
-    """Return a result column; ``column`` has a value for each slot with a row, others are empty."""
-    held = np.diff(starts).astype(np.bool_)
+def spread(column: Strip, of: FieldType, held: npt.NDArray[np.bool_]) -> Column:
+    """Return a result column; ``column`` has a value for each slot with a row.
+
+    held: whether there is one, by slot; others are empty.
+    """
     if isinstance(of, String):
+        texts = arrow_of(column, of)
         if not held.all():
-            column = column.take(pa.array(np.cumsum(held) - 1, mask=~held))
-        return column, column.is_valid().to_numpy(zero_copy_only=False)
-    valid = held
-    if column.null_count:
-        valid[valid] = column.is_valid().to_numpy(zero_copy_only=False)
-        column = column.drop_null()
-    kind = np.bool_ if isinstance(of, Bool) else np.float64 if is_float(of) else np.int64
-    values = np.zeros(len(valid), kind)
-    values[valid] = column.to_numpy(zero_copy_only=False)
-    return values, valid
+            texts = texts.take(pa.array(np.cumsum(held) - 1, mask=~held))
+        return texts, texts.is_valid().to_numpy(zero_copy_only=False)
+    bits, _, _, valid = column
+    there = valid.view(np.bool_)
+    found = np.where(there, bits, 0)
+    if len(there) < len(held):
+        bits, found = found, np.zeros(len(held), np.int64)
+        found[held] = bits
+        mask = held.copy()
+        mask[held] = there
+        there = mask
+    if is_float(of):
+        return found.view(np.float64), there
+    return found != 0 if isinstance(of, Bool) else found, there

@@ -46,17 +46,19 @@ class RowsState(State):
 
     def results(self, slots: Slots) -> tuple[Column, ...]:
         """Read a column for each field of the best row, or one of lists of rows."""
-        starts, columns = self._best_rows(slots)
+        starts, strips = self._best_rows(slots)
+        fields = zip(strips, self._fields, strict=True)
         if not self._aggregate.is_list:
-            fields = zip(columns, self._fields, strict=True)
-            return tuple(spread(column, of, starts) for column, of in fields)
+            held = np.diff(starts).astype(np.bool_)
+            return tuple(spread(strip, of, held) for strip, of in fields)
+        columns = [arrow_of(strip, of) for strip, of in fields]
         rows = columns[0]
         if len(columns) > 1:
             rows = pa.StructArray.from_arrays(columns, self._aggregate.names)
         return ((pa.LargeListArray.from_arrays(pa.array(starts), rows), None),)
 
     @abstractmethod
-    def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
+    def _best_rows(self, slots: Slots) -> tuple[Slots, Sequence[Strip]]:
         """Return the offsets of each slot's rows, and the fields of all of them, the best first."""
 
     def _lists(self, starts: Slots, columns: Sequence[Any]) -> dict[str, pa.Array]:
@@ -112,9 +114,9 @@ class BestRows(RowsState):
         """Empty the slots."""
         self._best.clear(slots)
 
-    def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
+    def _best_rows(self, slots: Slots) -> tuple[Slots, Sequence[Strip]]:
         starts, _, _, fields = self._best.encode(slots)
-        return starts, [arrow_of(*one) for one in zip(fields, self._fields, strict=True)]
+        return starts, fields
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return the best rows as lists, the best first."""
@@ -173,17 +175,15 @@ class HeldRows(RowsState):
         """Empty the slots."""
         self._held.clear(slots)
 
-    def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
-        starts, columns = self._encoded(slots, whole=False)
+    def _best_rows(self, slots: Slots) -> tuple[Slots, Sequence[Strip]]:
+        starts, columns = self._held.encode(slots, whole=False)
         return starts, columns[len(self._by) : len(self._by) + len(self._fields)]
-
-    def _encoded(self, slots: Slots, *, whole: bool) -> tuple[Slots, list[pa.Array]]:
-        starts, columns = self._held.encode(slots, whole=whole)
-        return starts, [arrow_of(*one) for one in zip(columns, self._types, strict=True)]
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return all rows as lists, in their order."""
-        return self._lists(*self._encoded(slots, whole=True))
+        starts, columns = self._held.encode(slots, whole=True)
+        typed = zip(columns, self._types, strict=True)
+        return self._lists(starts, [arrow_of(*one) for one in typed])
 
     @property
     def nbytes(self) -> int:

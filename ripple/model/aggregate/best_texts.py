@@ -52,7 +52,7 @@ class BestValues(_Best):
     def result(self, slots: Slots) -> Column:
         """Read the best values."""
         starts, _, by, _ = self._best.encode(slots)
-        return spread(arrow_of(by, self._of), self._of, starts)
+        return spread(by, self._of, np.diff(starts).astype(np.bool_))
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return values and counts as lists."""
@@ -80,7 +80,7 @@ class BestEvents(_Best):
     def result(self, slots: Slots) -> Column:
         """Read the values of the best events."""
         starts, _, _, (values,) = self._best.encode(slots)
-        return spread(arrow_of(values, self._of), self._of, starts)
+        return spread(values, self._of, np.diff(starts).astype(np.bool_))
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return places, values and counts as lists."""
