@@ -21,6 +21,7 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.portions import Portion, Sources, sources_at
 from ripple.storage.log import PartitionReader, PartitionWriter
 from ripple.world import LiveClock
+from tests.examples import FEW
 from tests.spark.graph_places import OUTPUTS, Place
 
 WAYS = [
@@ -72,8 +73,8 @@ def test_a_run_holds_against_all_checks(
     one.place.run(one.place.whole, "state")
     read = compared = 0
     for portion in one.portions:
-        crashes = found(Crashes(one.parcel, portion, 6, seed=5))
-        assert (crashes["differences"], crashes["cases"]) == ([], 7)
+        crashes = found(Crashes(one.parcel, portion, FEW, seed=5))
+        assert (crashes["differences"], crashes["cases"]) == ([], FEW + 1)
         oracle = found(AgainstOracle(one.parcel, portion, 120))
         assert oracle["differences"] == []
         read, compared = read + oracle["rows"], compared + oracle["cases"]

@@ -57,6 +57,8 @@ MORE = (
     "idle_sources",
     "idle_totals",
 )
+# By default that of the first ones which has the most faults and deaths.
+SEEDS = (4,) if EXAMPLES == 1 else range(EXAMPLES)
 TRIALS = FIRST if EXAMPLES == 1 else (*FIRST, *MORE)
 
 
@@ -104,8 +106,7 @@ def test_partition_that_fails_is_reported_with_its_cause() -> None:
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_cluster_heals_and_outputs_do_not_tell_what_happened(name: str) -> None:
-    trial = getattr(trials, name)
-    explore(trial, seeds=range(EXAMPLES))
+    explore(getattr(trials, name), seeds=SEEDS)
 
 
 # Where a missing safeguard is found out, and by what: the seed that did so when this was written.
@@ -113,7 +114,7 @@ MISSED = {
     "answer_follow": ("asked", 3),
     "come_back": ("chain", 2),
     "fence": ("rows", 37),
-    "final_rows": ("window_totals", 3),
+    "final_rows": ("window_totals", 6),
     "lane_holes": ("events_moved", 1),
     "lane_watermarks": ("both_moved", 1),
     "marker_follow": ("idle", 3),
