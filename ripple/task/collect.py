@@ -45,14 +45,15 @@ def collect(
     batch_rows: int = BATCH_ROWS,
     header: bool = False,
     strict: bool = False,
+    max_rejected: int | str | None = None,
     max_bytes: int = BYTES_MAX,
 ) -> Result:
     """Run a pipeline over a whole source, and return the rows of its outputs.
 
-    source, batch_rows, header, strict: as ``rp.run`` takes them. output: the name of the only one
-    to keep; all are by default. A result has each key's last row; changes: keep all changes, too.
-    max_bytes: of rows that are kept, 1 GiB by default. The first 10,000 rejected records are in
-    ``result.rejected``.
+    source, batch_rows, header, strict, max_rejected: as ``rp.run`` takes them. output: the name of
+    the only one to keep; all are by default. A result has each key's last row; changes: keep all
+    changes, too. max_bytes: of rows that are kept, 1 GiB by default. The first 10,000 rejected
+    records are in ``result.rejected``.
 
     Raises LimitError if the rows need more memory, and as ``rp.run`` does.
     """
@@ -71,6 +72,7 @@ def collect(
         header=header,
         dead_letters=letters,
         strict=strict,
+        max_rejected=max_rejected,
     )
     if report.rejected:
         some = f"{report.rejected.total()} rejected (result.rejected has them)"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch, Marker, Rejected
     from ripple.model.pipeline.plan import Plan
     from ripple.task.lifecycle import PartitionTask
+    from ripple.task.rejection_limit import RejectionLimit
     from ripple.task.report import Report
     from ripple.task.spec import TaskContext, TaskSpec
 
@@ -57,7 +58,7 @@ class EphemeralState:
         intake = RecordIntake(
             Drive(engine), live, spec, context, letters=letters, guards=_all_guards
         )
-        yield OneShotRun(live, intake)
+        yield OneShotRun(live, intake, letters)
 
     def ask_for_checkpoint(self) -> None:
         """Do nothing: nothing is stored."""
@@ -66,7 +67,8 @@ class EphemeralState:
 class OneShotRun:
     """A one-shot run in progress; nothing is due before its end. See Run."""
 
-    def __init__(self, live: LivePartition, intake: RecordIntake) -> None:
+    def __init__(self, live: LivePartition, intake: RecordIntake, letters: OneShotLetters) -> None:
+        self._letters = letters
         self.live = live
         self.intake = intake
 
@@ -88,6 +90,7 @@ class OneShotRun:
     async def finish(self) -> None:
         """Let all windows end, and commit."""
         await self.intake.close()
+        self._letters.check(self.live.report.consumed)
         await self.live.commit(self.intake)
 
 
@@ -95,12 +98,19 @@ class OneShotLetters:
     """Rejected records of one source, under its own name or its inputs', for people.
 
     strict: the first one ends the run, with an InputError that names it, and its ``file`` if there
-    is one.
+    is one. limit: how many may be; None for any number.
     """
 
     def __init__(
-        self, letters: DeadLetters, source_name: str | None, file: str | None, *, strict: bool
+        self,
+        letters: DeadLetters,
+        source_name: str | None,
+        file: str | None,
+        *,
+        strict: bool,
+        limit: RejectionLimit | None = None,
     ) -> None:
+        self._limit = limit
         self.counts = Causes()
         self._letters = letters
         self._source_name = source_name
@@ -121,6 +131,13 @@ class OneShotLetters:
         self._letters.write(source, kept)
         if self._strict:
             raise InputError(f"{self._file or source}, {kept[0].place}: {kept[0].cause}")
+        if self._limit is not None:
+            self._limit.check(self.counts)
+
+    def check(self, consumed: int) -> None:
+        """Raise InputError if too many of all records were rejected."""
+        if self._limit is not None:
+            self._limit.check(self.counts, consumed)
 
     def sync(self) -> None:
         """Do nothing: the dead letters are complete at the end, even of a run that fails."""

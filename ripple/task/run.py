@@ -20,6 +20,7 @@ from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, to_its_end
+from ripple.task.rejection_limit import RejectionLimit
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.several_sources import inputs_of
@@ -48,6 +49,7 @@ def run(
     header: bool = False,
     dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
     strict: bool = False,
+    max_rejected: int | str | None = None,
     on_batch: Callable[[Engine, Report], None] | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     follow: bool = False,
@@ -73,6 +75,8 @@ def run(
     Without it, and for records that came too late, a LostRecordsWarning at the end says how many
     did not count. header: the first line of a CSV source names its columns.
     strict: raise InputError at the first that is rejected, with nothing written to files.
+    max_rejected: the same once more are rejected: a number, or a part of all, as ``"5%"``; by
+    default a run fails that rejects all its records.
 
     A durable run. checkpoint_dir: a folder, or ``s3://BUCKET/PREFIX``, where state and progress are
     kept: killed at any moment and called again, it resumes, and outputs hold the same rows as after
@@ -87,10 +91,11 @@ def run(
     the errors of ``Task``.
     """
     if checkpoint_dir is not None:
-        if header or strict or dead_letters is not None:
+        if header or strict or dead_letters is not None or max_rejected is not None:
             raise InputError(
-                "header, strict and dead_letters do not go with checkpoint_dir: a log has no "
-                "header, and rejected records are kept there: see ripple dead-letter list"
+                "header, strict, max_rejected and dead_letters do not go with checkpoint_dir: a "
+                "log has no header, and rejected records are kept there: see ripple dead-letter "
+                "list"
             )
         from ripple.task.blocking import run_durably  # noqa: PLC0415 - slow to import
 
@@ -127,6 +132,7 @@ def run(
         header=header,
         dead_letters=dead_letters,
         strict=strict,
+        max_rejected=max_rejected,
         on_batch=on_batch,
     )
     if lost:
@@ -144,6 +150,7 @@ def run_once(
     header: bool = False,
     dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
     strict: bool = False,
+    max_rejected: int | str | None = None,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> tuple[Report, str]:
     """Run a pipeline once over a whole source; return also which records did not count, "" if all.
@@ -152,6 +159,7 @@ def run_once(
     """
     need_bool("header", header)
     need_bool("strict", strict)
+    limit = RejectionLimit.of(max_rejected)
     if on_batch is not None:
         need_function("on_batch", on_batch)
     if not isinstance(dead_letters, (str, os.PathLike, DeadLetters, NoneType)):
@@ -184,6 +192,7 @@ def run_once(
         file=file,
         batch_rows=batch_rows,
         on_batch=on_batch,
+        limit=limit,
     )
     report = to_its_end(life, plan)
     remark = unit_remark(plan, report.watermark_ns)
@@ -235,18 +244,21 @@ def plain_life(
     file: str | None = None,
     batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
+    limit: RejectionLimit | None = None,
 ) -> PartitionTask[TaskSpec]:
     """Return the task of a one-shot run, for ``at_once``.
 
     openers: open the sink of each output; an output without one is computed and not written. If the
     run fails, the sinks are given up: a file is as it was. Dead letters are kept even then, for
-    diagnosis. file: of the source, for errors. strict, batch_rows, on_batch: as in ``run``.
+    diagnosis. file: of the source, for errors. strict, batch_rows, on_batch: as in ``run``. limit:
+    of rejected records, None for none.
     """
 
     def open_kept() -> OneShotLetters:
         letters = open_letters()
         life.report.letters = letters.place
-        return OneShotLetters(letters, getattr(inputs, "name", None), file, strict=strict)
+        name = getattr(inputs, "name", None)
+        return OneShotLetters(letters, name, file, strict=strict, limit=limit)
 
     life = PartitionTask(
         TaskSpec(plan, _answered(plan, inputs), SinkGroup(openers)),

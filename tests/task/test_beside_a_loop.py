@@ -104,7 +104,7 @@ class TestARun:
             with pytest.raises(ZeroDivisionError):
                 await rp.arun(PIPELINE, source=source, sink=sink)
         with pytest.warns(rp.LostRecordsWarning, match="size is not positive: 1"):
-            await rp.arun(PIPELINE, source=[{"symbol": "A", "size": 0, "at": 1}], sink=[])
+            await rp.arun(PIPELINE, source=[*ROWS, {"symbol": "A", "size": 0, "at": 1}], sink=[])
         with pytest.raises(rp.InputError, match="follow needs checkpoint_dir"):
             await rp.arun(PIPELINE, source=ROWS, sink=[], follow=True)
         with pytest.raises(rp.PlanError, match=r"rp\.arun has no argument 'batch'"):

@@ -452,7 +452,7 @@ def test_only_the_most_frequent_reasons_are_told() -> None:
     folded = pipeline.partition("k", key="name").fold("f", n=rp.count()).sink("o")
     rows = [{"name": "a", "level": float(n % 7), "at_ns": 0} for n in range(70)]
     with pytest.warns(rp.LostRecordsWarning, match=r"70 rejected \(.*ValueError: no 4.0: 10, ...;"):
-        rp.run(folded, source=rows, sink=MemorySink())
+        rp.run(folded, source=rows, sink=MemorySink(), max_rejected="100%")
 
 
 def test_strict_run_stops_at_the_first_and_warns_of_nothing() -> None:

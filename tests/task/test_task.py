@@ -319,7 +319,7 @@ class TestTask:
         ({"rebuild": ["g"]}, rp.PlanError, "no fold 'g' to rebuild: the folds are f"),
         ({"on_error": "skip"}, rp.PlanError, "on_error must be 'wait' or 'stop', not 'skip'"),
         ({"on_batch": 3}, rp.PlanError, "on_batch must be a function, not 3"),
-        ({"strict": True}, rp.InputError, "strict and dead_letters do not go with checkpoint_dir"),
+        ({"strict": True}, rp.InputError, "max_rejected and dead_letters do not go with check"),
         ({"checkpoint_dir": None, "keep": 9}, rp.InputError, "keep needs checkpoint_dir"),
         ({"checkpoint_dir": None, "follow": True}, rp.InputError, "follow needs checkpoint_dir"),
         ({"source": "log:none"}, rp.InputError, "log:none: .*there is no topic"),

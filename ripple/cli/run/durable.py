@@ -117,10 +117,12 @@ def run(
 
 def _check_options(options: argparse.Namespace) -> None:
     """Refuse options of one-shot runs."""
-    if options.header or options.strict or options.dead_letter is not None:
+    given = (options.header, options.strict, options.max_rejected, options.dead_letter)
+    if any(given):
         raise InputError(
-            "--header, --strict and --dead-letter do not go with --checkpoint-dir: the log has no "
-            "header, and rejected records are kept in that folder: see ripple dead-letter list"
+            "--header, --strict, --max-rejected and --dead-letter do not go with --checkpoint-dir: "
+            "the log has no header, and rejected records are kept in that folder: see ripple "
+            "dead-letter list"
         )
 
 

@@ -1,0 +1,75 @@
+"""How many records of a one-shot run may be rejected."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ripple.core.arguments import shown
+from ripple.core.errors import InputError
+from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+_REASONS_MAX = 5
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+
+@frozen
+class RejectionLimit:
+    """count: so many may be; one more ends the run. percent: such a part may be, at the end.
+
+    Without either, not all may be.
+    """
+
+    count: int | None = None
+    percent: float | None = None
+
+    @classmethod
+    def of(cls, given: int | str | None) -> RejectionLimit:
+        """Return the limit that an argument says: a number, ``"5%"``, or None for the default.
+
+        Raises InputError.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+            return cls(count=given)
+        if isinstance(given, str):
+            if given.strip().isdecimal():
+                return cls(count=int(given))
+            found = _PERCENT.fullmatch(given)
+            if found is not None and float(found[1]) <= 100:
+                return cls(percent=float(found[1]))
+        raise InputError(
+            f"max_rejected must be a number of records from 0 on, or a text such as '5%', not "
+            f"{shown(given)}"
+        )
+
+    def check(self, rejected: Counter[str], consumed: int | None = None) -> None:
+        """Raise InputError if too many were rejected. consumed: of all records, at the end."""
+        count = rejected.total()
+        if self.count is not None:
+            if count > self.count:
+                raise InputError(f"{count} records were rejected{_why(rejected, self.count)}")
+        elif consumed is not None and count:
+            if self.percent is None and count == consumed:
+                raise InputError(
+                    f"all {count} records were rejected ({_told(rejected)}): nothing is written. "
+                    "Mend them, or the record class; max_rejected='100%' lets such a run end"
+                )
+            if self.percent is not None and count * 100 > self.percent * consumed:
+                limit = f"{self.percent:g}%"
+                raise InputError(
+                    f"{count} of {consumed} records were rejected{_why(rejected, limit)}"
+                )
+
+
+def _why(rejected: Counter[str], limit: object) -> str:
+    return f", more than max_rejected={limit} ({_told(rejected)}): nothing is written"
+
+
+def _told(rejected: Counter[str]) -> str:
+    told = [f"{why}: {count}" for why, count in rejected.most_common(_REASONS_MAX)]
+    return ", ".join([*told, *["..."] * (len(rejected) > _REASONS_MAX)])
