@@ -33,6 +33,7 @@ from ripple.task.one_shot import at_once, entries
 from ripple.testing.reference.expressions import Failed, evaluate, python_type
 
 D = decimal.Decimal
+MISTYPED = "price is not a decimal of 12 digits, 4 behind the point"
 WORDS = "price is no decimal of at most 8 digits before the point and 4 after"
 
 
@@ -70,7 +71,7 @@ def test_texts_and_numbers_of_json_are_exact(tmp_path: Path) -> None:
         '{"name":"c","price":-1e-4}\n'
         '{"name":"d","price":true}\n'
     )
-    assert read(str(tmp_path / "t.jsonl")) == (WANTED, [WORDS, "price is not text"])
+    assert read(str(tmp_path / "t.jsonl")) == (WANTED, [WORDS, MISTYPED])
     (tmp_path / "t.csv").write_text("a,101.25,0.5\nb,123456789,\nc,-0.0001,\n")
     assert read(str(tmp_path / "t.csv")) == (WANTED, [WORDS])
 
@@ -223,3 +224,25 @@ def test_its_name_and_bytes_are_pinned() -> None:
         999, None, None, None, None
     ]  # fmt: skip
     assert rule.numbers(np.array([1.5])) is None
+
+
+def test_aggregates_of_users_and_candles_have_decimals() -> None:
+    kept = rp.custom(
+        "price", init=D, add=lambda total, price: total + price, result=str, type=str, name="kept"
+    )
+    sink = MemorySink()
+    trades = rp.Pipeline("p").source("t", Timed, out_of_order="1s").partition("p", key="name")
+    rp.run(trades.fold("f", all=kept, bar=rp.ohlc("price"), rows=rp.top_rows(1, "price", ["price"]))
+           .sink("o"), source=[{"name": "a", "at": 1, "price": D("1.5")},
+                               {"name": "a", "at": 2, "price": D("0.25")}], sink=sink)  # fmt: skip
+    (row,) = sink.rows()
+    assert row["all"] == "1.7500"
+    assert (row["bar_open"], row["bar_low"]) == (D("1.5"), D("0.25"))
+    assert row["rows"] == [D("1.5")]
+
+
+@rp.record
+class Timed:
+    name: str
+    at: rp.Timestamp
+    price: Annotated[D, rp.Decimal(12, 4)]

@@ -15,6 +15,7 @@ from ripple.model.aggregate.errors import AggregateError, StateError
 from ripple.model.aggregate.parts import listed
 from ripple.model.aggregate.portable import of_text, to_text
 from ripple.model.schema.columns import fitted
+from ripple.model.schema.held import values_of
 from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String
 from ripple.model.schema.values import name_of
 
@@ -92,11 +93,11 @@ class Custom(Aggregate):
         """Whether there is ``merge=``."""
         return self.join is not None
 
-    def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - the functions take any type
+    def _bind(self, *types: FieldType) -> Bound:
         def make(retractable: bool) -> State:
             if retractable and self.unstep is None:
                 raise PlanError(f"{self} cannot retract: give it remove=, which undoes add")
-            return CustomState(self)
+            return CustomState(self, types)
 
         return Bound((("", self.of),), make)
 
@@ -106,8 +107,8 @@ class CustomState(State):
 
     may_refuse = True
 
-    def __init__(self, aggregate: Custom) -> None:
-        self._aggregate = aggregate
+    def __init__(self, aggregate: Custom, types: tuple[FieldType, ...]) -> None:
+        self._aggregate, self._types = aggregate, types
         self._states: list[Any] = []
 
     def resize(self, slots: int) -> None:
@@ -129,7 +130,7 @@ class CustomState(State):
     ) -> None:
         if function is None:
             raise AggregateError(f"{self._aggregate} has no {what}=: give it one")
-        for slot, row in zip(slots.tolist(), _rows(len(slots), columns), strict=True):
+        for slot, row in zip(slots.tolist(), _rows(len(slots), columns, self._types), strict=True):
             self._states[slot] = self._call(what, function, self._states[slot], *row)
 
     def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -143,7 +144,7 @@ class CustomState(State):
         """Call ``add`` with an empty state for each row."""
         add, init = self._aggregate.step, self._aggregate.init
         found = {}
-        for at, row in enumerate(_rows(rows, values)):
+        for at, row in enumerate(_rows(rows, values, self._types)):
             try:
                 self._call("add", add, init(), *row)
             except AggregateError as error:
@@ -196,5 +197,9 @@ class CustomState(State):
         return STATE_BYTES * len(self._states)
 
 
-def _rows(count: int, columns: tuple[Values, ...]) -> Iterable[tuple[Any, ...]]:
-    return zip(*map(listed, columns), strict=True) if columns else [()] * count
+def _rows(
+    count: int, columns: tuple[Values, ...], types: tuple[FieldType, ...]
+) -> Iterable[tuple[Any, ...]]:
+    """Return rows as functions of users have them: dates, and not their numbers."""
+    values = [values_of(listed(one), of) for one, of in zip(columns, types, strict=True)]
+    return zip(*values, strict=True) if columns else [()] * count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
 from ripple.model.aggregate.extremes import need_order
-from ripple.model.schema.types import FieldType, Option
+from ripple.model.schema.types import Decimal, FieldType, Option
 
 if TYPE_CHECKING:
     from ripple.model.aggregate.contract import State
@@ -59,7 +59,8 @@ class Ohlc(Aggregate):
     ordered = True
 
     def _bind(self, *types: FieldType) -> Bound:
-        self.need_numbers(*types)
+        if not isinstance(types[0], Decimal):
+            self.need_numbers(*types)
         price = Option(types[0])
 
         def make(retractable: bool) -> State:

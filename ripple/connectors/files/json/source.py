@@ -11,8 +11,9 @@ import pyarrow as pa
 from ripple.connectors.cutting import recut
 from ripple.connectors.files.json.parser import JsonParser
 from ripple.connectors.line_blocks import line_blocks
+from ripple.connectors.python_values import word_of
 from ripple.connectors.raw_input import open_input
-from ripple.connectors.record_shape import TYPE_WORDS, value_type
+from ripple.connectors.record_shape import value_type
 from ripple.connectors.validation import screened
 from ripple.model.batch import RAW_BYTES_MAX, Batch
 
@@ -127,7 +128,9 @@ def screened_rows(
         row: REASONS[verdict].format(
             length_bytes_max=LINE_LENGTH_BYTES_MAX,
             field=names[column],
-            type=TYPE_WORDS[kinds[column]] if column < len(kinds) else "a record",
+            type=word_of(kinds[column], shape.held.get(names[column]))
+            if column < len(kinds)
+            else "a record",
         )
         for row, verdict, column in refused
     }
