@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 PIPELINE = """
+import datetime as dt
+import decimal
+from typing import Annotated
+
 import ripple as rp
 
 @rp.record(version=1)
@@ -18,6 +22,9 @@ class Trade:
     price: float = rp.field(finite=True)
     size: int = rp.field(gt=0)
     timestamp_ns: rp.Timestamp
+    sent: dt.datetime
+    day: dt.date
+    fee: Annotated[decimal.Decimal, rp.Decimal(12, 4)]
     venue: str = rp.field(default="")
 
 pipeline = (
@@ -25,13 +32,17 @@ pipeline = (
     .source("trades", Trade)
     .filter("real", Trade.size > 0)
     .filter("known", Trade.symbol != "")
+    .filter("new", Trade.day >= dt.date(2026, 1, 1))
+    .filter("fresh", Trade.sent >= dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     .derive("value", notional=Trade.price * Trade.size, other=rp.col("price") / 2)
+    .derive("fees", fees=Trade.fee * Trade.size, month=rp.col("day").dt.truncate("1mo"))
     .partition("by-symbol", key=Trade.symbol)
     .window("1min", rp.Tumbling("60s"))
     .fold("f", a=rp.{aggregate}(Trade.{field}), b=rp.vwap("price", "size"))
     .sink("out")
 )
-trade = Trade("A", 1.0, 2, 3)
+trade = Trade("A", 1.0, 2, 3, dt.datetime.now(dt.UTC), dt.date(2026, 1, 1), decimal.Decimal(1))
+fee: decimal.Decimal = trade.fee
 price: float = trade.price
 """
 
