@@ -258,6 +258,8 @@ def judged(plan: Plan, sources: Container[str]) -> Plan:
     A downstream task sees only part of an input and so lags its watermark: an event far ahead of
     that part is not ahead of the input.
     """
+    if not any(one.reject_future_ns is not None for one in plan.sources if one.name in sources):
+        return plan  # what is known of it stays known
     checked = (
         replace(one, reject_future_ns=None) if one.name in sources else one for one in plan.sources
     )

@@ -13,17 +13,21 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
 
-# A process works on one plan, and its parts ask for the stages again and again.
-_newest: tuple[Plan, tuple[Stage, ...]] | None = None
+# A process works on few plans, and its parts ask for the stages again and again.
+PLANS_KNOWN = 4
+_known: tuple[tuple[Plan, tuple[Stage, ...]], ...] = ()
 
 
 def stages_of(plan: Plan) -> tuple[Stage, ...]:
     """Cut ``plan`` wherever rows must change partition."""
-    global _newest  # noqa: PLW0603 - remembered whole, so that threads see all of it or nothing
-    known = _newest
-    if known is None or known[0] is not plan:
-        known = _newest = plan, tuple(_stages(plan))
-    return known[1]
+    global _known  # noqa: PLW0603 - remembered whole, so that threads see all of it or nothing
+    known = _known
+    for one, stages in known:
+        if one is plan:
+            return stages
+    stages = tuple(_stages(plan))
+    _known = ((plan, stages), *known[: PLANS_KNOWN - 1])
+    return stages
 
 
 def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:

@@ -11,8 +11,8 @@ from ripple.testing.cluster.trial import ClusterTrial
 from tests.engine.machine.stage_plans import Trade, trades
 from tests.examples import EXAMPLES
 
-# One life of each; more of them, as everywhere, with `make wide`.
-SEEDS = range(1 if EXAMPLES == 1 else 2 * EXAMPLES)
+# One life of each, that of the first ones with most faults; more of them with `make wide`.
+SEEDS = (4,) if EXAMPLES == 1 else range(2 * EXAMPLES)
 
 
 def outliving(idle: str | None = None, **middle: Any) -> Any:
