@@ -367,6 +367,7 @@ TABLE: dict[str, P] = {
     "cum_sum(x)": P(lambda v: running(rp.cum_sum(v)), "", f"adds integers|{INPUT}"),
     "bar(x)": P(lambda v: running(rp.bar(v, every=2)), "none expr", INPUT),
     "bar(every)": P(lambda v: running(rp.bar("x", every=v)), "half three np_float huge endless"),
+    "bar(split)": P(lambda v: running(rp.bar("n", every=2, split=v)), "true false", "split"),
     "lag(x)": P(lambda v: running(rp.lag(v)), "expr", INPUT),
     "lag(n)": P(lambda v: running(rp.lag("x", v)), "three np_int"),
     "ema(x)": P(lambda v: running(rp.ema(v, span=3)), "expr", INPUT),

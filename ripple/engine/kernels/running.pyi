@@ -51,6 +51,27 @@ def bar(
     filled: npt.NDArray[Any],
     out: Ints,
 ) -> None: ...
+def part_counts(
+    slots: Ints,
+    begins: Flags,
+    values: Ints,
+    valid: Flags,
+    every: int,
+    most: int,
+    filled: Ints,
+    counts: Ints,
+) -> None: ...
+def bar_parts(
+    slots: Ints,
+    begins: Flags,
+    values: Ints,
+    every: int,
+    counts: Ints,
+    numbers: Ints,
+    filled: Ints,
+    out: Ints,
+    parts: Ints,
+) -> None: ...
 def cum_sum(
     slots: Ints,
     begins: Flags,

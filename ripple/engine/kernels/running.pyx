@@ -7,7 +7,7 @@ values; ``counts`` tells how many came, so the oldest is at ``counts % width`` o
 """
 
 from libc.math cimport fabs, isnan
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from ripple.model.keys.checked cimport check_length, check_slots
@@ -203,6 +203,92 @@ def bar(
         if filled[slot] >= every or filled[slot] <= least:
             numbers[slot] += 1
             filled[slot] = 0
+
+
+def part_counts(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const int64_t[::1] values not None,
+    const uint8_t[::1] valid not None,
+    int64_t every,
+    int64_t most,
+    int64_t[::1] filled not None,
+    int64_t[::1] counts not None,
+):
+    """Count the parts into which bars divide each row; 0 for ``most`` or more, which change none.
+
+    filled: of the bars that are open, changed as ``bar_parts`` does. every: at most 2^61.
+    """
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    cdef uint64_t rest, room
+    check(slots, begins.shape[0], valid.shape[0], values.shape[0], counts.shape[0], filled.shape[0])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            filled[slot] = 0
+        counts[i] = 1
+        if not valid[i]:
+            continue
+        room = <uint64_t>(every - filled[slot] if values[i] > 0 else every + filled[slot])
+        rest = magnitude(values[i])
+        if rest < room:
+            filled[slot] += values[i]
+            continue
+        rest -= room
+        if rest // <uint64_t>every >= <uint64_t>most - 1:
+            counts[i] = 0
+            continue
+        counts[i] += <int64_t>(rest // <uint64_t>every) + (rest % <uint64_t>every > 0)
+        filled[slot] = <int64_t>(rest % <uint64_t>every) * (1 if values[i] > 0 else -1)
+
+
+def bar_parts(
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    const int64_t[::1] values not None,
+    int64_t every,
+    const int64_t[::1] counts not None,
+    int64_t[::1] numbers not None,
+    int64_t[::1] filled not None,
+    int64_t[::1] out not None,
+    int64_t[::1] parts not None,
+):
+    """Divide rows where bars are full: give each part its bar and its share of the value.
+
+    counts: of the parts of each row; out and parts are as long as their sum.
+    """
+    cdef Py_ssize_t i, j, n = 0
+    cdef int64_t slot, share, rest
+    check(slots, begins.shape[0], values.shape[0], counts.shape[0], counts.shape[0], numbers.shape[0])
+    check_length(numbers.shape[0], filled.shape[0])
+    check_length(out.shape[0], parts.shape[0])
+    for i in range(slots.shape[0]):
+        n += counts[i]
+    check_length(n, out.shape[0])
+    n = 0
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if begins[i]:
+            numbers[slot], filled[slot] = 0, 0
+        rest = values[i]
+        for j in range(counts[i]):
+            share = rest
+            if rest > 0 and rest >= every - filled[slot]:
+                share = every - filled[slot]
+            elif rest < 0 and rest <= -every - filled[slot]:
+                share = -every - filled[slot]
+            out[n], parts[n] = numbers[slot], share
+            n += 1
+            rest -= share
+            filled[slot] += share
+            if filled[slot] >= every or filled[slot] <= -every:
+                numbers[slot] += 1
+                filled[slot] = 0
+
+
+cdef inline uint64_t magnitude(int64_t value) noexcept nogil:
+    return 0 - <uint64_t>value if value < 0 else <uint64_t>value
 
 
 cdef inline bint fits(number a, number b) noexcept nogil:

@@ -191,6 +191,25 @@ class _Bar(RunningColumn):
         return Found(out, None)
 
 
+class SplitBar(_Bar):
+    """Bars that divide rows."""
+
+    def counts(self, of: Sorted, values: Ints, valid: Flags, most: int) -> Ints:
+        """Return into how many parts each row goes; 0 for ``most`` or more."""
+        counts, every = np.zeros(len(values), np.int64), int(self._every)
+        filled = self.parts["filled"].copy()
+        running.part_counts(of.slots, of.begins, values, valid, every, most, filled, counts)
+        return counts
+
+    def divided(self, of: Sorted, values: Ints, counts: Ints) -> tuple[Ints, Ints]:
+        """Return the bar of each part, and its share of the value."""
+        bars, shares = np.zeros((2, int(counts.sum())), np.int64)
+        number, filled = self.parts.values()
+        every = int(self._every)
+        running.bar_parts(of.slots, of.begins, values, every, counts, number, filled, bars, shares)
+        return bars, shares
+
+
 class _Rolling(RunningColumn):
     def __init__(self, of: Rolling, kind: Any) -> None:
         super().__init__({"count": (np.int64, 0), "values": (kind, of.n)})
@@ -226,7 +245,7 @@ def running_column(of: Running, read: Field | None) -> RunningColumn:
         case Ema():
             return _Ema(of)
         case Bar():
-            return _Bar(of, kind)
+            return (SplitBar if of.split else _Bar)(of, kind)
         case Rolling():
             return _Rolling(of, kind)
     raise TypeError(f"no loop computes {of.name}")

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.operators.rows import RejectedRow
-from ripple.engine.operators.running_column import Sorted, running_column
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.operators.rows import RejectedRow, Rows, renumbered
+from ripple.engine.operators.running_column import Sorted, SplitBar, running_column
 from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.snapshots.internal import internal
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import kind_of
-from ripple.model.pipeline.nodes import RunningScan, type_of
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, RunningScan, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
+
+
+class _Split(NamedTuple):
+    """Rows in parts: the fields of bar and share, and per part its row, bar and share."""
+
+    name: str
+    field: str
+    rows: Ints
+    bars: Ints
+    shares: Ints
 
 
 class RunningScanRows(ScanRows[RunningScan]):
@@ -43,21 +53,64 @@ class RunningScanRows(ScanRows[RunningScan]):
         back[by_slot.order] = np.arange(rows.count)
         added: dict[str, Values] = {}
         failed: dict[int, str] = {}
+        split: _Split | None = None
         for name, column, read in self._columns:
             values, valid = _values_of(rows, read)
-            found = column.apply(of, values[by_slot.order], valid[by_slot.order])
+            values, valid = values[by_slot.order], valid[by_slot.order]
+            if isinstance(column, SplitBar):
+                assert read is not None, "a field is divided"
+                counts = column.counts(of, values, valid, FLAT_ROWS_MAX)
+                why = f"{name}: it makes {FLAT_ROWS_MAX} rows or more"
+                failed |= dict.fromkeys(by_slot.order[counts == 0].tolist(), why)
+                parts = column.divided(of, values, counts)
+                split = _Split(name, read.name, np.repeat(by_slot.order, counts), *parts)
+                continue
+            found = column.apply(of, values, valid)
             is_valid = None if found.valid is None else found.valid[back]
             added[name] = Values(found.values[back], is_valid)
             failed |= dict.fromkeys(by_slot.order[found.failed].tolist(), f"{name}: {found.reason}")
-        rows.columns.add(added)
-        rows.seen = {}
+        kept = np.ones(rows.count, np.bool_)
         if failed:
             self._lose(rows, [RejectedRow(at, self.node.name, failed[at]) for at in sorted(failed)])
-            kept = np.ones(rows.count, np.bool_)
             kept[list(failed)] = False
+        if split is not None:
+            rows = self._divided(rows, added, split, kept)
+        else:
+            rows.columns.add(added)
+            rows.seen = {}
             rows.keep(kept)
-            rows.origin = None
+        rows.origin = None
         return rows if rows.count else None
+
+    def _divided(
+        self, rows: Rows, added: Mapping[str, Values], split: _Split, kept: npt.NDArray[np.bool_]
+    ) -> Rows:
+        """Return the parts of rows, in the order of these, each with an index in its record."""
+        parts = np.argsort(split.rows, kind="stable")
+        parts = parts[kept[split.rows[parts]]]
+        at, shares = split.rows[parts], split.shares[parts]
+        taken = {one.name: rows.columns.arrow(one.name).take(pa.array(at)) for one in self._fields}
+        null = np.asarray(taken[split.field].is_null())
+        columns: dict[str, Any] = {**taken, split.field: pa.array(shares, mask=null)}
+        for name, values in added.items():
+            valid = None if values.valid is None else values.valid[at]
+            columns[name] = Values(values.values[at], valid)
+        columns[split.name] = Values(split.bars[parts])
+        assert rows.offsets is not None, "rows of records have places"
+        records = rows.offsets[at] // FLAT_ROWS_MAX
+        origins = np.cumsum(np.append(0, records[1:] != records[:-1])[: len(records)])
+        places, over = renumbered(rows.offsets[at], origins)
+        made = Rows(
+            Columns({one.name: columns[one.name] for one in self.node.fields_out}), len(at), places
+        )
+        made.times_ns = np.asarray(rows.times_ns)[at]
+        if over:
+            why = f"more than {FLAT_ROWS_MAX} rows were made of the record"
+            self._lose(made, [RejectedRow(row, self.node.name, why) for row in over])
+            mask = np.ones(len(at), np.bool_)
+            mask[over] = False
+            made.keep(mask)
+        return made
 
     def _grow(self, capacity: int) -> None:
         for _, column, _ in self._columns:
@@ -89,9 +142,7 @@ class RunningScanRows(ScanRows[RunningScan]):
             at += column.part_count
 
 
-def _values_of(
-    rows: Rows, read: Field | None
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.uint8]]:
+def _values_of(rows: Rows, read: Field | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """Return the values of a field, and which are there; ones, where rows are counted."""
     if read is None:
         return np.ones(rows.count, np.int64), np.ones(rows.count, np.uint8)

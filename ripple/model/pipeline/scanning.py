@@ -158,8 +158,13 @@ def _bound(
             read = None
             if function.x is not None or not isinstance(function, Bar):
                 read = by_name[field_name(function.x, types, "x")]
-            of = function.bind(Int64() if read is None else type_of(read))
-        found.append((Field(name, of), function, read))
+            kind = function.bind(Int64() if read is None else type_of(read))
+        found.append((Field(name, kind), function, read))
+    splits = [
+        one.name for one, function, _ in found if isinstance(function, Bar) and function.split
+    ]
+    if len(splits) > 1:
+        raise PlanError(f"{' and '.join(splits)} both split rows: take two scans")
     return found
 
 

@@ -6,7 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.core.arguments import need_whole, shown
+from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, bare_type
@@ -86,18 +86,22 @@ def _number(what: str, given: Any, least: float, most: float) -> float:
     return float(given)
 
 
-def bar(x: Input | None = None, *, every: float) -> Bar:
+def bar(x: Input | None = None, *, every: float, split: bool = False) -> Bar:
     """Return the number of the row's bar, from 0 on: a bar ends when ``x`` adds up to ``every``.
 
     Without ``x`` it ends after so many rows. The row at which the sum of a bar's values, or its
     negative, reaches ``every`` is its last row; the next bar begins with 0. So sizes make bars by
     volume, notionals bars by value, and signed sizes bars by imbalance. Floats are added one by
-    one, each sum rounded once. A row without a number is in the open bar.
+    one, each sum rounded once. A row without a number is in the open bar. split: divide a row where
+    a bar is full: it becomes several rows, each with its share of ``x``, which holds integers.
     """
+    need_bool("bar: split", split)
+    if split and x is None:
+        raise PlanError("bar: split divides a field, and rows are counted here: leave it out")
     is_number = isinstance(every, int | float) and not isinstance(every, bool)
     if not is_number or not 0 < every < math.inf:
         raise PlanError(f"bar: every must be a number above 0, not {shown(every)}")
-    return Bar(x, every)
+    return Bar(x, every, split)
 
 
 def rolling_sum(x: Input, n: int) -> Rolling:
@@ -230,19 +234,26 @@ class Bar(Running):
     """The number of a bar that ends when the field adds up to ``every``."""
 
     every: float
+    split: bool
 
     name = "bar"
 
     @property
     def parameters(self) -> Sexp:
         """The size, exactly."""
-        return [self.every.hex() if isinstance(self.every, float) else str(self.every)]
+        size = self.every.hex() if isinstance(self.every, float) else str(self.every)
+        return [size, "split"] if self.split else [size]
 
     def bind(self, of: FieldType) -> FieldType:
         """Return an integer; of integers the size is one, too."""
         is_whole = isinstance(bare_type(self.number(of)), Int | Int64)
         if is_whole and (int(self.every) != self.every or self.every >= 1 << 63):
             raise PlanError(f"bar: every is {shown(self.every)}, and the field holds integers")
+        if self.split and not (is_whole and self.every <= 1 << 61):
+            raise PlanError(
+                f"bar: split divides integers, into bars of up to 2**61, not {shown(self.x)} into "
+                f"bars of {shown(self.every)}: leave it out, and each row is in one bar"
+            )
         return Int64()
 
 

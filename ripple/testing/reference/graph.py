@@ -29,6 +29,7 @@ from ripple.model.pipeline.nodes import (
     sides_of,
 )
 from ripple.model.pipeline.plan import inputs_first
+from ripple.model.running.functions import Bar
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.interpreter import (
@@ -43,7 +44,7 @@ from ripple.testing.reference.interpreter import (
     typed,
 )
 from ripple.testing.reference.joins import joined_view, shown_row
-from ripple.testing.reference.running import with_running
+from ripple.testing.reference.running import divided, with_running
 from ripple.testing.reference.scans import scanned
 from ripple.testing.reference.steps import (
     RefusedRow,
@@ -110,6 +111,8 @@ class GraphReference(Reference):
         """Per ask and input its waiting rows, in the order of the input."""
         self._states: dict[tuple[str, Key], tuple[int, Any]] = {}
         """Per node and key of scans, the time of the last row, and the state after it."""
+        self._parts: dict[Any, int] = {}
+        """Per record, the index of the last of the rows that a scan divided it into."""
         self._answer_offset = 0
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
@@ -260,8 +263,20 @@ class GraphReference(Reference):
             except RefusedRow as refused:
                 self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), refused))
             self._states[node.name, row.key] = row.time_ns, state
-            if made is not None:
+            if made is None:
+                continue
+            splits = isinstance(node, RunningScan) and any(
+                isinstance(of, Bar) and of.split for _, of, _ in node.columns
+            )
+            if not splits:
                 self._give(node, replace(row, row=made), arrived)
+                continue
+            assert isinstance(node, RunningScan), "it divides rows"
+            for one in divided(node, state, made):
+                record = (node.name, row.name, row.place[:3])
+                index = self._parts[record] = self._parts.get(record, -1) + 1
+                part = replace(row, row=one, place=(*row.place[:3], index))
+                self._give(node, part, arrived)
 
     def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side that became final, with its match."""

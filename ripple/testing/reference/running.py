@@ -34,6 +34,36 @@ def with_running(node: RunningScan, rows: Sequence[tuple[int, Row]]) -> Row:
     return {**rows[-1][1], **added}
 
 
+def divided(node: RunningScan, rows: Sequence[tuple[int, Row]], made: Row) -> list[Row]:
+    """Return the parts of the last of the rows, which ``made`` is; itself where none divides it."""
+    for name, of, read in node.columns:
+        if isinstance(of, Bar) and of.split and read is not None:
+            parts = _parts(of, [row[read.name] for _, row in rows])
+            return [{**made, name: number, read.name: part} for number, part in parts]
+    return [made]
+
+
+def _parts(of: Bar, values: Sequence[int | None]) -> list[tuple[int, int | None]]:
+    """Return the bar and the share of each part of the last value, unit by unit."""
+    number, filled = 0, 0
+    parts: list[tuple[int, int | None]] = []
+    for value in values:
+        parts = []
+        left = value
+        while True:
+            room = of.every - filled if (left or 0) > 0 else -of.every - filled
+            share = left if left is None or abs(left) <= abs(room) else int(room)
+            parts.append((number, share))
+            if left is None or share is None:
+                break
+            filled, left = filled + share, left - share
+            if abs(filled) >= of.every:
+                number, filled = number + 1, 0
+            if not left:
+                break
+    return parts
+
+
 def _value(of: Running, came: Sequence[Came]) -> Any:
     last = came[-1][1]
     if isinstance(of, Lag):

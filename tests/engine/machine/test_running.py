@@ -77,6 +77,32 @@ def test_running_values_equal_their_evaluation_from_scratch(
     check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
 
 
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
+@given(every=st.sampled_from([1, 3, 10]), happened=ticks(), restart=st.integers(0, 45))
+def test_divided_rows_equal_their_evaluation_from_scratch(
+    every: int, happened: Any, restart: int
+) -> None:
+    base = start()
+    rows = with_columns(
+        base, 40, by_volume=rp.bar("size", every=every, split=True), n=rp.lag("size")
+    )
+    pipeline = ended(rows, [shown, bars_of], base)
+    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+def test_a_bar_takes_its_share_of_a_trade() -> None:
+    rows = rows_of(EXAMPLE, volume=rp.bar("size", every=10, split=True))
+    assert [(row["t"], row["volume"], row["size"]) for row in rows] == [
+        *((1, 0, 3), (2, 0, 4), (3, 0, 3), (3, 1, 3), (4, 1, 7), (4, 2, 5)),
+        *((5, 2, 1), (6, 2, 4), (6, 3, 1), (7, 3, 2)),
+    ]
+    signed = rows_of(EXAMPLE, imbalance=rp.bar("signed", every=8, split=True))
+    assert [(row["t"], row["imbalance"], row["signed"]) for row in signed] == [
+        *((1, 0, 3), (2, 0, 4), (3, 0, -6), (4, 0, -9), (4, 1, -3)),
+        *((5, 1, 1), (6, 1, 5), (7, 1, 2)),
+    ]
+
+
 def test_running_values_survive_crashes() -> None:
     happened = [
         {"symbol": s, "price": at / 3, "size": at % 5, "venue": None, "timestamp_ns": 30 * at}
@@ -227,6 +253,10 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "lag takes numbers, not string" in refused(x=rp.lag("symbol"))
     assert "cum_sum adds integers, and 'price' holds floats" in refused(x=rp.cum_sum("price"))
     assert "and the field holds integers" in refused(x=rp.bar("size", every=2.5))
+    assert "both split rows: take two scans" in refused(
+        x=rp.bar("size", every=2, split=True), y=rp.bar("large", every=2, split=True)
+    )
+    assert "split divides integers" in refused(x=rp.bar("price", every=2, split=True))
     assert "x is a running value, and step= makes the rows" in refused(x=rp.lag("size"), step=max)
     assert "state is missing: it takes state=, step= and into=, or running" in refused()
     for make in (
