@@ -35,6 +35,7 @@ class ArrowValues:
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
         self._wanted = arrow_schema_of(shape.schema.fields)
+        self._checked: pa.Schema | None = None  # the last one, which others mostly have
 
     def batch(self, values: pa.Array) -> Batch:
         """Return the records of values; see Values."""
@@ -62,14 +63,19 @@ class ArrowValues:
         row = loads(value)
         if row.num_rows != 1:
             raise EncodingError(NOT_ONE)
+        if row.schema != self._checked:
+            self._check(row.schema)
+        row = with_leaves(row, self.shape.paths)
+        known = [name for name in row.schema.names if name in self._wanted.names]
+        return row.select(known).replace_schema_metadata(None)
+
+    def _check(self, found: pa.Schema) -> None:
         check_columns(
-            row.schema,
+            found,
             self._wanted,
             "a value",
             units=self.shape.units,
             iso=self.shape.iso,
             held=self.shape.held,
         )
-        row = with_leaves(row, self.shape.paths)
-        known = [name for name in row.schema.names if name in self._wanted.names]
-        return row.select(known).replace_schema_metadata(None)
+        self._checked = found

@@ -6,7 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.formats.avro import object_of
-from ripple.connectors.formats.avro_writers import FORM, Writer, parsed_in, ticks_of, understood
+from ripple.connectors.formats.avro_writers import (
+    FORM,
+    Writer,
+    document_of,
+    parsed_in,
+    ticks_of,
+    understood_in,
+)
 from ripple.connectors.formats.framed import (
     HEAD_BYTES,
     NOT_FRAMED,
@@ -73,11 +80,7 @@ class AvroObjects:
 
 def rows_understood(text: str, shape: RecordShape) -> Schema:
     """Return the Avro schema of the rows in an envelope, with those fields that the shape has."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SchemaError("it is no JSON") from error
-    return understood(json.dumps(_row_in(document)), shape)
+    return understood_in(_row_in(document_of(text)), shape)
 
 
 def _row_in(document: Any) -> dict[str, Any]:

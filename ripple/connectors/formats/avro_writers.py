@@ -72,10 +72,24 @@ class Writer(NamedTuple):
 
 def understood(text: str, shape: RecordShape) -> Schema:
     """Return an Avro schema with those of its fields that the shape has."""
+    return understood_in(document_of(text), shape)
+
+
+def document_of(text: str) -> Any:
+    """Return a schema that fastavro takes; raises SchemaError."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SchemaError("it is no JSON") from error
+    try:
+        parsed_in(document)
+    except SchemaError as error:
+        raise SchemaError(f"it is no Avro schema: {error}") from error
+    return document
+
+
+def understood_in(document: Any, shape: RecordShape) -> Schema:
+    """Return a record's schema with those of its fields that the shape has."""
     if not isinstance(document, dict) or document.get("type") != "record":
         raise SchemaError("it is no Avro record")
     fields = _wanted_of(
@@ -90,10 +104,7 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
     if why:
         return Writer(f"schema {found.id}: {why}")
     document = json.loads(found.text)
-    try:
-        plain, parsed = parsed_in(document)
-    except SchemaError as error:
-        return Writer(f"schema {found.id} is no Avro schema: {error}")
+    plain, parsed = parsed_in(document)
     known = known_in(shape)
     kinds = {name: _kind(kind) for name, kind in _leaves(plain["fields"], records_in(plain))}
     flat = [

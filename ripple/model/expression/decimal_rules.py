@@ -66,6 +66,11 @@ def _product(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 
 def _quotient(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    if any(arg.kind is Kind.FLOAT for arg in args[:2]):
+        raise PlanError(
+            f"{expr!r} divides a float, and .divide is of decimals and integers: write / for"
+            " floats, or .cast(rp.Decimal(18, 4)) the float"
+        )
     (value, of_value), (divisor, of_divisor) = (_units(expr, arg) for arg in args[:2])
     scale, rounding = map(plain_value, args[2:])
     options = (scale + of_divisor - of_value, rounding)

@@ -109,6 +109,15 @@ def test_records_of_several_writers_are_read_by_the_names_of_fields() -> None:
     assert writer_of(Registered(1, "AVRO", json.dumps(newer)), SHAPE).fields is not None
 
 
+def test_a_schema_that_a_reader_of_avro_refuses_is_refused_before_it_is_read() -> None:
+    document = to_avro(TRADE)
+    document["fields"][0]["type"] = {"type": {"type": "string"}}  # type: ignore[call-overload,index]
+    found = Registered(1, "AVRO", json.dumps(document))
+    why = unreadable(found, "AVRO", SHAPE, understood)
+    assert why.startswith("it is no Avro schema: ")
+    assert writer_of(found, SHAPE).why_not == f"schema 1: {why}"
+
+
 def test_invalid_values_are_rejected_and_the_others_read() -> None:
     good = framed(to_avro(TRADE), ROW)
     values = [b"", b"\0\0\0", b"{}{}{}", good[:-1], good + b"x", good, head_of(9) + b"abc"]

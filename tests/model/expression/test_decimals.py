@@ -158,6 +158,8 @@ _D = col("t").cast(rp.Decimal(18, 4))
         (lambda: (_D + col("x")).cast(str), "mixes a decimal and a float: .cast(float)"),
         (lambda: (_D + "1").cast(str), "mixes a decimal and a text: .cast(rp.Decimal"),
         (lambda: _D / 3, "write .divide(other, scale=2)"),
+        (lambda: col("x").divide(3, scale=2), "divides a float, and .divide is of decimals"),
+        (lambda: _D.divide(col("x"), scale=2), "or .cast(rp.Decimal(18, 4)) the float"),
         (lambda: (_D + " EUR").cast(str), "or .cast(str) the decimal"),
         (lambda: _D.fill_null(None).cast(str), "fills nulls with null: give a value"),
         (_D.sqrt, "takes no decimal: .cast(float)"),
