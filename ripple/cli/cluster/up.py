@@ -15,6 +15,7 @@ import time
 from functools import partial
 from importlib import import_module
 from math import gcd
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ripple.cli.cluster import down as cluster_down
@@ -38,6 +39,7 @@ from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
+from ripple.model.pipeline.input_names import answers_of
 from ripple.model.pipeline.repartitioned import anew_text, need_division, repartitioned_into
 from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.store.opening import store_to_read
@@ -193,10 +195,7 @@ def run(options: argparse.Namespace) -> int:
     _check_settings(planned)
     lock = cluster_down.held(options.dir)
     say_left_out(plan, places)
-    say(
-        f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
-        f"{PROGRAM} status --coordinator {coordinators_of(planned)} shows them"
-    )
+    _say_where(asked, coordinators_of(planned), place if plan.asks else None)
     width = max(len(one.name) for one in planned)
     metrics = addresses_of(planned, "metrics-port")
     failing_now = partial(failing, addresses_of(planned, "health-port"))
@@ -214,6 +213,19 @@ def run(options: argparse.Namespace) -> int:
         return asyncio.run(cluster.run(status))
     finally:
         lock.release()
+
+
+def _say_where(asked: Asked, coordinators: str, answers: str | None) -> None:
+    """Say what is started, and what shows its state. answers: the store that has some, or None."""
+    say(
+        f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
+        f"{PROGRAM} status --coordinator {coordinators} shows them"
+    )
+    if answers is not None:
+        say(
+            f"{PROGRAM}: {PROGRAM} dead-letter list --checkpoint-dir {quote(answers)} --input "
+            f"{answers_of('PARTITION')} lists the calls of a partition that failed"
+        )
 
 
 def _check_settings(planned: Sequence[Planned]) -> None:
