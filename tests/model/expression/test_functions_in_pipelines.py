@@ -81,6 +81,24 @@ def test_events_that_a_function_cannot_compute_become_dead_letters() -> None:
     check_pipeline(numbers, VISITS)
 
 
+def test_powers_hashes_and_paths_equal_the_reference() -> None:
+    """The third document is no JSON: its event is a dead letter in both."""
+    price = rp.col("price")
+    documents = ['{"u": {"id": 7}}', '{"u": {"id": 0.5}}', "{", '{"u": 1}', None]
+    rows = [{**row, "price": documents[at % 5]} for at, row in enumerate(VISITS)]
+    made = (
+        rp.Pipeline("made")
+        .source("visits", Visit)
+        .derive("id", id=price.str.json_path_match("$.u.id").cast(float), of=rp.col("url").hash(3))
+        .filter("some", rp.col("id").eq_missing(None) | (rp.col("id") ** 0.5 > 1))
+        .partition("by", key="of")
+        .fold("f", most=rp.max(1.5 ** rp.col("id")), n=rp.count())
+        .derive("power", more=rp.col("most").pow(rp.col("n")))
+        .sink("out")
+    )
+    check_pipeline(made, rows, (1, 7, 1_000), restarts=[len(rows) // 2])
+
+
 @pytest.mark.parametrize(
     ("expr", "told"),
     [
