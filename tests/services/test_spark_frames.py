@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions
 
 import ripple as rp
 from ripple.core.errors import InputError
@@ -74,6 +73,8 @@ def test_a_dataframe_has_the_digests_of_one_engine(spark: Any, file: Path, name:
 
 
 def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_path: Path) -> None:
+    from pyspark.sql import functions
+
     events = trades(400)
     frame = shuffled(spark, events)
     timed = frame.withColumn("t", functions.timestamp_micros((frame.t / 1000).cast("long")))
@@ -113,6 +114,8 @@ def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_p
 
 
 def test_dataframes_that_cannot_be_repeated_are_refused(spark: Any, file: Path) -> None:
+    from pyspark.sql import functions
+
     place, frame = f"{file}:whole", shuffled(spark, trades(20))
     numbered = frame.withColumn("n", functions.monotonically_increasing_id())
     for wrong, more, expected in [
