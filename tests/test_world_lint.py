@@ -97,7 +97,25 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/task/task.py": ("names its process, for people", ("os.getpid", "os.uname")),
     "ripple/connectors/locate.py": ("tells a source's name from a file's", ("os.path.exists",)),
-    "ripple/connectors/registry.py": ("tells files from pipes and devices", ("os.stat",)),
+    "ripple/connectors/registry.py": (
+        "tells files from pipes and devices, and folders of files from logs",
+        ("os.stat", "os.path.exists"),
+    ),
+    "ripple/connectors/files/csv/dialect.py": (
+        "tells options from a file's name",
+        ("os.path.lexists",),
+    ),
+    "ripple/connectors/files/folder/listing.py": (
+        "lists files, and sorts them",
+        (
+            *("glob", "os.path.lexists", "os.path.isdir", "os.path.isfile"),
+            *("os.path.realpath", "os.path.relpath"),
+        ),
+    ),
+    "ripple/connectors/files/folder/source.py": (
+        "asks how long files are, for the progress",
+        ("os.stat",),
+    ),
     "ripple/connectors/files/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
     "ripple/connectors/files/parquet/discovery.py": (
         "asks whether a file can be read",
