@@ -12,7 +12,6 @@ import ripple as rp
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.report import digests_of
-from ripple.spark.session import SparkJobError
 from tests.services.spark_session import spark
 from tests.services.test_spark import SOURCE, engine_over
 
@@ -115,6 +114,8 @@ def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_p
 
 def test_dataframes_that_cannot_be_repeated_are_refused(spark: Any, file: Path) -> None:
     from pyspark.sql import functions
+
+    from ripple.spark.session import SparkJobError
 
     place, frame = f"{file}:whole", shuffled(spark, trades(20))
     numbered = frame.withColumn("n", functions.monotonically_increasing_id())
