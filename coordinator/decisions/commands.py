@@ -152,7 +152,8 @@ def is_done(command: Command, now: Assignment) -> bool:
         case Undrain(worker):
             return worker in now.by_id and not now.by_id[worker].is_leaving
         case Move(partition, worker):
-            target = now.shares[partition].target
+            # An older version may have fewer partitions, or none yet.
+            target = now.shares[partition].target if partition < len(now.shares) else None
             return target is not None and worker_of(target) == worker
 
 

@@ -9,7 +9,15 @@ import pytest
 
 from coordinator.decisions import events as ev
 from coordinator.decisions import instructions as ins
-from coordinator.decisions.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze
+from coordinator.decisions.commands import (
+    Drain,
+    Freeze,
+    Move,
+    PinTo,
+    Undrain,
+    Unfreeze,
+    is_done,
+)
 from coordinator.decisions.join_queue import JoinQueue
 from coordinator.decisions.limits import MS, Limits
 from coordinator.decisions.state import Coordinator
@@ -829,3 +837,9 @@ def test_while_the_store_fails_it_is_left_alone_between_proposals() -> None:
                 proposed += 1
                 assert ins.ReadChain() in one.step(ev.ProposalEnded(), now_ns)
     assert 14 <= proposed <= 17, "one a second, after three seconds of collecting"
+
+
+def test_a_version_without_a_partition_has_not_moved_it() -> None:
+    """As one that a command of a later version is compared with."""
+    now = started().newest
+    assert not is_done(Move(len(now.shares), "w1", "x"), now)
