@@ -62,10 +62,13 @@ def _frame(spark: SparkSession, source: SourceSpec, at: SparkPlace, *, header: b
     with blaming():
         try:
             if at.table:
-                return spark.table(at.table)
-            if at.form == "csv":
-                return _texts(spark, source, at.path, header=header)
-            return spark.read.format(at.form).load(at.path)
+                found = spark.table(at.table)
+            elif at.form == "csv":
+                found = _texts(spark, source, at.path, header=header)
+            else:
+                found = spark.read.format(at.form).load(at.path)
+            found.schema  # noqa: B018 - Spark Connect looks at it only now
+            return found
         except AnalysisException as error:
             what = f"the table {at.table}" if at.table else at.path
             line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
