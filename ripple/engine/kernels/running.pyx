@@ -194,12 +194,8 @@ def bar(
         out[i] = numbers[slot]
         if not valid[i] or values[i] != values[i]:
             continue
-        more = values[i]
-        # Neither part is as far from 0 as a bar's size, or the bar is full: nothing wraps.
-        if more >= every or more <= least:
-            filled[slot] = every
-        else:
-            filled[slot] = filled[slot] + more if fits(filled[slot], more) else every
+        more = values[i]  # where a sum of integers would wrap, it is beyond any bar
+        filled[slot] = filled[slot] + more if fits(filled[slot], more) else every
         if filled[slot] >= every or filled[slot] <= least:
             numbers[slot] += 1
             filled[slot] = 0

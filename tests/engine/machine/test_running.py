@@ -167,6 +167,17 @@ def test_bars_end_with_the_trade_that_fills_them() -> None:
     assert [row["imbalance"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_large_value_against_an_open_bar_fills_it_only_with_what_is_left(whole: bool) -> None:
+    most, least = (1 << 63) - 1, -(1 << 63)
+    trades = [(at, 1, size, 1) for at, size in enumerate((-4, 5, 4, -9, least, most, 1, most, 1))]
+    size = rp.col("size") if whole else rp.col("size").cast(float)
+    source = Pipeline("p").source("trades", Trade).derive("d", x=size)
+    bars = source.scan("s", "symbol", settled=True, x_bar=rp.bar("x", every=5), lateness=0)
+    found = rp.collect(bars.sink("out"), [Trade(*row[:1], "A", *row[1:]) for row in trades])
+    assert [row["x_bar"] for row in found] == [0, 0, 0, 1, 2, 3, 4, 4, 5]
+
+
 def test_examples_of_averages_and_drawdown() -> None:
     prices = [(at, price, 1, 1) for at, price in enumerate((100, 120, 90, 130))]
     rows = rows_of(prices, high=rp.cum_max("price"), ema=rp.ema("price", span=3))
