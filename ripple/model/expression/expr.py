@@ -434,6 +434,9 @@ def col(name: str) -> Expr:
     return Expr("col", (), name)
 
 
+_CONSTANTS = "use a float, int, str, bool, date, datetime, Decimal or None"
+
+
 def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
     """Return the expression of the constant ``value``; None is null."""
     if value is None:
@@ -446,7 +449,7 @@ def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
-            f"{getattr(type(value), 'instead', 'use a float, int, str, bool or None')}"
+            f"{getattr(type(value), 'instead', _CONSTANTS)}"
         )
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         raise PlanError(f"the integer {shown(value)} does not fit into 64 bits")

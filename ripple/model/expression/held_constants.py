@@ -51,6 +51,8 @@ def plain_held(value: Any) -> PlainDate | PlainTime | None:
     if not isinstance(value, dt.datetime):
         return PlainDate(rule_of(Date()).number(value) or 0)
     number = rule_of(DateTime()).number(value)
+    if number is None and value.tzinfo and value.utcoffset() is not None:
+        raise PlanError(f"{value!r} is no time of 64 bits, from 1677-09-21 to 2262-04-11")
     if number is None:
         raise PlanError(f"{value!r} has no zone: add one, as in tzinfo=datetime.UTC")
     return PlainTime(number)

@@ -10,6 +10,7 @@ Arrow array.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -95,7 +96,13 @@ def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fit
     """
     of = of.of if isinstance(of, Option) else of
     if isinstance(of, Held):
-        given, of = _numbers_of(given, of, what)
+        given, of, misfits = _numbers_of(given, of, what)
+        found = _fitted(given, of, what, rows)
+        return replace(found, misfits=misfits) if misfits else found
+    return _fitted(given, of, what, rows)
+
+
+def _fitted(given: Any, of: FieldType, what: str, rows: int | None) -> Fitted:
     column, valid = _opened(given, of, what)
     if rows is not None and len(column) != rows:
         raise SchemaError(f"{what} must have {rows} values, not {len(column)}")
@@ -109,26 +116,52 @@ def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fit
     return _fitted_list(listed, of, what)
 
 
-def _numbers_of(given: Any, of: Held, what: str) -> tuple[Any, FieldType]:
-    """Return an array of a held type as one of its numbers; a list, and another array, as it is."""
+def _numbers_of(given: Any, of: Held, what: str) -> tuple[Any, FieldType, dict[int, str]]:
+    """Return an array of a held type as one of its numbers, null where it has no such value.
+
+    With the reasons, by row. A list, and an array of objects, are returned as they are.
+    """
     rule = rule_of(of)
     if isinstance(given, pa.ChunkedArray):
         given = given.combine_chunks()
     if isinstance(given, pa.Array) and pt.is_dictionary(given.type):
         given = decoded(given)
-    if isinstance(given, pa.Array) and rule.takes(given.type):
-        return rule.held(given), Int64()
     if isinstance(given, np.ndarray) and not len(given):
-        return [], of
+        return [], of, {}
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu":
+        given = pa.array(given)
+    if isinstance(given, pa.Array) and rule.takes(given.type):
+        numbers = rule.held(given)
+        bad = [] if numbers.null_count == given.null_count else _lost(given, numbers)
+        return numbers, Int64(), {row: f"{what} {_misfit(given, row, rule.word)}" for row in bad}
     if isinstance(given, np.ndarray) and given.dtype.kind != "O":
-        numbers = rule.numbers(given)
-        if numbers is None:
+        held = rule.numbers(np.ma.getdata(given))
+        if held is None:
             raise _of_another_type(what, of, given.dtype)
-        null = np.isnat(given)
-        return np.ma.MaskedArray(numbers, null) if null.any() else numbers, Int64()
+        null = np.isnat(np.ma.getdata(given)) | np.ma.getmaskarray(given)
+        beyond = ~null & ((held < rule.bounds[0]) | (held > rule.bounds[1]))
+        misfits = {
+            row: f"{what} {Misfit(rule.word, given[row])}"
+            for row in np.flatnonzero(beyond).tolist()
+        }
+        null |= beyond
+        return np.ma.MaskedArray(held, null) if null.any() else held, Int64(), misfits
     if isinstance(given, pa.Array) and not pt.is_null(given.type):
         raise _of_another_type(what, of, given.type)
-    return given, of
+    return given, of, {}
+
+
+def _lost(given: pa.Array, numbers: pa.Array) -> list[int]:
+    """Return the rows with a value of which there is no number."""
+    found = np.asarray(given.is_valid()) & np.asarray(numbers.is_null())
+    return np.flatnonzero(found).tolist()
+
+
+def _misfit(given: pa.Array, row: int, word: str) -> Misfit:
+    try:
+        return Misfit(word, given[row].as_py())
+    except (OverflowError, ValueError):  # beyond what Python has
+        return Misfit(word, given.slice(row, 1).cast(pa.string())[0].as_py())
 
 
 def called(function: Callable[[dict[str, Any]], Any], columns: Mapping[str, Any]) -> Any:

@@ -33,6 +33,7 @@ from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps, loads
 from ripple.model.schema.date_form import ISO, DateForm
 from ripple.model.schema.notation import type_from_sexp, type_to_sexp
+from ripple.model.schema.text_columns import where_found
 from ripple.model.schema.time_texts import texts as times_written
 from ripple.model.schema.types import (
     PRECISION_MAX,
@@ -93,7 +94,7 @@ class Rule(Protocol):
         """Tell whether columns of an Arrow type hold such values, and not texts of them."""
 
     def held(self, column: pa.Array) -> pa.Array:
-        """Return a column of a type that ``takes`` says as int64."""
+        """Return a column of a type that ``takes`` says as int64, null where it does not fit."""
 
     def shown(self, column: pa.Array) -> pa.Array:
         """Return a column of int64 as one of ``arrow``."""
@@ -136,7 +137,12 @@ class _DateRule:
         return bool(kinds.is_date(arrow))
 
     def held(self, column: pa.Array) -> pa.Array:
-        return column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+        dates = column.cast(pa.date32(), safe=False)
+        days = np.asarray(dates.cast(pa.int32()).fill_null(0)).astype(np.int64)
+        found = (days >= DATE_LEAST) & (days <= DATE_MOST)
+        if kinds.is_date64(column.type):
+            found &= np.asarray(column.cast(pa.int64()).fill_null(0)) == days * _DAY_MS
+        return where_found(days, found, column)[0]
 
     def shown(self, column: pa.Array) -> pa.Array:
         return column.cast(pa.int32()).cast(pa.date32())
@@ -186,13 +192,18 @@ class _DateTimeRule:
         return bool(kinds.is_timestamp(arrow))
 
     def held(self, column: pa.Array) -> pa.Array:
-        return column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+        numbers, unit_ns = column.cast(pa.int64()), _UNITS_NS[column.type.unit]
+        if unit_ns == 1:
+            return numbers
+        from ripple.model.schema.time_form import in_ns  # noqa: PLC0415 - likewise
+
+        return in_ns(numbers, unit_ns)[0]
 
     def shown(self, column: pa.Array) -> pa.Array:
         return column.cast(self.arrow)
 
     def number(self, value: Any) -> int | None:
-        if not isinstance(value, dt.datetime) or value.utcoffset() is None:
+        if not isinstance(value, dt.datetime) or _has_no_zone(value):
             return None
         since = value - _EPOCH_UTC
         micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
@@ -337,6 +348,13 @@ class Nanos(dt.datetime):
     nanosecond = 0
 
 
+def _has_no_zone(value: dt.datetime) -> bool:
+    # pandas' NaT is a datetime, too, and has no utcoffset.
+    return value.tzinfo is None or value.utcoffset() is None
+
+
+_DAY_MS = 86_400_000
+_UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _RULES: dict[type, Rule] = {Date: _DateRule(), DateTime: _DateTimeRule()}

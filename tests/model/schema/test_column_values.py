@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal as Exact
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import called, fitted, objects, records_of
 from ripple.model.schema.types import (
     Bool,
+    Date,
+    DateTime,
+    Decimal,
     Field,
     FieldType,
     Float,
@@ -41,9 +45,23 @@ def listed(given: Any, of: FieldType) -> list[Any]:
     ]
 
 
+DAYS = np.array(["1970-01-02", "9999-12-31", "10000-01-01"], "datetime64[D]")
+
+
 @pytest.mark.parametrize(
     ("of", "array", "expected"),
     [
+        (Date(), DAYS, [1, 2_932_896, "misfit"]),
+        (Date(), np.ma.array(DAYS, mask=[True, False, True]), [None, 2_932_896, None]),
+        (Date(), pa.array([1, 2_932_897, None], pa.date32()), [1, "misfit", None]),
+        (Date(), pa.array([86_400_000, 1, 10**16], pa.date64()), [1, "misfit", "misfit"]),
+        (DateTime(), pa.array([1, 10**12, None], pa.timestamp("s")), [10**9, "misfit", None]),
+        (Decimal(4, 2), np.array([99, 100], np.uint8), [9900, "misfit"]),
+        (
+            Decimal(4, 2),
+            pa.array([Exact("1.50"), Exact("0.001"), Exact("1e9"), None], pa.decimal128(20, 3)),
+            [150, "misfit", "misfit", None],
+        ),
         (Float(), np.array([1.5, math.inf], np.float32), [1.5, math.inf]),
         (Float(), np.array([1, 2], ">i4"), [1.0, 2.0]),
         (Float(), np.arange(6.0)[::3], [0.0, 3.0]),
