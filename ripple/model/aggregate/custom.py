@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,16 @@ from ripple.model.aggregate.parts import listed
 from ripple.model.aggregate.portable import of_text, to_text
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.held import values_of
-from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String
+from ripple.model.schema.types import (
+    Bool,
+    Date,
+    DateTime,
+    FieldType,
+    Float,
+    Int64,
+    Option,
+    String,
+)
 from ripple.model.schema.values import name_of
 
 if TYPE_CHECKING:
@@ -27,6 +37,8 @@ PYTHON_TYPES: dict[type, FieldType] = {
     float: Float(),
     int: Int64(),
     str: String(),
+    dt.date: Date(),
+    dt.datetime: DateTime(),
 }
 STATE_BYTES = 200  # a guess for one small Python state
 
@@ -45,11 +57,11 @@ def custom(
 
     ``init()`` returns an empty state, ``add(state, *values)`` and ``remove(state, *values)``
     return the state with one row more or less, ``merge(state, state)`` that of both rows, and
-    ``result(state)`` the result of ``type`` (bool, int, float, str or a field type); None means
-    none, for an ``Option``. ``remove`` must undo ``add`` exactly, in any order:
-    :func:`check_inverse` tests that. Without it, the aggregate serves where nothing is
-    retracted; without ``merge``, where windows do not merge. States are kept in checkpoints, so
-    they consist of the types in :mod:`ripple.model.aggregate.portable`.
+    ``result(state)`` the result of ``type`` (bool, int, float, str, date, datetime, a decimal as a
+    record declares it, or a field type); None means none, for an ``Option``. ``remove`` must undo
+    ``add`` exactly, in any order: :func:`check_inverse` tests that. Without it, the aggregate
+    serves where nothing is retracted; without ``merge``, where windows do not merge. States are
+    kept in checkpoints, so they consist of the types in :mod:`ripple.model.aggregate.portable`.
 
     ``result`` may raise: then the group has no row until it can be read again. Over the results of
     another fold, ``add`` may raise for values that it refuses in any state: then their row is not
@@ -64,9 +76,12 @@ def custom(
         if argument in needed or function is not None:
             need_function(f"{name}: {argument}", function)
     of = PYTHON_TYPES.get(type) if isinstance(type, builtins.type) else type
+    for extra in getattr(type, "__metadata__", ()):  # of Annotated[decimal.Decimal, ...]
+        of = extra
     if not isinstance(of, FieldType):
         raise PlanError(
-            f"{name}: type must be bool, int, float, str or a field type, not {shown(type)}"
+            f"{name}: type must be bool, int, float, str, date, datetime, a decimal such as"
+            f" rp.Decimal(18, 4) or a field type, not {shown(type)}"
         )
     return Custom(inputs, name, init, add, result, of, remove, merge)
 

@@ -1,11 +1,13 @@
 """Plain Python values as JSON text that reads back equal, type for type.
 
-Users' own aggregates keep any of: None, bool, int, float, str, Fraction, Decimal, and tuples,
-lists, sets and dicts of them. Never code, never a class of the user's: a checkpoint is data.
+Users' own aggregates keep any of: None, bool, int, float, str, Fraction, Decimal, date, datetime
+in UTC, and tuples, lists, sets and dicts of them. Never code, never a class of the user's: a
+checkpoint is data.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from decimal import Decimal
@@ -13,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.aggregate.errors import AggregateError, StateError
+from ripple.model.schema.held import Nanos
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,16 +52,33 @@ def _tagged(value: Any) -> Any:
         return {"dict": sorted(([_tagged(k), _tagged(v)] for k, v in value.items()), key=repr)}
     if type(value) in (set, frozenset):
         return {type(value).__name__: sorted((_tagged(item) for item in value), key=repr)}
-    if type(value) is Fraction:
-        return {"Fraction": str(value)}
-    if type(value) is Decimal:
-        return {"Decimal": str(value)}
+    if type(value) in _WRITTEN:
+        return {type(value).__name__: _WRITTEN[type(value)](value)}
+    # Of a zone by name, a text would keep the offset alone, and a restart could change sums.
+    if type(value) in (dt.datetime, Nanos) and value.tzinfo is dt.UTC:
+        fine = getattr(value, "nanosecond", 0)
+        return {"datetime": [value.replace(tzinfo=None).isoformat(), fine]}
     raise AggregateError(
-        f"an aggregate's state holds a {type(value).__name__}, which no checkpoint can keep: "
-        "use None, bool, int, float, str, Fraction, Decimal, or tuples, lists, sets, dicts of them"
+        f"an aggregate's state holds a {type(value).__name__}, which no checkpoint can keep: use"
+        " None, bool, int, float, str, Fraction, Decimal, date, datetime in UTC, or tuples, lists,"
+        " sets, dicts of them"
     )
 
 
+def _time(parts: list[Any]) -> dt.datetime:
+    text, fine = parts
+    kind = Nanos if fine else dt.datetime
+    time = kind.fromisoformat(text).replace(tzinfo=dt.UTC)
+    if isinstance(time, Nanos):
+        time.nanosecond = fine
+    return time
+
+
+_WRITTEN: dict[type, Callable[[Any], str]] = {
+    Fraction: str,
+    Decimal: str,
+    dt.date: dt.date.isoformat,
+}
 _MAKERS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda items: tuple(map(_untagged, items)),
     "dict": lambda pairs: {_untagged(key): _untagged(value) for key, value in pairs},
@@ -67,6 +87,8 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "Fraction": Fraction,
     "Decimal": Decimal,
+    "date": dt.date.fromisoformat,
+    "datetime": _time,
 }
 
 

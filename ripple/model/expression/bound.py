@@ -17,7 +17,7 @@ from ripple.model.expression.program import FAILURES, NULL_STATE
 from ripple.model.expression.typed import FIELD_TYPES, Kind, Typed, typed
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.notation import type_to_sexp
-from ripple.model.schema.types import Decimal, FieldType, Option
+from ripple.model.schema.types import Decimal, FieldType, Held, Option, bare_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -139,10 +139,13 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     names = tuple(dict.fromkeys(_columns(expr)))
     kind = tree.kind
     scale = tree.value
-    if kind is Kind.DECIMAL or tree.operation == "held":
+    is_number = kind is not Kind.DECIMAL and tree.operation != "held"
+    if not is_number:
         (tree,) = tree.args  # as a column holds it
-    if tree.operation == "col":
-        result = fields[tree.value]
+    declared = fields[tree.value] if tree.operation == "col" else None
+    # The number of a held value, by .cast(int), is no such value.
+    if declared is not None and not (is_number and isinstance(bare_type(declared), Held)):
+        result = declared
     else:
         result = _decimal_of(expr, scale) if kind is Kind.DECIMAL else FIELD_TYPES[kind]
         result = Option(result) if tree.nullable else result

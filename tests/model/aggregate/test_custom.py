@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from decimal import Decimal
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.aggregate.portable import of_text, to_text
-from ripple.model.schema.types import Float, Int64, Option, String
+from ripple.model.schema.types import Date, DateTime, Float, Int64, Option, String
 from tests.examples import EXAMPLES
 from tests.model.aggregate.aggregate_twin import floats, slots
 
@@ -80,7 +83,9 @@ def test_missing_function_of_a_custom_aggregate_is_named():
         state.merge(slots(0), slots(1))
     with pytest.raises(ra.AggregateError, match="no remove="):
         state.remove(slots(0), floats([1.0]))
-    with pytest.raises(PlanError, match="type must be bool, int, float, str or a field type"):
+    with pytest.raises(
+        PlanError, match="type must be bool, int, float, str, date, datetime, a decimal"
+    ):
         exact_total(type=bytes)
 
 
@@ -208,3 +213,31 @@ def test_state_that_no_checkpoint_can_keep_is_refused():
         with pytest.raises(ra.StateError):
             of_text(text)
     assert of_text(to_text(Decimal("1.10"))) == Decimal("1.10")
+
+
+def test_dates_and_times_are_kept_and_returned():
+    day = dt.date(2026, 1, 31)
+    at = ra.custom(
+        "t", init=list, add=lambda s, x: [*s, x], result=lambda s: s[-1], type=dt.datetime
+    )
+    state = at.bind((DateTime(),)).state(retractable=False)
+    state.resize(1)
+    state.add(slots(0), np.array([1_769_850_000_000_000_007]))
+    (time,) = of_text(to_text(state._states[0]))
+    assert (time, time.nanosecond) == (dt.datetime(2026, 1, 31, 9, tzinfo=dt.UTC), 7)
+    assert of_text(to_text({day: (time.replace(microsecond=1),)}))[day][0].microsecond == 1
+    assert state.results(slots(0))[0][0].tolist() == [1_769_850_000_000_000_007]
+    with pytest.raises(ra.AggregateError, match="datetime in UTC"):
+        to_text(dt.datetime(2026, 1, 31, tzinfo=dt.timezone(dt.timedelta(hours=1))))
+
+
+@pytest.mark.parametrize(
+    ("given", "of"),
+    [
+        (dt.date, Date()),
+        (Annotated[Decimal, rp.Decimal(12, 4)], rp.Decimal(12, 4)),
+        (rp.Decimal(12, 4), rp.Decimal(12, 4)),
+    ],
+)
+def test_a_result_may_have_a_type_of_python(given, of):
+    assert exact_total(type=given).of == of

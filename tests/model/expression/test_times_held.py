@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ripple as rp
 from ripple.core.errors import PlanError
 from ripple.model.expression import Expr, col, lit, when
-from ripple.model.schema.types import Date, DateTime, Int64, Option
+from ripple.model.schema.types import Date, DateTime, Decimal, FieldType, Int64, Option
 from ripple.testing.reference.expressions import Failed, evaluate
 
 FIELDS = {"s": Option(DateTime()), "t": Option(DateTime()), "n": Option(Int64()), "d": Date()}
@@ -101,3 +101,10 @@ def test_what_is_no_operation_of_times_is_refused(make: Any, told: str) -> None:
     with pytest.raises(PlanError) as caught:
         make().bind(FIELDS)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [DateTime(), Date(), Decimal(6, 0)])
+def test_the_number_of_a_field_is_an_integer(kind: FieldType) -> None:
+    assert col("x").cast(int).bind({"x": kind}).type == Int64()
+    assert col("x").cast(int).bind({"x": Option(kind)}).type == Option(Int64())
+    assert col("x").bind({"x": kind}).type == kind
