@@ -108,7 +108,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/connectors/files/folder/listing.py": (
         "lists files, and sorts them",
         (
-            *("glob", "os.path.lexists", "os.path.isdir", "os.path.isfile"),
+            *("glob", "os.scandir", "os.path.lexists", "os.path.isdir"),
             *("os.path.realpath", "os.path.relpath"),
         ),
     ),

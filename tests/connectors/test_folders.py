@@ -51,6 +51,7 @@ def test_files_are_read_in_the_order_of_their_names(place: Path, batch_rows: int
     put("data/a/1.csv", "ann,1,\n")
     put("data/a/_SUCCESS", "")
     put("data/a/.1.csv.crc", "?")
+    os.symlink("..", "data/a/up")
     for source in ("data", "files:data", "data/*/*.csv", Path("data"), "data/**/*.csv"):
         assert [row["n"] for row in rows(source, batch_rows=batch_rows)] == [1, 2, 3, 4]
     assert [row["n"] for row in rows(["data/b/1.csv", Path("data/a/1.csv")])] == [4, 1]
@@ -120,11 +121,12 @@ def test_what_cannot_be_read_is_told(place: Path, source: object, said: str) -> 
 
 
 def test_number_of_files_is_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "FILES_MAX", 1)
+    monkeypatch.setattr(listing, "FILES_MAX", 3)
     put("data/1.csv", "")
     assert files_at("data") == [DataFile("data/1.csv", ())]
-    put("data/2.csv", "")
-    with pytest.raises(InputError, match="data has over 1 files"):
+    for name in ("folder/2.csv", "folder/3.csv"):
+        put(f"data/{name}", "")
+    with pytest.raises(InputError, match="data has over 3 files and folders"):
         files_at("data")
 
 

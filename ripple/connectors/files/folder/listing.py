@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
-from glob import escape, glob, has_magic
+from glob import escape, has_magic
 from itertools import takewhile
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Names: TypeAlias = tuple[str, ...]
 
 FILES_MAX = 100_000
 _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)
@@ -59,27 +64,62 @@ def files_at(place: str) -> list[DataFile]:
     """Return the files of a folder, with those in its folders, or of a pattern, ordered by name.
 
     Names are compared part by part, by code point; hidden files, and names that begin with ``_``,
-    are left out. In a pattern ``**`` stands for any folders. Raises InputError for a place without
-    files, with too many, or that cannot be read.
+    are left out. In a pattern ``**`` stands for any folders, without links to folders. Raises
+    InputError for a place without files, with too many, or that cannot be read.
     """
-    if not is_pattern(place) and not os.path.isdir(place):
-        if not os.path.lexists(place):
-            raise InputError(f"cannot read the files at {place}: there are none")
+    if is_pattern(place):
+        root = _root(place)
+        parts = PurePath(place).parts[len(PurePath(root).parts) :]
+    elif os.path.isdir(place):
+        root, parts = place, ("**",)
+    elif os.path.lexists(place):
         return [DataFile(place, ())]
-    pattern, root = (
-        (place, _root(place)) if is_pattern(place) else (os.path.join(escape(place), "**"), place)
-    )
-    found: list[tuple[tuple[str, ...], str]] = []
-    for path in glob(pattern, recursive=True):  # which leaves out names that begin with a dot
-        parts = PurePath(os.path.relpath(path, root)).parts
-        if any(part.startswith(_HIDDEN) for part in parts) or not os.path.isfile(path):
-            continue
-        found.append((parts, path))
-        if len(found) > FILES_MAX:
-            raise InputError(f"{place} has over {FILES_MAX} files: read some of them by a pattern")
+    else:
+        raise InputError(f"cannot read the files at {place}: there are none")
+    found = {*_Walk(place).files(root, (), (*parts, "*") if parts[-1] == "**" else parts)}
     if not found:
         raise InputError(f"there are no files at {place}")
-    return [DataFile(path, _fields(parts[:-1])) for parts, path in sorted(found)]
+    return [DataFile(os.path.join(root, *names), _fields(names[:-1])) for names in sorted(found)]
+
+
+class _Walk:
+    """Looks through folders, at most FILES_MAX files and folders in all."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._seen = 0
+
+    def files(self, root: str, names: Names, pattern: Names) -> Iterator[Names]:
+        """Yield the names below ``root`` that lead to files of a pattern. names: of this folder."""
+        first, *rest = pattern
+        if first == "**":
+            yield from self.files(root, names, tuple(rest))
+        for entry in self._entries(os.path.join(root, *names)):
+            if entry.name.startswith(_HIDDEN):
+                continue
+            below = (*names, entry.name)
+            if first == "**":
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self.files(root, below, pattern)
+            elif fnmatchcase(entry.name, first):
+                if rest and entry.is_dir():
+                    yield from self.files(root, below, tuple(rest))
+                elif not rest and entry.is_file():
+                    yield below
+
+    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self._seen += 1
+                    if self._seen > FILES_MAX:
+                        raise InputError(
+                            f"{self._place} has over {FILES_MAX:,} files and folders: read some of "
+                            "them by a pattern"
+                        )
+                    yield entry
+        except OSError as error:
+            raise InputError(f"cannot read {folder}: {error.strerror}") from error
 
 
 def _fields(folders: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
