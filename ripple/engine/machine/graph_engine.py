@@ -141,6 +141,7 @@ class GraphEngine(Engine):
         if (
             port.intake is not None
             and offsets is None
+            and not rejected
             and self._is_taken_in(given, port, batch, next_offset)
         ):
             return []

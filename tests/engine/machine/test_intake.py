@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ripple as rp
+from ripple.core.errors import InputError
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine import Engine
 from tests.engine.machine.ticks import EXTREME_TIMES
@@ -120,3 +121,10 @@ def test_batches_without_anything_to_look_at_are_taken_at_once() -> None:
     assert not is_taken(("a", 2, None, 21), ("b", 2, False, 6))
     assert not is_taken(("a", 2, None, 21), ("b", 2, False, 10_100))
     assert port.alone.held.count == 3
+
+
+def test_a_batch_between_whose_rows_nothing_was_is_not_taken_with_rejected_ones() -> None:
+    engine = Engine(plan("text"))
+    with pytest.raises(InputError, match="1 cannot have been rejected"):
+        engine.apply("left", batch([("a", 1, True, 20)]), 1, rejected=1)
+    assert engine.cut["left"] == engine.counters.consumed == 0
