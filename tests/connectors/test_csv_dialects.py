@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
@@ -91,6 +94,33 @@ def test_numbers_and_missing_values_of_another_country(tmp_path: Path) -> None:
     rows, refused = read(file, "?delimiter=;&decimal=,&thousands=.&null=NA&null=-")
     assert rows == [row for _, row in good]
     assert [reason for _, reason in refused] == [reason for _, reason in bad]
+
+
+@rp.record
+class Priced:
+    price: Annotated[decimal.Decimal, rp.Decimal(8, 2)]
+    fee: Annotated[decimal.Decimal, rp.Decimal(4, 2)] | None
+    day: dt.date | None
+
+
+def test_decimals_are_written_as_the_dialect_has_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    good = ["1,5", "-1.234,56", '"1.234,5"', "1234", ",5", "1,5e2"]
+    wrong = ["1.5", "1.23,5", "1,2,3", "1 000", "1,234", ""]
+    lines = [*(f"{one};NA;" for one in good), *(f"{one};;" for one in wrong), "1;2,5;2026-01-31"]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    place = f"csv:{file}?delimiter=;&decimal=,&thousands=.&null=NA"
+    prices = rp.Pipeline("prices").source("prices", Priced).sink("out")
+    with pytest.warns(UserWarning, match="6 rejected"):
+        found = rp.collect(prices, place)
+    rows, bad = found.rows(), found.rejected.to_pylist()
+    expected = ["1.50", "-1234.56", "1234.50", "1234.00", "0.50", "150.00", "1.00"]
+    assert [str(row["price"]) for row in rows] == expected
+    assert [row["fee"] for row in rows] == [None] * 6 + [decimal.Decimal("2.50")]
+    assert rows[-1]["day"] == dt.date(2026, 1, 31)
+    assert [one["offset"] for one in bad] == [*range(6, 12)]
+    reason = "price is no decimal of at most 6 digits before the point and 2 after"
+    assert {one["reason"] for one in bad} == {reason}
 
 
 def test_name_and_header_of_a_table_of_tabs(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import json
 import os
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,6 +86,21 @@ def test_folders_name_fields(place: Path) -> None:
     put("third/who=__HIVE_DEFAULT_PARTITION__/1.csv", "1\n")
     with pytest.raises(InputError, match="who is empty, by the name of its folder"):
         rows("third")
+
+
+def test_folders_name_dates_of_files_with_columns_of_times_and_decimals(place: Path) -> None:
+    @rp.record
+    class Fill:
+        day: dt.date
+        at: dt.datetime
+        price: Annotated[decimal.Decimal, rp.Decimal(8, 2)]
+
+    at, price = dt.datetime(2026, 1, 31, 9, tzinfo=dt.UTC), decimal.Decimal("1.50")
+    Path("data/day=2026-01-31").mkdir(parents=True)
+    table = pa.table({"at": [at], "price": pa.array([price], pa.decimal128(20, 4))})
+    pq.write_table(table, "data/day=2026-01-31/1.parquet")
+    found = rp.collect(rp.Pipeline("fills").source("fills", Fill).sink("rows"), "data")
+    assert found.rows() == [{"day": dt.date(2026, 1, 31), "at": at, "price": price}]
 
 
 def test_each_format_and_header_is_read(place: Path) -> None:

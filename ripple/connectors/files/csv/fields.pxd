@@ -25,7 +25,7 @@ cdef extern from "plain_columns.h" namespace "ripple" nogil:
         STRING, INTEGER, FLOAT, BOOL
     struct Column:
         Kind kind
-        bint optional, finite, ranged, measured
+        bint optional, finite, ranged, measured, digits
         int64_t low, high
         double low_float, high_float
         Py_ssize_t shortest, longest
@@ -69,7 +69,7 @@ cdef inline Verdict parse_line(
                 return TOO_FEW
             p += 1      # the delimiter that ended the field before
         stop = end
-        if quotes and columns[i].kind != STRING and p < end and p[0] == b'"':
+        if quotes and p < end and p[0] == b'"' and (columns[i].kind != STRING or columns[i].digits):
             p += 1
             stop = <const uint8_t*>memchr(p, b'"', end - p)
             if stop == NULL or (stop + 1 < end and stop[1] != columns[i].delimiter):
@@ -123,15 +123,20 @@ cdef inline Verdict _foreign_field(
             column.offsets[row + 1] = column.offsets[row]
             column.valid[row] = False
         return GOOD
-    if column.kind == STRING:
+    if column.kind == STRING and not column.digits:
         return string_field(at, end, quotes, column, row)
     if column.kind == BOOL:
         return bool_field(at, end, column, row)
     if not _to_own(p, stop, dialect, own, &length):
-        return NOT_OF_TYPE
+        if column.kind != STRING:
+            return NOT_OF_TYPE
+        own[0] = b"?"       # no number, which is for the reader of the text to say
+        length = 1
     number = own
     after = own + length
-    if column.kind == INTEGER:
+    if column.kind == STRING:
+        verdict = string_field(&number, after, False, column, row)
+    elif column.kind == INTEGER:
         verdict = integer_field(&number, after, column, row)
     else:
         verdict = float_field(&number, after, column, row)

@@ -3,7 +3,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 ParserColumn: TypeAlias = tuple[
-    pa.DataType, bool, bool, bool, tuple[float, float] | None, tuple[int, int]
+    pa.DataType, bool, bool, bool, tuple[float, float] | None, tuple[int, int], bool
 ]
 
 WAY: str

@@ -53,8 +53,8 @@ cdef class CsvParser:
     """Parses blocks of whole lines into columns.
 
     ``columns`` is a list of (kind, wanted, optional, finite, smallest and largest number or None,
-    smallest and largest number of characters), in the order of the file, where kind is an Arrow
-    type: string, int64, float64 or bool. ``comments``: which lines that begin with # are none: "none"
+    smallest and largest number of characters, whether texts are numbers), in the order of the file,
+    where kind is an Arrow type: string, int64, float64 or bool. ``comments``: which lines that begin with # are none: "none"
     of them, those "ahead" of the first line that is none and that are no records themselves, or all,
     "anywhere". ``delimiter``, ``decimal``, ``thousands``: ASCII characters, the last one "" for none.
     ``nulls``: the texts of fields without a value. ``careful_lines`` counts those that were not plain.
@@ -92,9 +92,10 @@ cdef class CsvParser:
         self.comments = _COMMENTS[comments]
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
         self.line_length_bytes_max = line_length_bytes_max
-        for kind, wanted, optional, finite, interval, (shortest, longest) in columns:
+        for kind, wanted, optional, finite, interval, (shortest, longest), digits in columns:
             column.kind = kinds[kind]
             column.wanted, column.optional, column.finite = wanted, optional, finite
+            column.digits = digits and self.dialect.foreign
             column.ranged = interval is not None
             column.low, column.high = INT64_MIN, INT64_MAX
             if column.ranged and column.kind == FLOAT:

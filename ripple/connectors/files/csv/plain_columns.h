@@ -24,6 +24,7 @@ enum Kind { STRING, INTEGER, FLOAT, BOOL };
 struct Column {
     Kind kind;
     bool optional, finite, ranged, measured;
+    bool digits; /* of a string: a number, which is kept as it is written */
     int64_t low, high; /* both inclusive; of integers that are not ranged, all */
     double low_float, high_float;
     ptrdiff_t shortest, longest; /* of strings, in characters */

@@ -187,8 +187,17 @@ class CsvReader:
     def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:
         """Describe a column to the parser; an undeclared column is any text."""
         if member is None:
-            return (pa.string(), False, True, False, None, Checks().lengths)
+            return (pa.string(), False, True, False, None, Checks().lengths, False)
         kind, optional = value_type(member)
         checks = self._format.checks.get(member.name, Checks())
         interval = checks.interval if checks.is_bounded else None
-        return (kind, member.name in wanted, optional, checks.finite, interval, checks.lengths)
+        is_number = member.name in self._format.digits
+        return (
+            kind,
+            member.name in wanted,
+            optional,
+            checks.finite,
+            interval,
+            checks.lengths,
+            is_number,
+        )

@@ -191,4 +191,6 @@ def _without(shape: RecordShape, names: Sequence[str]) -> RecordShape:
         None if columns is None else tuple(name for name in columns if name not in names),
         shape.table,
         shape.units.difference(names),
+        shape.iso.difference(names),
+        {name: kind for name, kind in shape.held.items() if name not in names},
     )
