@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 from typing import TYPE_CHECKING
 
 from ripple.core.causes import Causes
@@ -67,7 +68,7 @@ def letter_of(source: str, record: Rejected) -> dict[str, str | int | None]:
         "reason": record.cause,
     }
     if record.file is not None:
-        letter["file"] = record.file
+        letter["file"] = os.fsencode(record.file).decode(errors="backslashreplace")
     text = text_of(record.raw)
     if text is None:
         import base64  # noqa: PLC0415 - slow to import, rarely wanted

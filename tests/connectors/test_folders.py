@@ -103,6 +103,18 @@ def test_folders_name_dates_of_files_with_columns_of_times_and_decimals(place: P
     assert found.rows() == [{"day": dt.date(2026, 1, 31), "at": at, "price": price}]
 
 
+def test_folders_on_the_way_to_the_files_name_fields_too(place: Path) -> None:
+    file = put("data/day=1/who=a/1.csv", "1\n")
+    for source in ("data/day=1", "data/day=1/who=*/1.csv", "data/day=1/who=a/", [file]):
+        assert rows(source) == [{"who": "a", "n": 1, "day": "1"}]
+
+
+def test_a_letter_of_a_file_whose_name_is_no_text_is_text(place: Path) -> None:
+    put(os.fsdecode(b"data/\xff.csv"), "ann,x,\nann,1,\n")
+    rp.run(SEEN, source="data", sink="o.csv", dead_letters="bad.jsonl")
+    assert json.loads(Path("bad.jsonl").read_text())["file"] == r"data/\xff.csv"
+
+
 def test_each_format_and_header_is_read(place: Path) -> None:
     os.mkdir("parquet")
     for at in range(2):
@@ -123,6 +135,9 @@ def test_each_format_and_header_is_read(place: Path) -> None:
         ("*.parquet", r"there are no files at \*.parquet"),
         ("mixed", "mixed/a.csv is read as csv, and mixed/b.jsonl as jsonl"),
         ("topic", "if it is an event log, write log:topic"),
+        ("link", "cannot read link/1.csv: it is a link to a file that is not there"),
+        ("third", r"third/who=%FF/1.csv: the name of its folder is not valid UTF-8"),
+        ("fourth", r"fourth/n=1/n=2/1.csv: two of its folders name 'n'"),
         (["one.csv", "none.csv"], "cannot read none.csv: No such file or directory"),
     ],
 )
@@ -132,6 +147,10 @@ def test_what_cannot_be_read_is_told(place: Path, source: object, said: str) -> 
     put("mixed/b.jsonl", "")
     os.mkdir("empty")
     put("topic/topic", "")
+    os.mkdir("link")
+    os.symlink("nowhere", "link/1.csv")
+    put("third/who=%FF/1.csv", "")
+    put("fourth/n=1/n=2/1.csv", "")
     put("parquet/1.parquet", "")
     with pytest.raises(InputError, match=said):
         rows(source)

@@ -9,7 +9,7 @@ from glob import escape, has_magic
 from itertools import takewhile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from ripple.core.errors import InputError
 
@@ -65,7 +65,8 @@ def files_at(place: str) -> list[DataFile]:
 
     Names are compared part by part, by code point; hidden files, and names that begin with ``_``,
     are left out. In a pattern ``**`` stands for any folders, without links to folders. Raises
-    InputError for a place without files, with too many, or that cannot be read.
+    InputError for a place without files, with too many or with a link to nothing, or that cannot
+    be read.
     """
     if is_pattern(place):
         root = _root(place)
@@ -73,13 +74,13 @@ def files_at(place: str) -> list[DataFile]:
     elif os.path.isdir(place):
         root, parts = place, ("**",)
     elif os.path.lexists(place):
-        return [DataFile(place, ())]
+        return [data_file(place)]
     else:
         raise InputError(f"cannot read the files at {place}: there are none")
     found = {*_Walk(place).files(root, (), (*parts, "*") if parts[-1] == "**" else parts)}
     if not found:
         raise InputError(f"there are no files at {place}")
-    return [DataFile(os.path.join(root, *names), _fields(names[:-1])) for names in sorted(found)]
+    return [data_file(os.path.join(root, *names)) for names in sorted(found)]
 
 
 class _Walk:
@@ -106,6 +107,10 @@ class _Walk:
                     yield from self.files(root, below, tuple(rest))
                 elif not rest and entry.is_file():
                     yield below
+                elif not rest and not os.path.exists(entry.path):
+                    raise InputError(
+                        f"cannot read {entry.path}: it is a link to a file that is not there"
+                    )
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
         try:
@@ -122,8 +127,19 @@ class _Walk:
             raise InputError(f"cannot read {folder}: {error.strerror}") from error
 
 
-def _fields(folders: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
-    named = [found for folder in folders if (found := _HIVE.fullmatch(folder))]
-    return tuple(
-        (found[1], None if found[2] == _NO_VALUE else unquote(found[2])) for found in named
-    )
+def data_file(path: str) -> DataFile:
+    """Return a file, and what the folders of its path name.
+
+    Raises InputError for a value that is no text, and for a field that two folders name.
+    """
+    named: dict[str, str | None] = {}
+    for found in filter(None, map(_HIVE.fullmatch, PurePath(path).parts[:-1])):
+        name, value = found.groups()
+        if name in named:
+            raise InputError(f"{path}: two of its folders name {name!r}")
+        try:
+            text = unquote_to_bytes(os.fsencode(value)).decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: the name of its folder is not valid UTF-8") from error
+        named[name] = None if value == _NO_VALUE else text
+    return DataFile(path, tuple(named.items()))

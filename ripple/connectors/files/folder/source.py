@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.connectors.cutting import recut
 from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.csv.format import CsvFormat
-from ripple.connectors.files.folder.listing import DataFile, files_at
+from ripple.connectors.files.folder.listing import data_file, files_at
 from ripple.connectors.record_shape import RecordShape, value_type
 from ripple.connectors.registry import Uri, find
 from ripple.connectors.source_inputs import is_readable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.contract import Source
+    from ripple.connectors.files.folder.listing import DataFile
     from ripple.model.schema.checks import Checks
     from ripple.model.schema.types import Field
 
@@ -38,7 +39,7 @@ def open_source(path: str, reading: Reading) -> FilesSource:
 
 def of_paths(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> FilesSource:
     """Return the source of files in the order given; raises as ``open_source`` does."""
-    return FilesSource([DataFile(os.fspath(path), ()) for path in paths], reading)
+    return FilesSource([data_file(os.fspath(path)) for path in paths], reading)
 
 
 def check(path: str) -> str:
