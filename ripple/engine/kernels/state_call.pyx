@@ -52,14 +52,15 @@ cdef class Filled:
                 setattr(self.one, self.names[i], values[i])
             return 0
         fields = self.one.__dict__
-        if PyDict_Size(fields) != n:
-            PyDict_Clear(fields)
         for i in range(n):
             PyDict_SetItem(
                 fields,
                 <object>PyTuple_GET_ITEM(self.names, i),
                 <object>PyTuple_GET_ITEM(values, i),
             )
+        if PyDict_Size(fields) != n:  # the function set others, maybe in place of these
+            PyDict_Clear(fields)
+            fields.update(zip(self.names, values))
         return 0
 
 
@@ -123,6 +124,8 @@ cdef class StateCall:
             name = <object>PyTuple_GET_ITEM(self.state_names, i)
             if fields is not None:
                 found = <PyObject*>PyDict_GetItem(fields, name)
+                if found == NULL:
+                    raise TypeError(f"the step deletes {name!r} of the state")
             value = getattr(self.state.one, name) if found == NULL else <object>found
             kind, optional = <tuple>PyTuple_GET_ITEM(self.state_kinds, i)
             plain = plain and is_plain(value, kind, optional)

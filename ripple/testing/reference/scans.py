@@ -32,14 +32,16 @@ def scanned(
     try:
         result = node.function(state, instances_of(node.row, tuple(given))(tuple(given.values())))
         after = {name: getattr(state, name) for name in first}
-        if extra := set(getattr(state, "__dict__", ())) - set(first):
-            raise TypeError(f"the step sets {extra}")
         made = None
         if result is not None:
             of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
             wanted = [one for one in node.schema.fields if one.name not in node.kept]
             made = {one.name: checked(of(one.name), one) for one in wanted}
             made |= {name: row[name] for name in node.kept}
+        for name in first:
+            object.__delattr__(state, name)  # raises AttributeError where the step deleted it
+        if extra := getattr(state, "__dict__", None):
+            raise TypeError(f"the step sets {sorted(extra)}")
         after = {one.name: checked(after[one.name], one) for one in node.state_fields}
     except Exception as error:  # any error of a user's function, or a value that does not fit
         raise RefusedRow(node.name, f"{type(error).__name__}: {error}") from error

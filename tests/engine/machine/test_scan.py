@@ -298,12 +298,28 @@ def failing(change: Any) -> str:
     return engine.uncomputable["scan"].rows[0].reason
 
 
+def test_nothing_undeclared_goes_from_row_to_row() -> None:
+    def swaps(state: Run, tick: Tick) -> Any:
+        if tick.size == 1:
+            del state.count
+            state.more = 1  # type: ignore[attr-defined]
+        return Seen(len(vars(state)), tick.size, None, "")
+
+    engine = Engine(scanned(start(), function=swaps, lateness=0).sink("out").plan())
+    found = read(engine, ("A", 1, 10), ("A", 2, 20), ("A", 2, 100))
+    assert found == [("A", len(vars(Run())), 2)]
+    assert engine.uncomputable["scan"].count == 1
+
+
 def test_what_cannot_be_stored_is_told() -> None:
     def sets(name: str, value: Any) -> Any:
         return lambda state: setattr(state, name, value)
 
     assert failing(sets("more", 1)) == (
         "TypeError: the step sets 'more', which the state does not declare"
+    )
+    assert failing(lambda state: vars(state).clear()) == (
+        "TypeError: the step deletes 'total' of the state"
     )
     assert "'mean' is None, and not declared so" in failing(sets("mean", None))
     assert "'venues'" in failing(sets("venues", 3))
