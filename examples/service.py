@@ -53,7 +53,9 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """Run the pipeline, beside the event loop of the server."""
         self._stream = rp.Stream(Trade)
-        run = asyncio.create_task(rp.arun(pipeline, source=self._stream, sink=self._show))
+        run = asyncio.create_task(
+            rp.arun(pipeline, source=self._stream, sink=self._show, max_rejected="100%")
+        )
         try:
             await self._stream.opened()
             yield

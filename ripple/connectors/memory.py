@@ -275,6 +275,9 @@ def _reader_of(
 ) -> pa.RecordBatchReader:
     """Return a reader of an object's batches. Errors of a column name it."""
     library = type(item).__module__.split(".")[0]
+    if library == "narwhals":
+        item = item.to_native()
+        library = type(item).__module__.split(".")[0]
     is_frame = library in ("pandas", "polars") and hasattr(item, "columns")
     is_unique = is_frame and len(set(item.columns)) == len(item.columns)
     if library == "pandas" and is_unique and not len(item):
@@ -310,7 +313,7 @@ def _with_whole_numbers(frame: Any, schema: pa.Schema) -> Any:
         if not kinds.is_integer(field.type) or field.name not in frame.columns:
             continue
         column = frame[field.name]
-        if column.dtype in ("float64", "float32") and not (column.abs() > _EXACT_MAX).any():
+        if column.dtype.kind == "f" and not (column.abs() > _EXACT_MAX).any():
             with suppress(TypeError, ValueError):  # there is a fraction
                 frame = frame.assign(**{field.name: column.astype("Int64")})
     return frame

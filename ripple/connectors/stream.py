@@ -33,9 +33,13 @@ _OVER = "the run that reads this stream has ended"
 
 
 class _Waiting(NamedTuple):
-    """Who waits until so many rows were taken and written; None: until a run has begun."""
+    """Who waits until so many rows were taken and written; None: until a run has begun.
+
+    for_room: until there is room for a row, or none is needed any more.
+    """
 
     rows: int | None
+    for_room: bool
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[int]
 
@@ -67,6 +71,7 @@ class Stream:
         self._items: deque[Mapping[str, Any] | pa.RecordBatch] = deque()
         self._pushed = self._taken = self._written = 0
         self._base: int | None = None
+        self._reader: StreamInputs | None = None
         self._is_closed = self._is_over = False
         self._waiting: list[_Waiting] = []
         self._wake: Callable[[], object] = lambda: None
@@ -100,8 +105,8 @@ class Stream:
                     if self._has_room():
                         self._add(item)
                         break
-                    taken = self._wait_for(self._taken + 1)
-                await taken
+                    room = self._wait_for(None, for_room=True)
+                await room
 
     async def opened(self) -> int:
         """Wait until a run reads the stream; return the offset of the first row to push."""
@@ -126,6 +131,7 @@ class Stream:
         """Push nothing more: the run ends after the rows that are there."""
         with self._changed:
             self._is_closed = True
+            self._answer()
             self._changed.notify_all()
             self._wake()
 
@@ -165,14 +171,14 @@ class Stream:
         self._pushed += _rows_in(item)
         self._wake()
 
-    def _wait_for(self, rows: int | None) -> asyncio.Future[int]:
+    def _wait_for(self, rows: int | None, *, for_room: bool = False) -> asyncio.Future[int]:
         """Return the answer of a wait, under the lock."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[int] = loop.create_future()
         if self._is_over:
             answer.set_exception(InputError(_OVER))
         else:
-            self._waiting.append(_Waiting(rows, loop, answer))
+            self._waiting.append(_Waiting(rows, for_room, loop, answer))
         return answer
 
     def _answer(self) -> None:
@@ -180,6 +186,8 @@ class Stream:
         left: list[_Waiting] = []
         for one in self._waiting:
             reached = self._base if one.rows is None else self._written
+            if one.for_room:
+                reached = self._taken if self._has_room() else None
             if self._is_over and (reached is None or reached < (one.rows or 0)):
                 _tell(one, InputError(_OVER))
             elif reached is not None and reached >= (one.rows or 0):
@@ -202,10 +210,13 @@ class Stream:
             )
         return StreamInputs(self, name, shape)
 
-    def _open(self, at: int, wake: Callable[[], object]) -> None:
+    def _open(self, reader: StreamInputs, at: int, wake: Callable[[], object]) -> None:
         with self._changed:
+            if self._reader not in (None, reader):
+                raise InputError("a stream is read by one run: make another rp.Stream")
             if self._is_over:
                 raise InputError(f"a stream is read by one run: make another rp.Stream; {_OVER}")
+            self._reader = reader
             if self._base is None:
                 self._base = at
             elif at != self._base + self._taken:
@@ -238,8 +249,10 @@ class Stream:
                 return taken
             return Signal.ENDED if self._is_closed else Signal.WAITING
 
-    def _end(self) -> None:
+    def _end(self, reader: StreamInputs) -> None:
         with self._changed:
+            if self._reader not in (None, reader):
+                return
             self._is_over = True
             self._wake = lambda: None
             self._items.clear()
@@ -280,7 +293,7 @@ class StreamInputs:
         self._stop = None if stop is None else stop[self.name]
         self._more = more = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._stream._open(cut[self.name], lambda: loop.call_soon_threadsafe(more.set))
+        self._stream._open(self, cut[self.name], lambda: loop.call_soon_threadsafe(more.set))
 
     def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
         """Return the pushed rows, up to the end of a batch; see Inputs."""
@@ -328,7 +341,7 @@ class StreamInputs:
 
     async def close(self) -> None:
         """End the stream: nothing more can be pushed."""
-        self._stream._end()
+        self._stream._end(self)
 
 
 def _parts(records: pa.RecordBatch, rows: int) -> list[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from ripple.core.errors import InputError, LostRecordsWarning, PlanError
 from ripple.model.schema.python_rows import python_rows
 from ripple.task.arguments import plan_of, sinks_of, sources_of
 from ripple.task.blocking import GRACE_S, in_own_loop
-from ripple.task.loop_items import LoopItems, loop_sink
+from ripple.task.loop_items import LoopCalls, LoopItems, loop_sink
 from ripple.task.run import run, run_once
 from ripple.task.task import Task
 
@@ -64,7 +64,10 @@ async def arun(pipeline: Pipeline | Plan, *, source: Any, sink: Any, **arguments
     files are as they were. Raises as ``rp.run`` does.
     """
     plan = plan_of(pipeline)
-    return await _Beside(plan, source, sink, arguments).run()
+    report, lost = await _Beside(plan, source, sink, arguments).run()
+    if lost:
+        warnings.warn(lost, LostRecordsWarning, stacklevel=2)
+    return report
 
 
 async def changes(
@@ -74,15 +77,18 @@ async def changes(
 
     source: as ``rp.arun`` takes it. output: the name of the only one to yield; all are by default.
     Some batches of changes are ahead of the loop at most. Leaving the loop ends the run as a
-    cancellation does. arguments: those of ``rp.run`` but ``sink``. Raises as ``rp.run`` does.
+    cancellation does: a checkpoint then has the changes that were ahead, which no loop gets.
+    arguments: those of ``rp.run`` but ``sink``. Raises as ``rp.run`` does.
     """
     plan = plan_of(pipeline)
     ready: asyncio.Queue[tuple[str, list[dict[str, Any]]] | None] = asyncio.Queue()
     room = asyncio.Semaphore(BATCHES_AHEAD)
+    is_left = False
 
     async def hand_over(name: str, rows: list[dict[str, Any]]) -> None:
-        await room.acquire()
-        ready.put_nowait((name, rows))
+        if not is_left:
+            await room.acquire()
+            ready.put_nowait((name, rows))
 
     def sink_of(one: Output, loop: asyncio.AbstractEventLoop) -> CallingSink:
         def write(batch: pa.RecordBatch, _: Commit) -> None:
@@ -94,7 +100,7 @@ async def changes(
     outputs = plan.outputs if output is None else (plan.output(output),)
     loop = asyncio.get_running_loop()
     sinks = {one.name: sink_of(one, loop) for one in outputs}
-    running = asyncio.create_task(arun(plan, source=source, sink=sinks, **arguments))
+    running = asyncio.create_task(_Beside(plan, source, sinks, arguments).run())
     running.add_done_callback(lambda _: ready.put_nowait(None))
     try:
         while (found := await ready.get()) is not None:
@@ -104,8 +110,13 @@ async def changes(
                 yield Change(name, row.pop("op", "set"), row)
                 if number % _ROWS_PER_TURN == 0:
                     await asyncio.sleep(0)
-        await running
+        _, lost = await running
+        if lost:
+            warnings.warn(lost, LostRecordsWarning, stacklevel=2)
     finally:
+        is_left = True
+        for _ in outputs:
+            room.release()  # else a write may wait for it
         running.cancel()
         await asyncio.wait([running])
 
@@ -119,15 +130,18 @@ class _Beside:
 
     def __init__(self, plan: Plan, source: Any, sink: Any, arguments: dict[str, Any]) -> None:
         """Take the arguments of ``arun``; raises as it does."""
+        if "sink" in arguments:
+            raise PlanError("rp.changes has no argument 'sink': write await rp.arun(...)")
         self._plan = plan
         self._loop = asyncio.get_running_loop()
         self._is_cancelled = False
         self._of_loop: list[LoopItems] = []
         self._live: list[LiveItems[Any]] = []
         self._streams: list[Stream] = []
+        self._calls = LoopCalls()
         sources = sources_of(plan, source)
         sinks = {
-            name: loop_sink(one, plan.output(name)) or one
+            name: loop_sink(one, plan.output(name), self._calls) or one
             for name, one in sinks_of(plan, sink).items()
         }
         self._task: Task | None = None
@@ -155,25 +169,25 @@ class _Beside:
         self._live.append(LiveItems(given, ROWS_AT_ONCE, rows_in))
         return self._live[-1]
 
-    async def run(self) -> Report:
-        """Run to the end; raises as ``arun`` does."""
+    async def run(self) -> tuple[Report, str]:
+        """Run to the end; return also a warning, "" for none. Raises as ``arun`` does."""
         ended: asyncio.Future[tuple[Report, str]] = self._loop.create_future()
         threading.Thread(target=self._act, args=(ended,), name="rp.arun", daemon=True).start()
         try:
             report, lost = await asyncio.shield(ended)
         except asyncio.CancelledError:
             self._cancel()
-            await asyncio.wait([ended], timeout=GRACE_S if self._task is None else None)
+            await asyncio.wait([ended], timeout=GRACE_S)
+            if self._task is not None and not ended.done():
+                self._calls.give_up()  # a sink that nobody empties
+                await asyncio.wait([ended])
             if ended.done():
                 ended.exception()  # else it is told that nobody has looked at it
             raise
         finally:
             for one in self._of_loop:
                 await one.close()
-        if lost:
-            text = f"pipeline {self._plan.name!r}: {lost}"
-            warnings.warn(text, LostRecordsWarning, stacklevel=3)
-        return report
+        return report, lost
 
     def _cancel(self) -> None:
         """Let the thread end: a durable run in good order, another one with an error."""
@@ -181,6 +195,7 @@ class _Beside:
         if self._task is not None:
             self._task.stop()
             return
+        self._calls.give_up()
         for items in self._live:
             items.end()
         for stream in self._streams:
@@ -208,7 +223,8 @@ class _Beside:
 
     def _run(self) -> tuple[Report, str]:
         if self._task is None:
-            return run_once(self._plan, **self._arguments)
+            report, lost, hint = run_once(self._plan, **self._arguments)
+            return report, f"pipeline {self._plan.name!r}: {lost}{hint}" if lost else ""
         task = self._task
 
         async def run_it() -> Report:

@@ -64,7 +64,7 @@ def collect(
     memory = _Memory(max_bytes)
     kept = {one.name: _Kept(one, memory, keeps_changes=changes) for one in outputs}
     letters = HeldLetters()
-    report, lost = run_once(
+    report, lost, hint = run_once(
         plan,
         source=source,
         sink=kept,
@@ -78,7 +78,7 @@ def collect(
         some = f"{report.rejected.total()} rejected (result.rejected has them)"
         lost = f"{lost}, {some}" if lost else f"of {report.consumed} records, {some}"
     if lost:
-        warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=3)
+        warnings.warn(f"pipeline {plan.name!r}: {lost}{hint}", LostRecordsWarning, stacklevel=3)
     shown: dict[str, pa.Schema] = {}
     if any(one.schema is None for one in kept.values()):
         with_none = Engine(plan).stabilize().outputs

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.python_sinks import CallingSink, takes_commit
+from ripple.core.errors import InputError, OutputError
 from ripple.model.schema.python_rows import python_rows
 
 if TYPE_CHECKING:
@@ -67,17 +69,21 @@ class LoopItems:
                     await self._room.wait()
         except Exception as error:
             self._error = error
+        except asyncio.CancelledError:
+            if not self._is_ended:  # it is no end: the rows are not all there
+                self._error = InputError("the source was cancelled before its end")
+            raise
         finally:
             self._is_ended = True
             self._changed.set()
 
     async def close(self) -> None:
         """Stop reading, and close an async generator."""
+        self._is_ended = True
+        self._changed.set()
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait([self._reading])
-        self._is_ended = True
-        self._changed.set()
         close = getattr(self._items, "aclose", None)
         if close is not None:
             await close()
@@ -89,7 +95,35 @@ async def _queued(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-def loop_sink(place: Any, output: Output) -> CallingSink | None:
+class LoopCalls:
+    """Coroutines that other threads await in the running loop, until they are given up."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._now: set[Future[None]] = set()
+        self._is_over = False
+
+    def wait(self, call: Coroutine[Any, Any, None]) -> None:
+        """Await a coroutine, from another thread. Raises OutputError where it is given up."""
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        self._now.add(future)
+        if self._is_over:
+            future.cancel()
+        try:
+            future.result()
+        except CancelledError:
+            raise OutputError("the run was cancelled before its changes were taken") from None
+        finally:
+            self._now.discard(future)
+
+    def give_up(self) -> None:
+        """Let nobody wait any more. It is called in the loop."""
+        self._is_over = True
+        for future in [*self._now]:
+            future.cancel()
+
+
+def loop_sink(place: Any, output: Output, calls: LoopCalls) -> CallingSink | None:
     """Return the sink of what awaits in the running loop; None for anything else.
 
     An async function takes each batch of changes, as ``python_sinks`` has it, and a queue each row.
@@ -101,10 +135,9 @@ def loop_sink(place: Any, output: Output) -> CallingSink | None:
         if not iscoroutinefunction(write):
             return None
         put = write if takes_commit(write) else partial(_without_commit, write)
-    loop = asyncio.get_running_loop()
 
     def act(changes: pa.RecordBatch, reached: Commit) -> None:
-        asyncio.run_coroutine_threadsafe(put(changes, reached), loop).result()
+        calls.wait(put(changes, reached))
 
     name = getattr(place, "__qualname__", type(place).__name__)
     return CallingSink(name, output, act)

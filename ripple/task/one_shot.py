@@ -19,6 +19,7 @@ from ripple.task.record_intake import RecordIntake
 if TYPE_CHECKING:
     from ripple.connectors.dead_letter import DeadLetters
     from ripple.connectors.endings import Endings
+    from ripple.connectors.headings import Headings
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker, Rejected
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ripple.task.spec import TaskContext, TaskSpec
 
 T = TypeVar("T")
+HEADING_HINT = " (one looks like a heading: header=True reads it as such)"
+_HEADINGS_AMONG = 100  # rejected records
 
 
 class EphemeralState:
@@ -98,7 +101,7 @@ class OneShotLetters:
     """Rejected records of one source, under its own name or its inputs', for people.
 
     strict: the first one ends the run, with an InputError that names it, and its ``file`` if there
-    is one. limit: how many may be; None for any number.
+    is one. limit: how many may be; None for any number. headings: look at the first ones.
     """
 
     def __init__(
@@ -109,8 +112,10 @@ class OneShotLetters:
         *,
         strict: bool,
         limit: RejectionLimit | None = None,
+        headings: Headings | None = None,
     ) -> None:
         self._limit = limit
+        self._headings = headings
         self.counts = Causes()
         self._letters = letters
         self._source_name = source_name
@@ -126,18 +131,25 @@ class OneShotLetters:
         """Count and keep; raises OutputError, which names the target."""
         kept = [*rejected][: 1 if self._strict else None]
         for bad in kept:
+            if self._headings is not None and self.counts.total() < _HEADINGS_AMONG:
+                self._headings.look(bad)
             self.counts.add(bad.cause)
         source = self._source_name or name
         self._letters.write(source, kept)
         if self._strict:
-            raise InputError(f"{self._file or source}, {kept[0].place}: {kept[0].cause}")
+            place = f"{self._file or source}, {kept[0].place}"
+            raise InputError(f"{place}: {kept[0].cause}{self._hint}")
         if self._limit is not None:
-            self._limit.check(self.counts)
+            self._limit.check(self.counts, hint=self._hint)
 
     def check(self, consumed: int) -> None:
         """Raise InputError if too many of all records were rejected."""
         if self._limit is not None:
-            self._limit.check(self.counts, consumed)
+            self._limit.check(self.counts, consumed, hint=self._hint)
+
+    @property
+    def _hint(self) -> str:
+        return HEADING_HINT if self._headings is not None and self._headings.is_seen else ""
 
     def sync(self) -> None:
         """Do nothing: the dead letters are complete at the end, even of a run that fails."""

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from collections import Counter
 
 _REASONS_MAX = 5
+
+
+class AllRejectedError(InputError):
+    """Ends a run by its default: it has rejected all its records."""
+
+
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -47,27 +53,35 @@ class RejectionLimit:
             f"{shown(given)}"
         )
 
-    def check(self, rejected: Counter[str], consumed: int | None = None) -> None:
-        """Raise InputError if too many were rejected. consumed: of all records, at the end."""
+    def check(self, rejected: Counter[str], consumed: int | None = None, *, hint: str = "") -> None:
+        """Raise InputError if too many were rejected. consumed: of all records, at the end.
+
+        hint: for the error, as of ``Headings``.
+        """
         count = rejected.total()
         if self.count is not None:
             if count > self.count:
-                raise InputError(f"{count} records were rejected{_why(rejected, self.count)}")
+                raise InputError(f"{_records(count)} rejected{_why(rejected, self.count)}{hint}")
         elif consumed is not None and count:
             if self.percent is None and count == consumed:
-                raise InputError(
-                    f"all {count} records were rejected ({_told(rejected)}): nothing is written. "
-                    "Mend them, or the record class; max_rejected='100%' lets such a run end"
+                raise AllRejectedError(
+                    f"all {_records(count)} rejected ({_told(rejected)}): the run commits "
+                    f"nothing{hint}. Mend them, or the record class; max_rejected='100%' lets "
+                    "such a run end"
                 )
             if self.percent is not None and count * 100 > self.percent * consumed:
                 limit = f"{self.percent:g}%"
                 raise InputError(
-                    f"{count} of {consumed} records were rejected{_why(rejected, limit)}"
+                    f"{count} of {_records(consumed)} rejected{_why(rejected, limit)}{hint}"
                 )
 
 
+def _records(count: int) -> str:
+    return f"{count} records were" if count != 1 else "1 record was"
+
+
 def _why(rejected: Counter[str], limit: object) -> str:
-    return f", more than max_rejected={limit} ({_told(rejected)}): nothing is written"
+    return f", more than max_rejected={limit} ({_told(rejected)}): the run commits nothing"
 
 
 def _told(rejected: Counter[str]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.headings import Headings
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
@@ -19,7 +20,7 @@ from ripple.core.calls import called
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
-from ripple.task.one_shot import EphemeralState, OneShotLetters, to_its_end
+from ripple.task.one_shot import HEADING_HINT, EphemeralState, OneShotLetters, to_its_end
 from ripple.task.rejection_limit import RejectionLimit
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
@@ -124,7 +125,7 @@ def run(
     for name, is_given in durable_only.items():
         if is_given:
             raise InputError(f"{name} needs checkpoint_dir: a one-shot run reads a source once")
-    report, lost = run_once(
+    report, lost, hint = run_once(
         plan_of(pipeline),
         source=source,
         sink=sink,
@@ -137,7 +138,7 @@ def run(
     )
     if lost:
         name = plan_of(pipeline).name
-        warnings.warn(f"pipeline {name!r}: {lost}", LostRecordsWarning, stacklevel=3)
+        warnings.warn(f"pipeline {name!r}: {lost}{hint}", LostRecordsWarning, stacklevel=3)
     return report
 
 
@@ -152,8 +153,10 @@ def run_once(
     strict: bool = False,
     max_rejected: int | str | None = None,
     on_batch: Callable[[Engine, Report], None] | None = None,
-) -> tuple[Report, str]:
-    """Run a pipeline once over a whole source; return also which records did not count, "" if all.
+) -> tuple[Report, str, str]:
+    """Run a pipeline once over a whole source; return also which records did not count.
+
+    That is a text, "" if all do. Another one hints at the reason, "" if nothing is known.
 
     The arguments are those of ``run``.
     """
@@ -176,6 +179,8 @@ def run_once(
     only = uris.get(plan.sources[0].name) if len(sources) == 1 else None
     file = None if only is None else path_of(only, "source")
     given = open_sources(plan, sources, batch_rows, header=header)
+    names = [] if header else [[field.name for field in one.fields] for one in plan.sources]
+    headings = Headings(names if uris else [])
 
     def open_letters() -> DeadLetters:
         if isinstance(dead_letters, (str, os.PathLike)):
@@ -193,12 +198,14 @@ def run_once(
         batch_rows=batch_rows,
         on_batch=on_batch,
         limit=limit,
+        headings=headings,
     )
     report = to_its_end(life, plan)
     remark = unit_remark(plan, report.watermark_ns)
     if remark is not None:
         warnings.warn(f"pipeline {plan.name!r}: {remark}", stacklevel=4)
-    return report, _lost(report, plan, are_kept=dead_letters is not None)
+    lost = _lost(report, plan, are_kept=dead_letters is not None)
+    return report, lost, HEADING_HINT if headings.is_seen else ""
 
 
 def open_sources(
@@ -245,20 +252,21 @@ def plain_life(
     batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
     limit: RejectionLimit | None = None,
+    headings: Headings | None = None,
 ) -> PartitionTask[TaskSpec]:
     """Return the task of a one-shot run, for ``at_once``.
 
     openers: open the sink of each output; an output without one is computed and not written. If the
     run fails, the sinks are given up: a file is as it was. Dead letters are kept even then, for
     diagnosis. file: of the source, for errors. strict, batch_rows, on_batch: as in ``run``. limit:
-    of rejected records, None for none.
+    of rejected records, None for none. headings: look at them.
     """
 
     def open_kept() -> OneShotLetters:
         letters = open_letters()
         life.report.letters = letters.place
         name = getattr(inputs, "name", None)
-        return OneShotLetters(letters, name, file, strict=strict, limit=limit)
+        return OneShotLetters(letters, name, file, strict=strict, limit=limit, headings=headings)
 
     life = PartitionTask(
         TaskSpec(plan, _answered(plan, inputs), SinkGroup(openers)),

@@ -35,8 +35,10 @@ def pipeline(tmp_path: Path) -> Path:
 def test_a_run_whose_records_are_all_rejected_fails(pipeline: Path, tmp_path: Path) -> None:
     source, letters = tmp_path / "levels.csv", tmp_path / "bad.jsonl"
     source.write_text("a,high,1\nb\n")
-    ended = ripple("run", pipeline, "--source", source, "--sink", "-")
-    assert ended.code == 1
+    out = tmp_path / "out.csv"
+    out.write_text("before\n")
+    ended = ripple("run", pipeline, "--source", source, "--sink", out)
+    assert (ended.code, out.read_text()) == (1, "before\n")
     assert ended.err.startswith(f"ripple: {source}, line 1: level is not a number")
     assert ended.err.splitlines()[-1] == (
         f"ripple: all 2 records of {source} were rejected; --dead-letter FILE keeps them"

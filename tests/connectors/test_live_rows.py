@@ -191,6 +191,26 @@ class TestStreams:
         closing.join(PATIENCE_S)
         assert [one["n"] for one in result.rows()] == [20, 20]
 
+    async def test_it_is_read_by_one_run(self) -> None:
+        """The other one fails, and the first goes on."""
+        stream = rp.Stream(Trade)
+        running = asyncio.create_task(asyncio.to_thread(rp.collect, PIPELINE, stream))
+        await stream.opened()
+        with pytest.raises(rp.InputError, match=r"read by one run: make another rp\.Stream$"):
+            rp.collect(PIPELINE, stream)
+        stream.push(ROWS[0])
+        stream.close()
+        assert (await running).report.applied == 1
+
+    async def test_a_push_that_waits_ends_with_the_stream(self) -> None:
+        stream = rp.Stream(Trade, max_rows=1)
+        stream.push(ROWS[0])
+        pushing = asyncio.create_task(stream.apush(ROWS[1]))
+        await asyncio.sleep(0)
+        stream.close()
+        with pytest.raises(rp.InputError, match="the stream is closed"):
+            await asyncio.wait_for(pushing, PATIENCE_S)
+
     async def test_a_full_stream_does_not_block_a_loop(self) -> None:
         stream = rp.Stream(Trade, max_rows=1)
         stream.push(ROWS[0])

@@ -44,6 +44,11 @@ async def queued(rows: list[dict[str, Any]] = ROWS) -> asyncio.Queue[Any]:
     return queue
 
 
+async def _push_all(stream: rp.Stream, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        await stream.apush(row)
+
+
 class TestARun:
     async def test_the_loop_goes_on_meanwhile(self) -> None:
         """The function waits for the loop, and so does each write."""
@@ -155,6 +160,33 @@ class TestARun:
                 await running
         never.set()
 
+    async def test_a_sink_that_nobody_empties_is_given_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ripple.task.beside_a_loop.GRACE_S", 0.01)
+        for more in ({}, {"checkpoint_dir": tmp_path / "state"}):
+            stream, full = rp.Stream(Trade), asyncio.Queue[Any](1)
+            run = rp.arun(PIPELINE, source=stream, sink=full, **more)
+            running = asyncio.create_task(run)
+            for row in ROWS:
+                await stream.apush(row)
+            while not full.full():
+                await asyncio.sleep(0)
+            running.cancel()
+            await asyncio.wait_for(asyncio.wait([running]), PATIENCE_S)
+            with pytest.raises(rp.InputError, match="run that reads this stream has ended"):
+                await asyncio.wait_for(stream.drained(), PATIENCE_S)  # its thread has ended, too
+
+    async def test_a_generator_that_is_cancelled_has_no_end(self, tmp_path: Path) -> None:
+        async def cancelled() -> AsyncIterator[Any]:
+            yield ROWS[0]
+            raise asyncio.CancelledError
+
+        file = tmp_path / "out.csv"
+        with pytest.raises(rp.InputError, match="the source was cancelled before its end"):
+            await rp.arun(PIPELINE, source=cancelled(), sink=file)
+        assert not file.exists()
+
     async def test_a_cancelled_durable_run_ends_in_good_order(self, tmp_path: Path) -> None:
         rows: list[Any] = []
 
@@ -211,6 +243,26 @@ class TestChanges:
             async for _ in found:
                 break
         assert [each async for each in source] == []
+
+    async def test_leaving_it_late_ends_a_run_that_is_ahead(self, tmp_path: Path) -> None:
+        for more in ({}, {"checkpoint_dir": tmp_path / "state"}):
+            stream, rows = rp.Stream(Trade), [*ROWS] * 20
+            async with aclosing(rp.changes(PIPELINE, stream, batch_rows=1, **more)) as changes:
+                pushing = asyncio.create_task(_push_all(stream, rows))
+                async for _ in changes:
+                    while (stream.next_offset or 0) < len(rows):
+                        await asyncio.sleep(0)
+                    break
+            assert asyncio.all_tasks() <= {asyncio.current_task(), pushing}
+            await pushing
+
+    async def test_its_arguments_and_the_place_of_its_warning(self) -> None:
+        with pytest.raises(rp.PlanError, match=r"rp\.changes has no argument 'sink'"):
+            await anext(rp.changes(PIPELINE, ROWS, sink=[]))
+        with pytest.warns(rp.LostRecordsWarning) as told:
+            async for _ in rp.changes(PIPELINE, [*ROWS, {**ROWS[0], "size": -1}]):
+                pass
+        assert told[0].filename == __file__
 
     async def test_errors_come_after_the_changes_before(self) -> None:
         async def broken() -> AsyncIterator[dict[str, Any]]:

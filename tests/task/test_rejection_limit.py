@@ -38,11 +38,11 @@ def rows(good: int, bad: int) -> list[dict[str, Any]]:
             0,
             3,
             None,
-            r"all 3 records were rejected \(size is not positive: 3\): nothing is written",
+            r"all 3 records were rejected \(size is not positive: 3\): the run commits nothing",
         ),
         (1, 99, None, ""),
         (0, 3, "100%", ""),
-        (9, 1, 0, r"1 records were rejected, more than max_rejected=0 \(size is not"),
+        (9, 1, 0, r"1 record was rejected, more than max_rejected=0 \(size is not"),
         (9, 1, 1, ""),
         (8, 2, "1", r"2 records were rejected, more than max_rejected=1 "),
         (9, 1, "10%", ""),
@@ -68,6 +68,23 @@ def test_a_run_with_too_many_writes_nothing(
         report = rp.run(PIPELINE, sink=file, **arguments)
         assert (report.applied, report.rejected.total()) == (good, bad)
         assert file.read_text() == (f"A,{good}\n" if good else "")
+
+
+def test_a_heading_among_them_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("symbol,size,at\n")
+    hint = "header=True reads it as such"
+    with pytest.raises(rp.InputError, match=hint):
+        rp.run(PIPELINE, source=file, sink=[])
+    with pytest.raises(rp.InputError, match=hint):
+        rp.run(PIPELINE, source=file, sink=[], strict=True)
+    with file.open("a") as more:
+        more.write("A,1,1\n")
+    with pytest.warns(rp.LostRecordsWarning, match=hint):
+        rp.run(PIPELINE, source=file, sink=[])
+    with pytest.warns(rp.LostRecordsWarning, match=hint):
+        rp.collect(PIPELINE, file)
+    assert rp.collect(PIPELINE, file, header=True).report.applied == 1
 
 
 def test_too_many_end_a_run_at_once() -> None:

@@ -153,7 +153,7 @@ def test_one_source_needs_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sources_by_name(plan, ["a=b.csv"]) == {"ticks": "a=b.csv"}
     assert sources_by_name(plan, ["ticks=b.csv"]) == {"ticks": "b.csv"}
     for twice in (["a", "b"], ["ticks=a", "ticks=b"], ["ticks=a", "b"]):
-        with pytest.raises(InputError, match=r"given twice: a and b.*ripple log append"):
+        with pytest.raises(InputError, match=r"given twice: a and b.*a pattern in quotes"):
             sources_by_name(plan, twice)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import many
 from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.headings import Headings
 from ripple.connectors.target import open_target
 from ripple.core.arguments import plain
 from ripple.core.errors import InputError
@@ -48,7 +49,7 @@ class ReportedLetters(DeadLetters):
     ) -> None:
         """Count from 0. file: that is read, if it is one. names: as in ``open_letters``."""
         super().__init__(target)
-        self._file, self._names = None if file == "-" else file, [*map(frozenset, names)]
+        self._file, self._headings = None if file == "-" else file, Headings(names)
         self._program = program
         self._kept_in = target.name if target is not None else None
         self._before_report = before_report
@@ -78,8 +79,7 @@ class ReportedLetters(DeadLetters):
         is_instant = record.cause.endswith("such as 2026-01-31T09:30:00Z")
         if is_instant and _WITHOUT_ZONE.search(record.raw):
             return ' (without a zone? rp.field(format="iso", zone="UTC") reads it as UTC)'
-        words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
-        is_heading = any(len(fields & words) > len(fields) // 2 for fields in self._names)
+        is_heading = self._headings.look(record)
         return " (is it a heading? --header reads it as one)" if is_heading else ""
 
     def report_counts(self) -> None:

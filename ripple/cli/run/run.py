@@ -36,7 +36,7 @@ from ripple.connectors.locate import (
 from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import to_its_end
-from ripple.task.rejection_limit import RejectionLimit
+from ripple.task.rejection_limit import AllRejectedError, RejectionLimit
 from ripple.task.report import Report
 from ripple.task.run import open_sources, plain_life
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
@@ -162,7 +162,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--dashboard needs --checkpoint-dir: a one-shot run ends too soon")
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
-    limit = None if options.max_rejected is None else RejectionLimit.of(options.max_rejected)
+    limit = RejectionLimit.of(options.max_rejected)
     only = plan.sources[0] if len(sources) == 1 else None
     names = [] if options.header else [[field.name for field in one.fields] for one in plan.sources]
     check_places(sources.values(), places, options.dead_letter, continues=False)
@@ -184,12 +184,16 @@ def run(options: argparse.Namespace) -> int:
     try:
         report = to_its_end(life, plan)
         finished()
+    except AllRejectedError:
+        progress.clear()
+        letters = life.report.letters
+        say_counts(life.report.rejected, letters)
+        where = ", ".join(sources.values())
+        raise all_rejected(where, life.report.consumed, letters) from None
     finally:
         progress.clear()
     say_counts(report.rejected, report.letters)
     _say_results(life.engine, report, time.perf_counter() - started_s, quiet=options.quiet)
-    if limit is None and report.rejected.total() == report.consumed > 0:
-        raise all_rejected(", ".join(sources.values()), report.consumed, report.letters)
     return 0
 
 
