@@ -22,7 +22,7 @@ from ripple.core.errors import OutputError, PlanError, SchemaError
 from ripple.model.batch import Batch
 from ripple.model.expression import Expr, col
 from ripple.model.records import nested_checks_of, schema_of
-from ripple.model.schema import Decimal, Field, Option, Schema, fingerprint
+from ripple.model.schema import Decimal, Field, Int64, Option, Schema, fingerprint
 from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.avro import from_avro, to_avro
 from ripple.model.schema.columns import fitted
@@ -246,3 +246,19 @@ class Timed:
     name: str
     at: rp.Timestamp
     price: Annotated[D, rp.Decimal(12, 4)]
+
+
+def test_keys_of_joins_have_one_scale() -> None:
+    left, right = (
+        rp.Pipeline("joined").source(
+            name, Schema(name, (Field("price", of), Field("at", Int64()))), time="at"
+        )
+        for name, of in (("fine", Decimal(12, 4)), ("coarse", Decimal(12, 2)))
+    )
+    words = (
+        r"'price' is a decimal\(12, 4\) in 'fine', and 'price' is a decimal\(12, 2\) in 'coarse'"
+    )
+    with pytest.raises(PlanError, match=words):
+        left.join_asof("as-of", right, on="price", tolerance="1s", emit="final")
+    with pytest.raises(PlanError, match=words):
+        left.join_interval("near", right, on="price", within=("-1s", "1s"), emit="final")

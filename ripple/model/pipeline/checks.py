@@ -33,6 +33,7 @@ from ripple.model.schema.nested import OptionalRecord, flattened, optional_recor
 from ripple.model.schema.types import (
     Bool,
     DateTime,
+    Decimal,
     Field,
     Float,
     Held,
@@ -301,7 +302,9 @@ def type_text(field_type: Any) -> str:
     """Return how messages name a type."""
     if isinstance(field_type, Option):
         return f"optional {type_text(field_type.of)}"
-    return type(field_type).__name__.lower()
+    word = type(field_type).__name__.lower()
+    is_decimal = isinstance(field_type, Decimal)
+    return f"{word}({field_type.precision}, {field_type.scale})" if is_decimal else word
 
 
 @contextmanager
