@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import json
 from pathlib import Path
@@ -262,3 +263,31 @@ def test_keys_of_joins_have_one_scale() -> None:
         left.join_asof("as-of", right, on="price", tolerance="1s", emit="final")
     with pytest.raises(PlanError, match=words):
         left.join_interval("near", right, on="price", within=("-1s", "1s"), emit="final")
+
+
+def test_files_of_text_have_all_digits_also_in_lists_and_records(tmp_path: Path) -> None:
+    @rp.record
+    class Tick:
+        key: str
+        at: dt.datetime
+        price: Annotated[D, rp.Decimal(10, 8)]
+
+    rows = [
+        {"key": "a", "at": "2026-01-31T09:30:00.000000007Z", "price": "0"},
+        {"key": "a", "at": "2026-01-31T09:30:01Z", "price": "-0.00000001"},
+    ]
+    shown = [
+        {"key": "a", "at": "2026-01-31T09:30:00.000000007Z", "price": "0.00000000"},
+        {"key": "a", "at": "2026-01-31T09:30:01.000000000Z", "price": "-0.00000001"},
+    ]
+    ticks = rp.Pipeline("ticks").source("ticks", Tick)
+    top = ticks.partition("by-key", key="key").fold(
+        "top", rows=rp.top_rows(2, "price", ["at", "price"]), ats=rp.top_k("at", 1)
+    )
+    files = {name: str(tmp_path / f"{name}.jsonl") for name in ("events", "rows")}
+    rp.run(ticks.sink("events").also(top.sink("rows")), source=rows, sink=files)
+    lines = [json.loads(line) for line in Path(files["events"]).read_text().splitlines()]
+    assert lines == shown
+    (line,) = [json.loads(line) for line in Path(files["rows"]).read_text().splitlines()]
+    assert line["rows"] == [{name: row[name] for name in ("at", "price")} for row in shown]
+    assert line["ats"] == ["2026-01-31T09:30:01.000000000Z"]

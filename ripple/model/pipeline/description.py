@@ -349,9 +349,9 @@ def type_text(field_type: FieldType) -> str:
     """Return a type in a word."""
     if isinstance(field_type, Option):
         return f"{type_text(field_type.of)}?"
-    word = type(field_type).__name__.lower()
-    is_decimal = isinstance(field_type, Decimal)
-    return f"{word}({field_type.precision}, {field_type.scale})" if is_decimal else word
+    if isinstance(field_type, Decimal):
+        return f"decimal({field_type.precision}, {field_type.scale})"
+    return type(field_type).__name__.lower()
 
 
 def span_text(span_ns: int) -> str:

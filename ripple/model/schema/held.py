@@ -473,7 +473,7 @@ def shown(column: pa.Array, kind: FieldType) -> pa.Array:
     if isinstance(kind, List) and has_held(kind):
         values = shown(column.flatten(), kind.of)
         arrow = pa.list_(column.type.value_field.with_type(values.type))
-        return _list_of(column, values, arrow)
+        return list_of(column, values, arrow)
     if isinstance(kind, Record) and has_held(kind):
         parts = [
             shown(part, field.type)
@@ -489,7 +489,7 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return a column in a type of others: cast, where numbers are not held for that type."""
     if kinds.is_list(arrow) and kinds.is_list(column.type):
         values = as_shown(column.flatten(), arrow.value_type)
-        return _list_of(column, values, arrow)
+        return list_of(column, values, arrow)
     if kinds.is_struct(arrow) and kinds.is_struct(column.type):
         parts = [
             as_shown(part, one.type) for part, one in zip(column.flatten(), arrow, strict=True)
@@ -505,7 +505,7 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     return column.cast(arrow)
 
 
-def _list_of(column: pa.Array, values: pa.Array, arrow: pa.DataType) -> pa.Array:
+def list_of(column: pa.Array, values: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return the lists of a column with other values, those of all of its lists."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.where(valid, np.diff(column.offsets.to_numpy()), 0)

@@ -19,8 +19,7 @@ from ripple.core.errors import OutputError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.core.row_ops import OP, OP_REMOVE, place_of_op
 from ripple.model.schema.exported import as_arrow
-from ripple.model.schema.held import rule_of
-from ripple.model.schema.types import DateTime
+from ripple.model.schema.shown_texts import is_written, written
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -216,10 +215,8 @@ def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
         if converter is None:
             return kind, lambda column: column.dictionary_decode()
         return kind, lambda column: converter(column.dictionary_decode())
-    if kinds.is_decimal128(data_type):
-        return "string", lambda column: column.cast(pa.string())
-    if data_type == rule_of(DateTime()).arrow:
-        return "string", lambda column: rule_of(DateTime()).texts(column.cast(pa.int64()))
+    if is_written(data_type) and not kinds.is_nested(data_type):
+        return "string", written
     for kind, wanted, fits in _PLAIN:
         if data_type == wanted:
             return kind, None
@@ -229,7 +226,9 @@ def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
 
 
 def _as_json(column: pa.Array) -> pa.Array:
-    texts = [None if value is None else json_text.dumps(value) for value in column.to_pylist()]
+    texts = [
+        None if value is None else json_text.dumps(value) for value in written(column).to_pylist()
+    ]
     return pa.array(texts, pa.string())
 
 
