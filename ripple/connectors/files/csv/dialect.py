@@ -86,7 +86,7 @@ def path_of(text: str) -> str:
 def _delimiter(options: Options, value: str) -> None:
     found = _NAMES.get(value, value)
     if len(found) != 1 or found not in _DELIMITERS:
-        raise ValueError(f"one of {' '.join(_DELIMITERS[1:])} or tab")
+        raise ValueError(f"one of {' '.join(_DELIMITERS[1:])} (& as %26) or tab")
     options.delimiter = found
 
 

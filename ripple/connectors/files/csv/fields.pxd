@@ -160,7 +160,8 @@ cdef inline bint _to_own(
 ) noexcept nogil:
     """Write a number as ours are. False if a mark of it is where none may be, or if it is too long.
 
-    Marks of thousands are before three digits each, behind one to three.
+    Marks of thousands are before three digits each, behind one to three of which the first is no 0:
+    0.123 has another mark.
     """
     cdef uint8_t* out = own
     cdef Py_ssize_t digits = 0      # since the last mark of thousands
@@ -170,6 +171,8 @@ cdef inline bint _to_own(
     while p < stop:
         if whole and dialect.thousands != 0 and p[0] == dialect.thousands:
             if digits == 0 or digits > 3 or (grouped and digits != 3):
+                return False
+            if not grouped and (out - digits)[0] == b"0":
                 return False
             grouped = True
             digits = 0
