@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from ripple.client.outputs import Change, OutputSubscription
     from ripple.core.sexp import Sexp
 
@@ -152,21 +154,28 @@ class _Printed:
             self._print(change, key, op, values)
 
     def _rows(self, change: Change) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
-        from ripple.client.outputs.subscription import of_key  # noqa: PLC0415 - likewise
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-        rows = change.rows
+        from ripple.client.outputs.subscription import of_key  # noqa: PLC0415 - likewise
+        from ripple.model.schema.held import noted  # noqa: PLC0415 - likewise
+        from ripple.model.schema.shown_texts import written_table  # noqa: PLC0415 - likewise
+
+        rows = noted(pa.Table.from_batches([change.rows]))
         if self._options.key:
             rows = of_key(self._seen.layout, rows, self._key())
         if self._where is not None:
-            rows = self._where(rows)
+            # Texts of dates and times are in their order, and numbers are compared as such.
+            rows = self._where(written_table(rows, decimals=False))
         assert self._seen.layout is not None
         keys = self._seen.layout.keys
-        for row in rows.to_pylist():
+        for row in written_table(rows).to_pylist():
             op = row.pop(OP)
             yield {name: row[name] for name in keys}, op, row
 
     def _key(self) -> dict[str, Any]:
         """Return the requested key, in the declared types."""
+        from ripple.model.schema.held import noted  # noqa: PLC0415 - slow to import
+
         layout = self._seen.layout
         assert layout is not None
         found = {}
@@ -180,7 +189,7 @@ class _Printed:
                         f"--key {given}: the key is {', '.join(layout.keys) or 'none'}"
                     )
                 name, value = layout.keys[number], given
-            kind = str(layout.table.field(name).type)
+            kind = noted(layout.table.empty_table()).schema.field(name).type
             found[name] = _value(value, kind, given)
         return found
 
@@ -208,12 +217,14 @@ class _Printed:
         write_line(form, value)
 
 
-def _value(text: str, kind: str, given: str) -> Any:
-    if kind == "string":
+def _value(text: str, kind: pa.DataType, given: str) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    if pa.types.is_string(kind):
         return text
-    if kind == "bool" and text in ("true", "false"):
+    if pa.types.is_boolean(kind) and text in ("true", "false"):
         return text == "true"
     try:
-        return int(text)
-    except ValueError as error:
+        return int(text) if pa.types.is_integer(kind) else pa.scalar(text).cast(kind).as_py()
+    except ValueError as error:  # Arrow's is one
         raise InputError(f"--key {given}: the field is {kind}") from error

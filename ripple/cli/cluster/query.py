@@ -134,6 +134,7 @@ async def _answered(
 ) -> int:
     """Print the answer over tables of outputs and rows of events."""
     from ripple.client.sql.query import query  # noqa: PLC0415 - an extra, and slow
+    from ripple.model.schema.shown_texts import written_table  # noqa: PLC0415 - slow
 
     tables = {one.output: one.table for one in found}
     tables |= {name: one.rows for name, one in events.items()}
@@ -141,6 +142,7 @@ async def _answered(
     if options.format == CSV:
         _write_csv(rows)
         return 0
+    rows = written_table(rows)
     cut = {one.output: _cut(one) for one in found}
     cut |= {name: _ranges(one) for name, one in events.items()}
     listed = [] if options.format == TEXT else rows.to_pylist()

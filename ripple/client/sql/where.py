@@ -36,7 +36,7 @@ _COMPUTED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 _WORDS = {"true": True, "false": False}
 
 
-def where_of(text: str) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+def where_of(text: str) -> Callable[[pa.Table], pa.Table]:
     """Return a filter that keeps the rows for which an expression is true, not null.
 
     Raises InputError for an invalid expression; the filter does for unknown fields and for wrong
@@ -52,14 +52,12 @@ def where_of(text: str) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     if not isinstance(expression, pc.Expression):
         raise InputError(f"{text!r} refers to no field")
 
-    def kept(rows: pa.RecordBatch) -> pa.RecordBatch:
+    def kept(rows: pa.Table) -> pa.Table:
         try:
-            table = pa.Table.from_batches([rows]).filter(expression).combine_chunks()
+            return rows.filter(expression)
         except pa.ArrowException as error:
             names = ", ".join(rows.schema.names)
             raise InputError(f"{text!r} does not fit rows of {names}: {error}") from error
-        batches = table.to_batches()
-        return batches[0] if batches else rows.slice(0, 0)
 
     return kept
 

@@ -7,22 +7,24 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.model.schema.held import list_of, rule_of
-from ripple.model.schema.types import DateTime, Decimal
+from ripple.model.schema.types import PRECISION_MAX, DateTime, Decimal
 
 _TIME = rule_of(DateTime())
 
 
 def is_written(kind: pa.DataType) -> bool:
-    """Tell whether values of a type of Arrow are, or have in them, times or decimals of ours."""
+    """Tell whether values of a type of Arrow are, or have in them, dates, times or decimals."""
     if kinds.is_list(kind):
         return is_written(kind.value_type)
     if kinds.is_struct(kind):
         return any(is_written(field.type) for field in kind)
-    return bool(kind == _TIME.arrow or kinds.is_decimal128(kind))
+    if kinds.is_timestamp(kind):
+        return kind.unit == "ns" and kind.tz is not None
+    return bool(kinds.is_decimal128(kind) or kinds.is_date32(kind))
 
 
 def written(column: pa.Array) -> pa.Array:
-    """Return a column in which times and decimals are texts with all their digits.
+    """Return a column in which dates, times and decimals are texts with all their digits.
 
     Arrow's own texts of small decimals have exponents, and Python's of times no nanoseconds.
     """
@@ -37,9 +39,24 @@ def written(column: pa.Array) -> pa.Array:
         names = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
         null = column.is_null() if column.null_count else None
         return pa.StructArray.from_arrays(parts, fields=names, mask=null)
-    if kinds.is_decimal128(kind):
+    if kinds.is_date32(kind):
+        return column.cast(pa.string())
+    if kinds.is_decimal128(kind) and kind.precision <= PRECISION_MAX + 1:
         return rule_of(Decimal.wide(kind.scale)).texts(_units(column))
+    if kinds.is_decimal128(kind):
+        values = (None if one is None else f"{one:f}" for one in column.to_pylist())
+        return pa.array(values, pa.string())
     return _TIME.texts(column.cast(pa.int64()))
+
+
+def written_table(table: pa.Table, *, decimals: bool = True) -> pa.Table:
+    """Return a table whose columns are as ``written`` returns them. decimals: those, too."""
+    for at, field in enumerate(table.schema):
+        if is_written(field.type) and (decimals or not kinds.is_decimal(field.type)):
+            chunks = [written(chunk) for chunk in table.column(at).chunks]
+            kind = chunks[0].type if chunks else written(pa.array([], field.type)).type
+            table = table.set_column(at, field.with_type(kind), pa.chunked_array(chunks, kind))
+    return table
 
 
 def _units(column: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ import pytest
 from ripple.client.sql.where import LENGTH_MAX, where_of
 from ripple.core.errors import InputError
 
-ROWS = pa.RecordBatch.from_pylist(
+ROWS = pa.Table.from_pylist(
     [
         {"symbol": "AAPL", "price": 150.5, "size": 3, "on": True},
         {"symbol": "GOOG", "price": 99.0, "size": 7, "on": False},

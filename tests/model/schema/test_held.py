@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal as Exact
 
 import numpy as np
 import pyarrow as pa
@@ -152,3 +153,27 @@ def test_no_other_type_is_wider(other: Int64 | String) -> None:
     changed = Schema("fill", (Field("day", other), FILL.fields[1]))
     assert not check_backward(FILL, changed)
     assert not check_forward(FILL, changed)
+
+
+def test_columns_are_written_with_all_digits_at_any_depth() -> None:
+    from ripple.model.schema.shown_texts import written_table
+
+    time = pa.array([1_769_851_800_000_000_007, None], pa.timestamp("ns", "Etc/UTC"))
+    small = pa.array([Exact("0"), Exact("-0.00000001")], pa.decimal128(19, 8))
+    wide = pa.array([None, Exact("1e-8")], pa.decimal128(38, 8))
+    rows = pa.StructArray.from_arrays(
+        [time, small, pa.array([0, None], pa.date32())], ["t", "d", "e"]
+    )
+    lists = pa.ListArray.from_arrays([0, 2, 2], rows)
+    table = pa.table({"t": time, "small": small, "wide": wide, "lists": lists, "n": [1, 2]}).slice(
+        0, 2
+    )
+    found = written_table(table).to_pylist()
+    first = {"t": "2026-01-31T09:30:00.000000007Z", "d": "0.00000000", "e": "1970-01-01"}
+    second = {"t": None, "d": "-0.00000001", "e": None}
+    assert found == [
+        {"t": first["t"], "small": first["d"], "wide": None, "lists": [first, second], "n": 1},
+        {"t": None, "small": second["d"], "wide": "0.00000001", "lists": [], "n": 2},
+    ]
+    (kept,) = written_table(table.slice(1), decimals=False).to_pylist()
+    assert (kept["t"], kept["small"], kept["n"]) == (None, Exact("-0.00000001"), 2)
