@@ -95,7 +95,7 @@ class Service:
             trades = json.loads(await _body_of(receive))
             for trade in trades if isinstance(trades, list) else [trades]:
                 await self._stream.apush(trade)
-        except (ValueError, rp.RippleError) as error:
+        except (ValueError, RecursionError, rp.RippleError) as error:
             return 422, {"problem": str(error)}
         await self._stream.drained()  # so that a GET after it has them
         return 202, {}

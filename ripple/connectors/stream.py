@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -72,6 +73,7 @@ class Stream:
         self._pushed = self._taken = self._written = 0
         self._base: int | None = None
         self._reader: StreamInputs | None = None
+        self._process = 0
         self._is_closed = self._is_over = False
         self._waiting: list[_Waiting] = []
         self._wake: Callable[[], object] = lambda: None
@@ -167,6 +169,10 @@ class Stream:
             raise InputError(f"nothing can be pushed: {_OVER}")
         if self._is_closed:
             raise InputError("nothing can be pushed: the stream is closed")
+        if self._reader is not None and os.getpid() != self._process:
+            raise InputError(
+                "nothing can be pushed: the run that reads this stream is in another process"
+            )
         self._items.append(item)
         self._pushed += _rows_in(item)
         self._wake()
@@ -216,7 +222,7 @@ class Stream:
                 raise InputError("a stream is read by one run: make another rp.Stream")
             if self._is_over:
                 raise InputError(f"a stream is read by one run: make another rp.Stream; {_OVER}")
-            self._reader = reader
+            self._reader, self._process = reader, os.getpid()
             if self._base is None:
                 self._base = at
             elif at != self._base + self._taken:

@@ -77,6 +77,14 @@ def sources_of(plan: Plan, source: Any) -> Mapping[str, Any]:
             f"source={{{pairs}}}"
         )
     check_sources(plan, source)
+    seen: dict[int, str] = {}
+    for name, one in source.items():
+        if (hasattr(one, "__next__") or hasattr(one, "__anext__")) and id(one) in seen:
+            raise InputError(
+                f"the sources {seen[id(one)]!r} and {name!r} are the same iterator, whose rows "
+                "come once: give each its own, as itertools.tee makes them"
+            )
+        seen[id(one)] = name
     return source
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,6 +202,19 @@ class TestStreams:
         stream.push(ROWS[0])
         stream.close()
         assert (await running).report.applied == 1
+
+    async def test_a_child_process_is_told_that_nobody_reads(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stream = rp.Stream(Trade)
+        running = asyncio.create_task(asyncio.to_thread(rp.collect, PIPELINE, stream))
+        await stream.opened()
+        with monkeypatch.context() as forked:
+            forked.setattr(os, "getpid", lambda: 0)
+            with pytest.raises(rp.InputError, match="this stream is in another process"):
+                stream.push(ROWS[0])
+        stream.close()
+        assert (await running).report.consumed == 0
 
     async def test_a_push_that_waits_ends_with_the_stream(self) -> None:
         stream = rp.Stream(Trade, max_rows=1)

@@ -121,6 +121,11 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
             {"ticks": [], "others": []},
             "there is no source 'others': the pipeline reads ticks, more",
         ),
+        (
+            dict.fromkeys(("ticks", "more"), iter([tick(1)])),
+            "the sources 'ticks' and 'more' are the same iterator, whose rows come once: give each "
+            "its own, as itertools.tee makes them",
+        ),
         ({"ticks": "-", "more": "-"}, r"one source can read standard input \(-\), not several"),
     ],
 )
