@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ripple.model.batch import Rejected
+
+_DELIMITERS = re.compile(r"[,;|\t]")
 
 
 class Headings:
@@ -23,7 +26,8 @@ class Headings:
 
     def look(self, record: Rejected) -> bool:
         """Return whether the record does."""
-        words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
+        text = record.raw.decode(errors="replace")
+        words = {word.strip(" \"'") for word in _DELIMITERS.split(text)}
         does = any(len(fields & words) > len(fields) // 2 for fields in self._names)
         self.is_seen |= does
         return does

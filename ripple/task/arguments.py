@@ -93,6 +93,13 @@ def uri_of(given: Any, use: UseName) -> str:
     if isinstance(given, (str, os.PathLike)):
         return text_of(given)
     name = "a sink" if is_sink(given) else "an object"
+    if use == "continued_source":
+        raise InputError(
+            f"resuming after a crash needs a source that can be read again, not {name} of type "
+            f"{type(given).__name__}: push its rows into an rp.Stream, from the offset that "
+            "stream.opened() returns, or append them to a log (ripple log append) and read "
+            "log:DIR/TOPIC"
+        )
     raise refused(f"{name} of type {type(given).__name__}", use)
 
 

@@ -63,6 +63,23 @@ def test_a_heading_that_is_read_as_a_record_gets_a_hint(pipeline: Path, tmp_path
     assert (ended.code, "line 3: " in ended.err, "--header" in ended.err) == (0, True, False)
 
 
+def test_csv_of_another_country_gets_hints_at_its_options(pipeline: Path, tmp_path: Path) -> None:
+    source = tmp_path / "levels.csv"
+    source.write_text("name;level;at_ns\na;1,5;1\nb;high;2\n")
+
+    def errors(options: str, *more: str) -> str:
+        return ripple("run", pipeline, "--source", f"{source}{options}", *more).err
+
+    asked = f"(is it divided otherwise? '{source}?delimiter=;' reads it)"
+    assert errors("", "--header").strip().endswith(f"it has name;level;at_ns {asked}")
+    assert "level is not a number: 'a;1,5;1' (a decimal comma?" in errors(
+        "?delimiter=;", "--header"
+    )
+    told = errors("?delimiter=;&decimal=,")
+    assert "'name;level;at_ns' (is it a heading? --header" in told
+    assert "'b;high;2'\n" in told
+
+
 def test_a_time_that_is_text_gets_a_hint_at_its_transform(pipeline: Path, tmp_path: Path) -> None:
     source, transforms = tmp_path / "levels.csv", tmp_path / "times.toml"
     source.write_text("a,1,2024-02-27T02:13:20Z\na,1,soon\n")

@@ -300,7 +300,7 @@ class TestTask:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ({"source": iter(ROWS)}, rp.InputError, "can be read again, not an object of type list_it"),
+        ({"source": iter(ROWS)}, rp.InputError, "type list_iterator: push its rows into an rp.Str"),
         ({"source": "a.csv"}, rp.InputError, "can be read again, not 'a.csv': put it into a log"),
         ({"sink": 7}, rp.OutputError, "cannot write an object of type int so that a restart"),
         ({"sink": "a.parquet"}, rp.OutputError, "cannot write 'a.parquet' so that a restart"),

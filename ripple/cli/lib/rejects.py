@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60
 _ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+_DECIMAL_COMMA = re.compile(rb"(^|[;|\t\"])\s*[+-]?\d+,\d+\s*([;|\t\r\n\"]|$)")
 _WITHOUT_ZONE = re.compile(_ISO_TIME.pattern + rb"(:\d\d(\.\d{1,9})?)?([\s\",]|$)")
 
 
@@ -45,12 +46,13 @@ class ReportedLetters(DeadLetters):
         *,
         file: str | None,
         names: Iterable[Iterable[str]],
+        commas: bool = False,
         before_report: Callable[[], None],
     ) -> None:
-        """Count from 0. file: that is read, if it is one. names: as in ``open_letters``."""
+        """Count from 0. file: that is read, if it is one. names, commas: of ``open_letters``."""
         super().__init__(target)
         self._file, self._headings = None if file == "-" else file, Headings(names)
-        self._program = program
+        self._program, self._commas = program, commas
         self._kept_in = target.name if target is not None else None
         self._before_report = before_report
 
@@ -69,7 +71,10 @@ class ReportedLetters(DeadLetters):
         super().write(source, rejected)
 
     def _hint(self, record: Rejected) -> str:
-        """Return a hint for a heading, an ISO time or a missing zone, "" for others."""
+        """Return a hint for a heading, an ISO time or a missing zone, "" for others.
+
+        So do a decimal comma, and fields that another delimiter than the comma divides.
+        """
         field = record.cause.removesuffix(" is not an integer")
         if field != record.cause and _may_be_time(field, record.raw):
             return (
@@ -79,8 +84,15 @@ class ReportedLetters(DeadLetters):
         is_instant = record.cause.endswith("such as 2026-01-31T09:30:00Z")
         if is_instant and _WITHOUT_ZONE.search(record.raw):
             return ' (without a zone? rp.field(format="iso", zone="UTC") reads it as UTC)'
-        is_heading = self._headings.look(record)
-        return " (is it a heading? --header reads it as one)" if is_heading else ""
+        if self._headings.look(record):
+            return " (is it a heading? --header reads it as one)"
+        is_number = record.cause.endswith((" is not a number", " after"))
+        if is_number and not self._commas and _DECIMAL_COMMA.search(record.raw):
+            return (
+                " (a decimal comma? 'FILE?decimal=,' reads it, beside another delimiter "
+                "'FILE?delimiter=;&decimal=,')"
+            )
+        return ""
 
     def report_counts(self) -> None:
         """Print the number of records by reason."""
@@ -94,10 +106,12 @@ def open_letters(
     *,
     file: str | None,
     names: Iterable[Iterable[str]] = (),
+    commas: bool = False,
 ) -> DeadLetters:
     """Open the dead-letter target of ``--dead-letter``, if given. file: of the records, if any.
 
     names: of the fields of each source where ``--header`` would read a heading: a hint then.
+    commas: whether decimal commas are read.
     With ``--strict`` the first rejected record ends the run with its error.
     """
     target = open_target(options.dead_letter) if options.dead_letter is not None else None
@@ -108,6 +122,7 @@ def open_letters(
         target,
         file=file,
         names=names,
+        commas=commas,
         before_report=progress.clear,
     )
 

@@ -217,6 +217,7 @@ def _append(options: argparse.Namespace) -> int:
         target,
         file=path_of(place, "source"),
         names=() if options.header else [[field.name for field in topic.schema.fields]],
+        commas="decimal=" in place,
         before_report=progress.clear,
     )
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"

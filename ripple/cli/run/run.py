@@ -165,6 +165,7 @@ def run(options: argparse.Namespace) -> int:
     limit = RejectionLimit.of(options.max_rejected)
     only = plan.sources[0] if len(sources) == 1 else None
     names = [] if options.header else [[field.name for field in one.fields] for one in plan.sources]
+    has_commas = any("decimal=" in place for place in sources.values())
     check_places(sources.values(), places, options.dead_letter, continues=False)
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)
@@ -174,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
         plan,
         source,
         {name: partial(open_sink, place, plan, name) for name, place in places.items()},
-        lambda: open_letters(PROGRAM, options, progress, file=file, names=names),
+        lambda: open_letters(PROGRAM, options, progress, file=file, names=names, commas=has_commas),
         strict=options.strict,
         file=file,
         batch_rows=options.batch,

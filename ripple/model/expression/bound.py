@@ -143,8 +143,8 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     if not is_number:
         (tree,) = tree.args  # as a column holds it
     declared = fields[tree.value] if tree.operation == "col" else None
-    # The number of a held value, by .cast(int), is no such value.
-    if declared is not None and not (is_number and isinstance(bare_type(declared), Held)):
+    # The number of a held value, by .cast(int), is no such value, and one made of a number is.
+    if declared is not None and isinstance(bare_type(declared), Held) is not is_number:
         result = declared
     else:
         result = _decimal_of(expr, scale) if kind is Kind.DECIMAL else FIELD_TYPES[kind]

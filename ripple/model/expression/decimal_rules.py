@@ -20,7 +20,7 @@ from ripple.model.expression.functions.formula import (
     converted,
     whole,
 )
-from ripple.model.expression.typed import Kind, Typed, any_of, plain_value
+from ripple.model.expression.typed import CASTS_HELD, Kind, Typed, any_of, plain_value
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -114,6 +114,8 @@ def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if isinstance(expr.value, Decimal):
         return _cast_to(expr, args[0], expr.value, strict=len(args) == 1)
+    if expr.value in CASTS_HELD:
+        raise _no_decimal(expr)
     units, scale = _units(expr, args[0])
     if expr.value == "str":
         return find("decimal.to_text").typed((units,), (scale,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ from ripple.model.expression.decimal_type import (
 from ripple.model.expression.held_constants import PlainDate, PlainTime, plain_held
 
 if TYPE_CHECKING:
-    import datetime as dt
     import decimal
 
     from ripple.core.sexp import Sexp
@@ -49,6 +49,8 @@ _INFIX = {
 }  # fmt: skip
 _COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
+_CASTS = (float, int, str, dt.datetime, dt.date)
+_CASTS_SHOWN: dict[Any, str] = {"datetime": "datetime.datetime", "date": "datetime.date"}
 ROUNDINGS = ("half_even", "half_up", "half_down", "down", "up", "floor", "ceiling")
 # Of a method its plain arguments in front, and the name of the one behind them.
 _NAMED = {
@@ -336,9 +338,15 @@ class Expr:
         return Expr("truncate", (self,))
 
     def cast(
-        self, to: type[float] | type[int] | type[str] | Decimal, *, strict: bool = True
+        self,
+        to: type[float] | type[int] | type[str] | type[dt.date] | Decimal,
+        *,
+        strict: bool = True,
     ) -> Expr:
         """Convert to ``float`` (rounded once), ``int`` (towards zero), ``str``, or a decimal.
+
+        An integer becomes a time, as its nanoseconds since 1970, with ``datetime.datetime``, and
+        a date, as its days since 1970, with ``datetime.date``.
 
         To ``rp.Decimal(precision, scale)`` from a text or an integer, if it is exact, and from a
         float rounded once, ties to even; from that to each of the others.
@@ -351,9 +359,12 @@ class Expr:
         if isinstance(to, Decimal):
             need_bool("strict", strict)
             return Expr("cast", (self,) if strict else (self, lit(strict)), to)
-        if to is not float and to is not int and to is not str:
-            raise PlanError(f"cast takes float, int or str, or rp.Decimal(18, 2), not {shown(to)}")
         need_bool("strict", strict)
+        if not any(to is each for each in _CASTS):
+            raise PlanError(
+                "cast takes float, int or str, or rp.Decimal(18, 2), or of an integer "
+                f"datetime.datetime or datetime.date, not {shown(to)}"
+            )
         return Expr("cast", (self,) if strict else (self, lit(strict)), to.__name__)
 
     def is_null(self) -> Expr:
@@ -658,7 +669,7 @@ def _method_text(expr: Expr) -> str:
     method, of = expr.operation, expr.args[0]
     rest = [_operand_text(arg) for arg in expr.args[1:]]
     if method == "cast":
-        rest = [str(expr.value), *map("strict={}".format, rest)]
+        rest = [_CASTS_SHOWN.get(expr.value) or str(expr.value), *map("strict={}".format, rest)]
     elif method == "str.split.list.get":
         method, rest = f"str.split({rest[0]}).list.get", rest[1:]
     elif method == "dt.in_zone":

@@ -14,7 +14,7 @@ from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import arithmetic, choice, comparison, whole
 from ripple.model.expression.functions.time import DAY, DAY_PARTS, UNITS, day_of, truncated_days
 from ripple.model.expression.held_constants import PlainDate
-from ripple.model.expression.typed import Kind, Typed, any_of, plain_value
+from ripple.model.expression.typed import CASTS_HELD, Kind, Typed, any_of, plain_value
 from ripple.model.schema.held import DATE_LEAST, DATE_MOST
 
 _HINTS = {
@@ -27,6 +27,10 @@ _HINTS = {
     ): ": write a constant as a datetime.datetime with tzinfo=",
     (Kind.TIME, Kind.INT): ": .cast(int) gives a time's nanoseconds since 1970",
     (Kind.TIME, Kind.DATE): ": the date of a time is its .dt.date()",
+}
+_CAST_HINTS = {
+    Kind.TEXT: ": a source reads texts where its record has such a field",
+    Kind.TIME: ": the date of a time is its .dt.date()",
 }
 _UNITS = {Kind.DATE: "days", Kind.TIME: "nanoseconds"}
 
@@ -131,12 +135,26 @@ def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if expr.value in CASTS_HELD:
+        return _cast_to(expr, args[0], CASTS_HELD[expr.value])
     number = _number(expr, args[0], kind)
     if expr.value == "str":
         return find("held.date" if kind is Kind.DATE else "held.time").typed((number,), ())
     if expr.value == "int":
         return number
     raise _no_operand(expr, kind)
+
+
+def _cast_to(expr: Expr, arg: Typed, kind: Kind) -> Typed:
+    """Return the date or the time of an integer, or of itself."""
+    if arg.kind is kind:
+        return arg
+    if arg.kind is Kind.INT:
+        return _within(arg, kind)
+    raise PlanError(
+        f"{expr!r} takes an integer, the {_UNITS[kind]} since 1970, not {arg.kind.value}"
+        f"{_CAST_HINTS.get(arg.kind, '')}"
+    )
 
 
 def _part(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:

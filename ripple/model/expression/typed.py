@@ -56,6 +56,8 @@ FIELD_TYPES: dict[Kind, FieldType] = {
 
 _KINDS_HELD: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME}
 _NUMBERS = (Kind.FLOAT, Kind.INT)
+CASTS_HELD = {"date": Kind.DATE, "datetime": Kind.TIME}
+"""What ``.cast`` makes of an integer."""
 _TEXT_OF = {
     Kind.INT: "str.of_integer",
     Kind.FLOAT: "str.of_float",
@@ -359,7 +361,9 @@ def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
 
 
 def _has_held(expr: Expr, args: tuple[Typed, ...]) -> bool:
-    if expr.operation == "dt.date" or isinstance(expr.value, (PlainDate, PlainTime)):
+    if isinstance(expr.value, (PlainDate, PlainTime)):
+        return True
+    if expr.operation == "dt.date" or (expr.operation == "cast" and expr.value in CASTS_HELD):
         return True
     return any(arg.kind in (Kind.DATE, Kind.TIME) for arg in args)
 

@@ -120,7 +120,10 @@ def _common(
         )
     fields = dividing_fields(key, draft.fields)
     if not fields:
-        raise PlanError("key is missing: name the field, or fields, whose rows have one state")
+        raise PlanError(
+            "key is missing: name the field, or fields, whose rows have one state; for one state "
+            "of all rows, .derive('one', one=rp.lit(1)) before it and key='one'"
+        )
     need_bool("settled", settled)
     if draft.is_settled and lateness is not None:
         raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")

@@ -32,13 +32,16 @@ def constant(value: PlainDate | PlainTime) -> tuple[Any, Any]:
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:
     """Tell whether dates or times are computed."""
-    return expr.operation == "dt.date" or dt.date in kinds or dt.datetime in kinds
+    makes = expr.operation == "cast" and expr.value in ("date", "datetime")
+    return makes or expr.operation == "dt.date" or dt.date in kinds or dt.datetime in kinds
 
 
 def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     """Return kind and value of an operation with dates or times."""
     operation = expr.operation
     own = dt.datetime if dt.datetime in kinds else dt.date
+    if operation == "cast" and expr.value == "datetime":
+        return dt.datetime, args[0]
     if operation == "is_null":
         return bool, args[0] if isinstance(args[0], Failed) else args[0] is None
     if operation == "fill_null":
@@ -68,6 +71,8 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             return dt.date, max
         case "is_in":
             return bool, lambda a, *values: a in values
+        case "cast" if expr.value == "date":
+            return dt.date, lambda a: a if isinstance(a, dt.date) else _moved(EPOCH, a)
         case "cast":
             return (str, str) if expr.value == "str" else (int, lambda a: (a - EPOCH).days)
         case "dt.date":

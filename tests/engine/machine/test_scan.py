@@ -457,7 +457,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
         key = more.pop("key", "symbol")
         return lambda: base.scan("s", key, **(said | more))
 
-    assert "key is missing: name the field" in refused(made(key=()))
+    assert "key is missing: name the field, or fields" in refused(made(key=()))
     assert "may be null" in refused(made(key="venue"))
     assert "step takes a function of a state and a row, not 3" in refused(made(step=3))
     assert "state takes a dataclass in which every field has a default" in refused(made(state=3))

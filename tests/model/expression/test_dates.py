@@ -32,7 +32,8 @@ def dates(draw: st.DrawFn, depth: int = 2) -> Expr:
     """Return an expression of a date."""
     if not depth:
         plain = st.dates().map(lit)
-        return draw(st.sampled_from([col("d"), col("e"), col("n").dt.date()]) | plain)
+        made = [col("n").dt.date(), col("n").cast(dt.date), col("e").cast(dt.date)]
+        return draw(st.sampled_from([col("d"), *made]) | plain)
     one, other = draw(dates(depth - 1)), draw(dates(depth - 1))
     spans = ["1d", "10d", "1w", "2w", "1mo", "5mo", "1q", "1y", "7y"]
     makers = [

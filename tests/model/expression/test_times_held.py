@@ -30,11 +30,12 @@ ROWS = st.lists(st.fixed_dictionaries({"s": TIMES, "t": TIMES, "n": INTS}), min_
 def times(draw: st.DrawFn, depth: int = 2) -> Expr:
     """Return an expression of a time."""
     if not depth:
-        return draw(st.sampled_from([col("s"), col("t"), lit(NOON)]))
+        return draw(st.sampled_from([col("s"), col("n").cast(dt.datetime), lit(NOON)]))
     one, other = draw(times(depth - 1)), draw(times(depth - 1))
     makers = [
         lambda: one + col("n"),
         lambda: one - draw(st.integers(-400, 400)),
+        lambda: one.cast(dt.datetime),
         lambda: rp.least(one, other),
         lambda: rp.greatest(one, other),
         lambda: one.fill_null(other),
@@ -78,6 +79,9 @@ def test_times_are_whole_nanoseconds(expr: Expr, rows: list[dict[str, Any]]) -> 
 
 def test_results_have_types() -> None:
     assert (col("t") + 1).bind(FIELDS).type == Option(DateTime())
+    made = col("n").cast(dt.datetime)
+    assert made.bind({"n": Option(Int64())}).type == Option(DateTime())
+    assert repr(made) == 'col("n").cast(datetime.datetime)'
     there = col("t").dt.in_zone("Europe/Paris")
     assert there.truncate("1d").bind(FIELDS).type == Option(DateTime())
     assert there.hour().bind(FIELDS).type == Option(Int64())
@@ -94,6 +98,9 @@ def test_results_have_types() -> None:
         (lambda: col("t") > col("d"), "the date of a time is its .dt.date()"),
         (lambda: col("t") + col("s"), "takes no time: use comparisons"),
         (lambda: col("t") * 2, "takes no time"),
+        (lambda: col("t").cast(dt.date), "not a time: the date of a time is its .dt.date()"),
+        (lambda: lit("noon").cast(dt.datetime), "takes an integer, the nanoseconds since 1970"),
+        (lambda: col("n").cast(rp.Decimal(9, 0)).cast(dt.date), "takes no decimal"),
         (lambda: lit(dt.datetime(2026, 1, 31)), "has no zone: add one"),  # noqa: DTZ001
     ],
 )

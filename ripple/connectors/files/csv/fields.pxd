@@ -128,10 +128,7 @@ cdef inline Verdict _foreign_field(
     if column.kind == BOOL:
         return bool_field(at, end, column, row)
     if not _to_own(p, stop, dialect, own, &length):
-        if column.kind != STRING:
-            return NOT_OF_TYPE
-        own[0] = b"?"       # no number, which is for the reader of the text to say
-        length = 1
+        return NOT_OF_TYPE
     number = own
     after = own + length
     if column.kind == STRING:

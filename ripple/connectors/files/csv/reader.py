@@ -125,7 +125,9 @@ class CsvReader:
         checks = self._format.checks.get(member.name, Checks())
         return REASONS[verdict].format(
             field=member.name,
-            type=TYPE_WORDS[value_type(member)[0]],
+            type="a number"
+            if member.name in self._format.digits
+            else TYPE_WORDS[value_type(member)[0]],
             range=checks.range_words,
             length=checks.length_words,
         )
@@ -168,7 +170,7 @@ class CsvReader:
             if name not in names and not value_type(member)[1]:
                 raise InputError(
                     f"the header of {self._input_name} has no column {name!r}: "
-                    f"it has {', '.join(names)}"
+                    f"it has {', '.join(names)}{self._divided_by(name, names)}"
                 )
         wanted = set(self._schema.names)
         self._members = [members.get(name) for name in names]
@@ -183,6 +185,13 @@ class CsvReader:
             thousands=dialect.thousands,
             nulls=dialect.nulls,
         )
+
+    def _divided_by(self, name: str, names: list[str]) -> str:
+        """Return a hint where another delimiter makes a column of one that is missing, or ""."""
+        for delimiter, word in ((";", ";"), ("\t", "tab"), ("|", "|"), (",", ",")):
+            if any(name in one.split(delimiter) for one in names):
+                return f" (is it divided otherwise? '{self._input_name}?delimiter={word}' reads it)"
+        return ""
 
     def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:
         """Describe a column to the parser; an undeclared column is any text."""
