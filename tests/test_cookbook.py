@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import re
@@ -9,6 +10,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/cookbook.md"
@@ -30,6 +32,32 @@ def cooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         }
 
     return cook
+
+
+def test_bars_of_a_folder_of_csv_files(cooked: Any, tmp_path: Path) -> None:
+    cooked("Bars of a folder of CSV files")
+    bars = pq.read_table(tmp_path / "bars.parquet").select(["price_close", "vwap", "start"])
+    times = [dt.datetime(2026, 3, day, 14, 30, tzinfo=dt.UTC) for day in (2, 3)]
+    assert bars.to_pylist() == [
+        {"price_close": close, "vwap": vwap, "start": time}
+        for close, vwap, time in zip((10.25, 11.0), (10.3125, 11.0), times, strict=True)
+    ]
+
+
+def test_cash_is_exact_and_of_days_of_new_york(cooked: Any) -> None:
+    rows = cooked("Cash by account and day")["cash"]
+    found = [(row["date"], row["cash"], row["fills"]) for row in rows]
+    assert found == [("2026-03-06", "-0.0997", 2), ("2026-03-09", "-0.2000", 1)]
+
+
+def test_orders_have_states(cooked: Any) -> None:
+    rows = cooked("States of orders")
+    assert [(row["after"], row["left"]) for row in rows["changes"]] == [
+        ("new", 10),
+        ("partially filled", 6),
+        ("filled", 0),
+    ]
+    assert [row["mean"] for row in rows["means"]] == [5.0, 5.0, 5.5, 5.5, 5.4]
 
 
 def test_trades_have_their_orders(cooked: Any) -> None:

@@ -59,7 +59,8 @@ def open_input(path: str | os.PathLike[str]) -> RawInput:
             return _PlainInput(os.dup(standard), name)
         file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror}") from error
+        several = f": a pattern is files:{name}" if set(name) & set("*?[") else ""
+        raise InputError(f"cannot read {name}: {error.strerror}{several}") from error
     status = os.fstat(file)
     length_bytes = status.st_size
     if stat.S_ISDIR(status.st_mode):

@@ -182,3 +182,9 @@ def test_command_tells_of_a_pattern_without_quotes(place: Path) -> None:
     put("1.csv", "")
     said = ripple("run", "p.py", "--source", "0.csv", place / "1.csv")
     assert (said.code, "1.csv: a pattern of files is put in quotes" in said.err) == (1, True)
+
+
+def test_a_pattern_behind_the_scheme_of_a_format_gets_a_hint(tmp_path: Path) -> None:
+    rows = rp.Pipeline("rows").source("rows", Seen).sink("out")
+    with pytest.raises(rp.InputError, match=r": a pattern is files:.*\*\.csv$"):
+        rp.run(rows, source=f"csv:{tmp_path}/*.csv", sink=[])
