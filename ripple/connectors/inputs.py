@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, runtime_checkable
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ripple.core.cut import Cut
-    from ripple.model.batch import Batch, Marker
+    from ripple.model.batch import Batch, Marker, Rejected
 
 
 class Signal(Enum):
@@ -119,6 +120,25 @@ class OriginalInputs(Protocol):
     def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
         """Return records of the batch of input ``name`` that ``next`` returned last, by offset."""
         ...
+
+
+@runtime_checkable
+class FiledInputs(Protocol):
+    """Inputs of which one may be several files."""
+
+    def file_at(self, name: str, offset: int) -> str | None:
+        """Return the file with a record of input ``name`` that was read, None for another input."""
+        ...
+
+
+def in_files(inputs: object, name: str, rejected: Sequence[Rejected]) -> list[Rejected]:
+    """Return records of input ``name`` that were rejected behind it, each with its file."""
+    if not isinstance(inputs, FiledInputs):
+        return [*rejected]
+    return [
+        bad if bad.file is not None else replace(bad, file=inputs.file_at(name, bad.offset))
+        for bad in rejected
+    ]
 
 
 @runtime_checkable

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.connectors.inputs import NO_ORIGINALS, KeepingInputs, OriginalInputs, keyed_by
+from ripple.connectors.inputs import (
+    NO_ORIGINALS,
+    FiledInputs,
+    KeepingInputs,
+    OriginalInputs,
+    keyed_by,
+)
 from ripple.core.tracing import TracedInputs
 
 if TYPE_CHECKING:
@@ -73,6 +79,11 @@ class PassedInputs:
         """Return records of the last batch of input ``name``, by offset; see OriginalInputs."""
         held = self._inputs
         return held.originals(name, offsets) if isinstance(held, OriginalInputs) else NO_ORIGINALS
+
+    def file_at(self, name: str, offset: int) -> str | None:
+        """Return the file with a record that was read; see FiledInputs."""
+        held = self._inputs
+        return held.file_at(name, offset) if isinstance(held, FiledInputs) else None
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let go of records that no checkpoint needs; see KeepingInputs."""

@@ -69,6 +69,11 @@ class SourceInputs:
         """How much of the source was read, 0.0 to 1.0; None where that is unknown."""
         return getattr(self._source, "fraction_read", None)
 
+    def file_at(self, _name: str, offset: int) -> str | None:
+        """Return the file with a record that was read; see FiledInputs."""
+        found = getattr(self._source, "file_at", None)
+        return None if found is None else found(offset)
+
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return its beginning; its end is unknown."""
         return {self._name: 0}, {}

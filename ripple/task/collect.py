@@ -185,11 +185,12 @@ class HeldLetters(DeadLetters):
                 self._held.append({**letter, "record": letter.get("raw")})
 
     def table(self) -> pa.Table:
-        """Return them. The record is as text, null if it is none."""
+        """Return them. file: of a source of several files. The record is as text, null if none."""
         fields = [
             ("source", pa.string()),
             ("offset", pa.int64()),
             ("line_number", pa.int64()),
+            ("file", pa.string()),
             ("reason", pa.string()),
             ("record", pa.string()),
         ]

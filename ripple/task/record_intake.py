@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal
+from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal, in_files
 from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
@@ -191,6 +191,7 @@ class RecordIntake:
             self._refuse(name, entry, rejected)
 
     def _refuse(self, name: str, batch: Batch, rejected: list[Rejected]) -> None:
+        rejected = in_files(self._inputs, name, rejected)
         if self._notes is not None:
             self._notes.idle()  # a disk that is full is no record's fault
         originals: Mapping[int, Original] = NO_ORIGINALS

@@ -5,7 +5,13 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from ripple.connectors.inputs import NO_ORIGINALS, KeepingInputs, OriginalInputs, Signal
+from ripple.connectors.inputs import (
+    NO_ORIGINALS,
+    FiledInputs,
+    KeepingInputs,
+    OriginalInputs,
+    Signal,
+)
 from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
 from ripple.core.tracing import TracedInputs
@@ -116,6 +122,11 @@ class SeveralSources:
         known = [getattr(each, "fraction_read", None) for _, each in self._sources]
         fractions = [one for one in known if one is not None]
         return sum(fractions) / len(known) if len(fractions) == len(known) else None
+
+    def file_at(self, name: str, offset: int) -> str | None:
+        """Return the file with a record that was read; see FiledInputs."""
+        held = self._of[name]
+        return held.file_at(name, offset) if isinstance(held, FiledInputs) else None
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end; see Inputs."""

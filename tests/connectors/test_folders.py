@@ -72,6 +72,29 @@ def test_dead_letter_names_file_and_line_and_offsets_go_on(place: Path) -> None:
     assert (report.consumed, report.applied, report.cut) == (5, 3, {"seen": 5})
 
 
+@pytest.mark.filterwarnings("ignore::ripple.LostRecordsWarning")
+def test_letters_of_forms_and_steps_name_their_files(place: Path) -> None:
+    @rp.record
+    class Day:
+        n: int
+        day: dt.date
+
+    def doubled(one: Day) -> Day:
+        return Day(n=12 // one.n, day=one.day)
+
+    put("data/1.csv", "1,2026-01-31\n0,2026-01-31\n")
+    put("data/2.csv", "")
+    put("data/3.csv", "2,today\n3,2026-01-31\n0,2026-01-31\n")
+    days = rp.Pipeline("days").source("days", Day).map("doubled", doubled, into=Day).sink("rows")
+    for batch_rows in (1, 1000):
+        found = rp.collect(days, "data", batch_rows=batch_rows).rejected.to_pylist()
+        assert sorted((one["file"], one["offset"]) for one in found) == [
+            ("data/1.csv", 1),
+            ("data/3.csv", 2),
+            ("data/3.csv", 4),
+        ]
+
+
 def test_folders_name_fields(place: Path) -> None:
     put("data/day=2026-01-31/who=a%20b/1.csv", "1\n2\n")
     put("data/day=__HIVE_DEFAULT_PARTITION__/who=cid/1.csv", "5\n")

@@ -20,6 +20,7 @@ from ripple.cli.log.schema import SCHEMA_FORMS, read_checks, read_schema
 from ripple.cli.log.state import print_info, print_verified, repair
 from ripple.cli.log.table import print_table
 from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.inputs import in_files
 from ripple.connectors.locate import open_source, path_of
 from ripple.connectors.registry import forms
 from ripple.connectors.target import open_target
@@ -238,7 +239,7 @@ def _append(options: argparse.Namespace) -> int:
                     for writer in writers:
                         writer.mark(batch.watermark_ns)
                     continue
-                letters.write(name, batch.rejected)
+                letters.write(name, in_files(source, name, batch.rejected))
                 for number, records in routes.divided(batch.records):
                     writers[number].append(records)
                 seen += batch.records.num_rows

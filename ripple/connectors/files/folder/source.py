@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,7 @@ class FilesSource:
         self._sizes_bytes = [_size_bytes(file.path) for file in files]
         self._named = [(file.path, _named_in(file, reading.shape)) for file in files]
         self._read_files = 0
+        self._firsts: list[int] = []  # the offset of the first record of each file so far
         self._open: Source | None = None
 
     @property
@@ -83,6 +85,11 @@ class FilesSource:
         partly = share * self._sizes_bytes[self._read_files] if share else 0.0
         return (sum(self._sizes_bytes[: self._read_files]) + partly) / total
 
+    def file_at(self, offset: int) -> str | None:
+        """Return the file with a record that was read."""
+        number = bisect_right(self._firsts, offset)
+        return self._named[number - 1][0] if number else None
+
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
         return recut(self._all(), self._reading.batch_rows, from_offset)
@@ -94,7 +101,7 @@ class FilesSource:
             opened.close()
 
     def _all(self) -> Iterator[Batch]:
-        offset = 0
+        offset, self._firsts = 0, []
         for number, (path, named) in enumerate(self._named):
             self._read_files = number
             asked = replace(self._reading, shape=_without(self._reading.shape, named.schema.names))
@@ -102,6 +109,7 @@ class FilesSource:
                 asked, is_readable
             )
             first = offset
+            self._firsts.append(first)
             for batch in opened.batches():
                 moved = self._moved(batch, first, path, named)
                 offset = moved.next_offset
