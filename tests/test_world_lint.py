@@ -108,7 +108,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/connectors/files/folder/listing.py": (
         "lists files, and sorts them",
         (
-            *("glob", "os.scandir", "os.path.lexists", "os.path.isdir"),
+            *("glob", "os.scandir", "os.path.exists", "os.path.lexists", "os.path.isdir"),
             *("os.path.realpath", "os.path.relpath"),
         ),
     ),
@@ -185,6 +185,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/world/http.py": (
         "asks by HTTP for those two, in their threads, and breaks off what takes too long",
         ("http.client", "socket", "threading", "urllib.request"),
+    ),
+    "ripple/task/loop_items.py": (
+        "waits in a run's thread for what an event loop does",
+        ("concurrent.futures",),
     ),
     "ripple/storage/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
     "ripple/connectors/identity.py": (

@@ -51,7 +51,7 @@ REFERENCE = {
 NAV = {
     "Start": "index tutorial",
     "How to": "pipelines python joins cookbook sources sinks connectors kafka kafka-reading "
-    "clients spark testing changing dead-letters extending deployment",
+    "clients spark spark-deploy testing changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
     "Reference": "commands reference reference-connectors reference-aggregates reference-client "
     "reference-testing schemas log delta wire glossary stability "

@@ -313,8 +313,9 @@ def _with_whole_numbers(frame: Any, schema: pa.Schema) -> Any:
         if not kinds.is_integer(field.type) or field.name not in frame.columns:
             continue
         column = frame[field.name]
-        if column.dtype.kind == "f" and not (column.abs() > _EXACT_MAX).any():
-            with suppress(TypeError, ValueError):  # there is a fraction
+        # There is a fraction, or Arrow cannot compute with such floats.
+        with suppress(TypeError, ValueError, NotImplementedError):
+            if column.dtype.kind == "f" and not (column.abs() > _EXACT_MAX).any():
                 frame = frame.assign(**{field.name: column.astype("Int64")})
     return frame
 

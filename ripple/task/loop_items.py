@@ -100,13 +100,13 @@ class LoopCalls:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._now: set[Future[None]] = set()
+        self._now: dict[Future[None], None] = {}  # in the order of the calls
         self._is_over = False
 
     def wait(self, call: Coroutine[Any, Any, None]) -> None:
         """Await a coroutine, from another thread. Raises OutputError where it is given up."""
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
-        self._now.add(future)
+        self._now[future] = None
         if self._is_over:
             future.cancel()
         try:
@@ -114,7 +114,7 @@ class LoopCalls:
         except CancelledError:
             raise OutputError("the run was cancelled before its changes were taken") from None
         finally:
-            self._now.discard(future)
+            self._now.pop(future, None)
 
     def give_up(self) -> None:
         """Let nobody wait any more. It is called in the loop."""
