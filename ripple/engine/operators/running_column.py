@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[Any]
 
 
+LN2 = 0.6931471805599453
 TOO_LONG = "the sum has over 64 bits"
 
 
@@ -172,10 +173,10 @@ class _Ema(RunningColumn):
             return np.full(len(of.slots), self._of.alpha, np.float64)
         since, parts = np.empty(len(of.slots), np.int64), self.parts
         running.gaps(of.slots, of.begins, of.times, valid, parts["seen"], parts["last"], since)
-        columns = MATHS["exp2"].columns
+        columns = MATHS["expm1"].columns  # 1 - 2 ** -t has few digits left for a small t
         assert columns is not None, "it has a form for columns"
-        decay = columns(-(np.maximum(since, 0) / float(self._of.half_life_ns)))
-        weights: npt.NDArray[np.float64] = 1.0 - decay
+        half_lives = np.maximum(since, 0) / float(self._of.half_life_ns)
+        weights: npt.NDArray[np.float64] = -columns(-(half_lives * LN2))
         return weights
 
 

@@ -59,7 +59,7 @@ def ema(
 
     Each operation is rounded once. Exactly one of: span, w is 2 / (span + 1); alpha, w itself,
     above 0 and at most 1; half_life, a span of event time, w is 1 - 2 ** -(t / half_life) for the
-    time t since the value before, correctly rounded, so that rows of one time count once. A
+    time t since the value before, to 15 digits, so that rows of one time count once. A
     null is passed over, and null in the result.
     """
     given = {"span": span, "alpha": alpha, "half_life": half_life}

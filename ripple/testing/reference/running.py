@@ -140,7 +140,8 @@ def _ema(of: Ema, came: Sequence[Came]) -> float:
         weight = of.alpha
         if weight is None:
             assert of.half_life_ns is not None, "one of both is given"
-            weight = 1.0 - exact.exp2(-((at_ns - last_ns) / float(of.half_life_ns)))
+            half_lives = (at_ns - last_ns) / float(of.half_life_ns)
+            weight = -exact.expm1(-(half_lives * 0.6931471805599453))
         mean, last_ns = mean + weight * (float(value) - mean), at_ns
     return mean
 

@@ -187,6 +187,9 @@ def test_examples_of_averages_and_drawdown() -> None:
         [(0, 8, 1, 1), (10, 0, 1, 1), (30, 0, 1, 1)], ema=rp.ema("price", half_life=10)
     )
     assert [row["ema"] for row in halved] == [8, 4, 1]
+    hour = 3_600_000_000_000
+    near = rows_of([(0, 0, 1, 1), (1, 1, 1, 1)], ema=rp.ema("price", half_life=hour))
+    assert near[1]["ema"] == pytest.approx(math.log(2) / hour, rel=1e-12, abs=0)
 
 
 def walk(count: int) -> list[tuple[int, ...]]:
