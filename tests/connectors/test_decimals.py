@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import ripple as rp
 from ripple.connectors.kafka.row_values import row_values
 from ripple.connectors.locate import open_source
+from ripple.connectors.log.topic_fields import check_topic
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import OutputError, PlanError, SchemaError
 from ripple.model.batch import Batch
@@ -30,6 +31,7 @@ from ripple.model.schema.columns import fitted
 from ripple.model.schema.held import as_shown, held, rule_of, shown
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
 from ripple.model.schema.notation import dumps, loads
+from ripple.model.schema.types import Date, DateTime
 from ripple.task.one_shot import at_once, entries
 from ripple.testing.reference.expressions import Failed, evaluate, python_type
 
@@ -291,3 +293,29 @@ def test_files_of_text_have_all_digits_also_in_lists_and_records(tmp_path: Path)
     (line,) = [json.loads(line) for line in Path(files["rows"]).read_text().splitlines()]
     assert line["rows"] == [{name: row[name] for name in ("at", "price")} for row in shown]
     assert line["ats"] == ["2026-01-31T09:30:01.000000000Z"]
+
+
+@pytest.mark.parametrize(
+    ("there", "declared", "is_same"),
+    [
+        (Decimal(12, 4), Decimal(14, 4), True),
+        (Decimal.wide(4), Decimal(18, 4), True),
+        (Decimal(12, 4), Decimal(12, 2), False),
+        (Decimal(12, 4), Decimal(6, 4), False),
+        (Decimal(12, 4), Int64(), False),
+        (Int64(), Decimal(12, 0), False),
+        (Date(), Int64(), False),
+        (Date(), DateTime(), False),
+        (Int64(), DateTime(), True),
+        (DateTime(), Int64(), True),
+    ],
+)
+def test_topics_are_read_as_what_they_hold(there: Any, declared: Any, is_same: bool) -> None:
+    topic, wanted = (Schema("t", (Field("x", kind, optional=True),)) for kind in (there, declared))
+    if is_same:
+        check_topic(topic, wanted, "log:data/t")
+        return
+    with pytest.raises(
+        SchemaError, match=r"column 'x' of log:data/t is .*, but the schema declares"
+    ):
+        check_topic(topic, wanted, "log:data/t")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.connectors.coercion import check_columns
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.log.inputs import EndingLog, LogInputs
 from ripple.connectors.log.sink import (
@@ -15,10 +14,9 @@ from ripple.connectors.log.sink import (
     schema_of_output,
     topic_for,
 )
-from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.log.topic_fields import check_topic
 from ripple.core.errors import InputError, OutputError
 from ripple.storage.log import Topic, TopicError
-from ripple.storage.log.body import columns_of
 from ripple.storage.log.epochs import newest_owner_of
 from ripple.storage.log_uri import PREFIX, LogUri
 from ripple.world.live import LiveClock
@@ -214,5 +212,5 @@ def _topic_at(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
         topic.folder(place.partition or 0)
     except TopicError as error:
         raise InputError(f"cannot read {text}: {error}") from error
-    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
+    check_topic(topic.schema, shape.schema, text)
     return topic, place.partition

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.connectors.coercion import check_columns
 from ripple.connectors.cutting import recut
-from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.log.topic_fields import check_topic
 from ripple.connectors.validation import screened
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch, Marker
 from ripple.model.pipeline.nodes import DELETED
 from ripple.storage.log import PartitionReader, Topic, identity
-from ripple.storage.log.body import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,8 +53,7 @@ class LogSource:
         """
         self.name = name or topic.path.rpartition("/")[2]
         if shape is not None:
-            wanted = arrow_schema_of(shape.schema.fields)
-            check_columns(columns_of(topic.schema), wanted, self.name)
+            check_topic(topic.schema, shape.schema, self.name)
         self._reader = PartitionReader(topic, partition)
         self._shape = shape
         self._batch_rows = batch_rows

@@ -1,0 +1,57 @@
+"""Whether a topic has the fields of a record, in types that stand for the same values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.coercion import check_columns
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.core.errors import SchemaError
+from ripple.model.schema.nested import flattened
+from ripple.model.schema.types import (
+    PRECISION_MAX,
+    DateTime,
+    Decimal,
+    FieldType,
+    Held,
+    Int,
+    Int64,
+    bare_type,
+)
+from ripple.storage.log.body import columns_of
+
+if TYPE_CHECKING:
+    from ripple.model.schema.types import Schema
+
+_NANOSECONDS = (DateTime, Int64, Int)
+
+
+def check_topic(topic: Schema, wanted: Schema, source: str) -> None:
+    """Raise SchemaError naming the first field of ``wanted`` that a topic cannot give.
+
+    A column holds dates and decimals as whole numbers, which another type would take for others.
+    """
+    check_columns(columns_of(topic), arrow_schema_of(wanted.fields), source)
+    found = {field.name: bare_type(field.type) for field in flattened(topic).fields}
+    for field in wanted.fields:
+        declared, there = bare_type(field.type), found.get(field.name)
+        if there is not None and not _stands_for(there, declared):
+            raise SchemaError(
+                f"column {field.name!r} of {source} is {_word(there)}, but the schema declares "
+                f"{_word(declared)}"
+            )
+
+
+def _stands_for(there: FieldType, declared: FieldType) -> bool:
+    if not isinstance(there, Held) and not isinstance(declared, Held):
+        return True
+    if isinstance(there, Decimal) and isinstance(declared, Decimal):
+        digits = min(there.precision, PRECISION_MAX)  # sums have one more than a record declares
+        return there.scale == declared.scale and declared.precision >= digits
+    return there == declared or (
+        isinstance(there, _NANOSECONDS) and isinstance(declared, _NANOSECONDS)
+    )
+
+
+def _word(kind: FieldType) -> str:
+    return str(kind) if isinstance(kind, Decimal) else type(kind).__name__
