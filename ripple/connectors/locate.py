@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
@@ -58,8 +58,11 @@ def open_source(
     whole: bool = False,
     table: TableSpec | None = None,
     needs_all: bool = False,
+    in_loop: bool = False,
 ) -> Inputs:
     """Return the inputs of a one-shot run at ``place``: they end, and never wait.
+
+    in_loop: a stream waits in the event loop of its run, so that others go on meanwhile.
 
     place: a URI of one of the connectors, or a path, or a list of paths; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
@@ -76,6 +79,8 @@ def open_source(
     )
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
+        if in_loop and is_stream(place):
+            return _formed(shape, lambda asked: place.inputs(name, asked), has_times=False)
         return _formed(
             shape,
             lambda asked: ended(_held(place, replace(reading, shape=asked)), name),
@@ -408,6 +413,15 @@ def _held(place: Any, reading: Reading) -> Source | Inputs:
         return IteratorSource(place, shape, name=name, batch_rows=batch_rows)
     advice = _advice(place, name)
     raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
+
+
+def is_stream(place: object) -> TypeGuard[Stream]:
+    """Tell whether a source is one that the program pushes rows to."""
+    if isinstance(place, (str, os.PathLike)):
+        return False
+    from ripple.connectors.stream import Stream  # noqa: PLC0415 - slow to import
+
+    return isinstance(place, Stream)
 
 
 def _advice(place: object, name: str) -> str:

@@ -22,7 +22,7 @@ def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
 
     Raises RuntimeError, about ``what``, where a loop is running.
     """
-    if _is_in_a_loop():
+    if is_in_a_loop():
         raise RuntimeError(
             f"{what} needs an event loop of its own, and one is running here: write "
             "'await rp.arun(...)' in place of rp.run"
@@ -59,7 +59,7 @@ async def _go_on_though_cancelled() -> bool:
 
 def run_durably(pipeline: Any, **arguments: Any) -> Report:
     """Run a Task of these arguments to its end; see ``rp.run``."""
-    if _is_in_a_loop():
+    if is_in_a_loop():
         raise RuntimeError(
             "rp.run with checkpoint_dir needs an event loop of its own, and one is running here: "
             "write 'await rp.arun(...)', or 'async with rp.Task(...) as task: await task.run()'"
@@ -78,7 +78,8 @@ def run_durably(pipeline: Any, **arguments: Any) -> Report:
         raise
 
 
-def _is_in_a_loop() -> bool:
+def is_in_a_loop() -> bool:
+    """Tell whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

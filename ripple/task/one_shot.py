@@ -185,12 +185,12 @@ def at_once(life: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a run that never waits has waited")
 
 
-def to_its_end(life: PartitionTask[TaskSpec], plan: Plan) -> Report:
-    """Run a one-shot run to its end, in an event loop of its own if it makes calls.
+def to_its_end(life: PartitionTask[TaskSpec], plan: Plan, *, waits: bool = False) -> Report:
+    """Run a one-shot run to its end, in an event loop of its own if it makes calls, or waits.
 
     Raises RuntimeError where another event loop is running then.
     """
-    if not plan.asks:
+    if not plan.asks and not waits:
         return at_once(life.run())
     from ripple.task.blocking import in_own_loop  # noqa: PLC0415 - slow to import
 

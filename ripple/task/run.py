@@ -13,7 +13,7 @@ from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.headings import Headings
 from ripple.connectors.identity import check_places
-from ripple.connectors.locate import open_sink, open_source, path_of, text_of
+from ripple.connectors.locate import is_stream, open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.arguments import need_bool, need_function, plain, shown
 from ripple.core.calls import called
@@ -200,7 +200,7 @@ def run_once(
         limit=limit,
         headings=headings,
     )
-    report = to_its_end(life, plan)
+    report = to_its_end(life, plan, waits=waits_in_loop(plan, sources))
     remark = unit_remark(plan, report.watermark_ns)
     if remark is not None:
         warnings.warn(f"pipeline {plan.name!r}: {remark}", stacklevel=4)
@@ -212,6 +212,8 @@ def open_sources(
     plan: Plan, places: Mapping[str, Any], batch_rows: int, *, header: bool = False
 ) -> Inputs:
     """Return the inputs of a one-shot run over all sources of a plan: they end, and never wait.
+
+    Those with streams may wait, where ``waits_in_loop`` says so.
 
     places: the URI or the data of each source, by its name. Raises as ``open_source`` does.
     """
@@ -228,10 +230,26 @@ def open_sources(
             whole=True,
             table=source.table,
             needs_all=plan.has_versions_of(source),
+            in_loop=waits_in_loop(plan, places),
         )
         for source in plan.sources
     }
     return inputs_of(plan, opened)
+
+
+def waits_in_loop(plan: Plan, places: Mapping[str, Any]) -> bool:
+    """Tell whether a one-shot run waits in an event loop of its own.
+
+    Where a stream is silent, answers and other sources would wait for its next row else. Where a
+    loop is running already, they do.
+    """
+    if len(places) < 2 and not plan.asks:
+        return False
+    if not any(is_stream(one) for one in places.values()):
+        return False
+    from ripple.task.blocking import is_in_a_loop  # noqa: PLC0415 - slow to import
+
+    return not is_in_a_loop()
 
 
 def _uris(given: Mapping[str, Any]) -> dict[str, str]:

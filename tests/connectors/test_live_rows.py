@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,6 +203,47 @@ class TestStreams:
         stream.push(ROWS[0])
         stream.close()
         assert (await running).report.applied == 1
+
+    async def test_a_silent_stream_does_not_hold_another_one(self) -> None:
+        both = rp.Pipeline("two")
+        sums = both.source("a", Trade).partition("by-a", key="symbol").fold("n", n=rp.count())
+        more = both.source("b", Trade).partition("by-b", key="symbol").fold("m", m=rp.count())
+        streams = {"a": rp.Stream(Trade), "b": rp.Stream(Trade)}
+        taken: list[dict[str, Any]] = []
+        running = asyncio.create_task(
+            asyncio.to_thread(
+                rp.run,
+                sums.sink("as").also(more.sink("bs")),
+                source=streams,
+                sink={"as": [], "bs": taken},
+            )
+        )
+        streams["b"].push(ROWS[0])
+        await asyncio.wait_for(streams["b"].drained(), PATIENCE_S)
+        assert [one["m"] for one in taken] == [1]
+        for one in streams.values():
+            one.close()
+        assert (await running).applied == 1
+
+    async def test_an_answer_is_written_while_a_stream_is_silent(self) -> None:
+        @rp.record
+        class Twice:
+            twice: int
+
+        async def twice(trade: Trade) -> Twice:
+            await asyncio.sleep(0)
+            return Twice(twice=2 * trade.size)
+
+        asking = rp.Pipeline("asking").source("trades", Trade).ask("twice", twice, into=Twice)
+        stream, taken = rp.Stream(Trade), queue.Queue[dict[str, Any]]()
+        running = asyncio.create_task(
+            asyncio.to_thread(rp.run, asking.sink("out"), source=stream, sink=taken)
+        )
+        stream.push(ROWS[0])
+        answer = await asyncio.to_thread(taken.get, timeout=PATIENCE_S)
+        assert answer["twice"] == 2 * ROWS[0]["size"]
+        stream.close()
+        await running
 
     async def test_a_child_process_is_told_that_nobody_reads(
         self, monkeypatch: pytest.MonkeyPatch
