@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ _PLAIN: dict[pa.DataType, set[type]] = {
     pa.string(): {str, type(None)},
 }
 _SHOWN_CHARACTERS_MAX = 60
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
 class _LostError(ValueError):
@@ -61,9 +64,20 @@ def column_of(
             shown = repr(value)[:_SHOWN_CHARACTERS_MAX]
             raise SchemaError(
                 f"row {first + row}: the field {field.name!r} must be {word_of(field.type, kind)}, "
-                f"not {shown}"
+                f"not {shown}{_hint(value, field.type)}"
             ) from None
     return pa.array(made, field.type), failed
+
+
+def _hint(value: Any, kind: pa.DataType) -> str:
+    """Return how a time is declared, where one stands for an integer, else ""."""
+    if not pa.types.is_integer(kind):
+        return ""
+    if isinstance(value, dt.datetime):
+        return ": declare a time as datetime.datetime"
+    if isinstance(value, str) and _ISO_TIME.match(value):
+        return ': rp.field(format="iso") of an rp.Timestamp reads it'
+    return ""
 
 
 def plain_types(fields: Iterable[Field]) -> dict[str, set[type]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.dead_letter import DeadLetters, letter_of
-from ripple.core.arguments import need_bool, need_whole
+from ripple.core.arguments import need_bool, need_whole, plain
 from ripple.core.calls import called
 from ripple.core.errors import LimitError, LostRecordsWarning
 from ripple.core.row_ops import with_named_ops
@@ -19,7 +19,7 @@ from ripple.engine.machine import Engine
 from ripple.model.schema.held import showing
 from ripple.task.arguments import plan_of
 from ripple.task.result import Result
-from ripple.task.run import run_once
+from ripple.task.run import rejected_words, run_once
 from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def collect(
         max_rejected=max_rejected,
     )
     if report.rejected:
-        some = f"{report.rejected.total()} rejected (result.rejected has them)"
+        some = plain(rejected_words(report, "result.rejected has them"))
         lost = f"{lost}, {some}" if lost else f"of {report.consumed} records, {some}"
     if lost:
         warnings.warn(f"pipeline {plan.name!r}: {lost}{hint}", LostRecordsWarning, stacklevel=3)

@@ -313,20 +313,25 @@ def _answered(plan: Plan, inputs: Inputs) -> Inputs:
     return AnsweredInputs(inputs, plan, LiveClock(), LiveRandom(), emit=emit)
 
 
+def rejected_words(report: Report, where: str) -> str:
+    """Say how many records were rejected and why, and where they are."""
+    told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_MAX)]
+    more = [] if len(report.rejected) <= _REASONS_MAX else ["..."]
+    return f"{report.rejected.total()} rejected ({', '.join([*told, *more])}; {where})"
+
+
 def _lost(report: Report, plan: Plan, *, are_kept: bool) -> str:
     """Say how many records did not count and are not kept; "" if there are none."""
     parts = []
     if report.rejected and not are_kept:
-        told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_MAX)]
-        more = [] if len(report.rejected) <= _REASONS_MAX else ["..."]
-        reasons = ", ".join([*told, *more])
-        parts.append(f"{report.rejected.total()} rejected ({reasons}; dead_letters= keeps them)")
+        parts.append(rejected_words(report, "dead_letters= keeps them"))
     if report.very_late:
         parts.append(f"{report.very_late} too late for their windows ({_LATE})")
-    for ask in plan.asks:
-        found = report.uncomputable.get(ask.name)
-        if found is not None:
+    for name in (*(ask.name for ask in plan.asks), *(scan.name for scan in plan.scans)):
+        found = report.uncomputable.get(name)
+        if found is not None and found.rows:
             first = f"{found.rows[0].step}: {found.rows[0].reason}"
-            parts.append(f"{found.count} rows of {ask.name!r} without a result (first: {first})")
+            rows = "1 row" if found.count == 1 else f"{found.count} rows"
+            parts.append(f"{rows} of {name!r} without a result (first: {first})")
     lost = plain(", ".join(parts))
     return f"of {report.consumed} records, some do not count: {lost}" if lost else ""

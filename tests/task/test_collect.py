@@ -91,7 +91,8 @@ def test_no_rows_have_the_schema_of_some(pipeline: Any) -> None:
 
 def test_rejected_records_are_in_the_result() -> None:
     bad = {"symbol": "A", "size": 0, "at": 9}
-    with pytest.warns(rp.LostRecordsWarning, match=r"5 records, 1 rejected \(result.rejected has"):
+    told = r"5 records, 1 rejected \(size is not positive: 1; result.rejected has"
+    with pytest.warns(rp.LostRecordsWarning, match=told):
         result = rp.collect(ONE, [*ROWS, bad])
     assert result.rows() == VIEW
     (letter,) = result.rejected.to_pylist()  # type: ignore[union-attr]

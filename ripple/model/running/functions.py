@@ -156,7 +156,8 @@ class Running:
         """Return the type of a field with numbers. Raises PlanError for another one."""
         if not isinstance(bare_type(of), Float | Int | Int64):
             raise PlanError(
-                f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}"
+                f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}: "
+                "a .derive before it with .cast(float) or .cast(int) makes one"
             )
         return of
 

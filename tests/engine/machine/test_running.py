@@ -264,7 +264,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "there is a field 'price' already" in refused(price=rp.lag("size"))
     assert "x takes a running value, as rp.lag('price')" in refused(x=rp.sum("price"))
     assert "there is no field 'prize'" in refused(x=rp.lag("prize"))
-    assert "lag takes numbers, not string" in refused(x=rp.lag("symbol"))
+    assert "not string: a .derive before it with .cast" in refused(x=rp.lag("symbol"))
     assert "cum_sum adds integers, and 'price' holds floats" in refused(x=rp.cum_sum("price"))
     assert "and the field holds integers" in refused(x=rp.bar("size", every=2.5))
     assert "both split rows: take two scans" in refused(
