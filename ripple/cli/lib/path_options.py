@@ -18,6 +18,13 @@ def a_place(text: str) -> str:
     return text
 
 
+def a_picture(text: str) -> str:
+    """Parse the name of a picture to write; another file, such as the pipeline's, is refused."""
+    if not text.endswith(".svg"):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .svg, which is its format")
+    return text
+
+
 def a_store(text: str) -> str:
     """Parse the URI of a checkpoint store: a folder, or ``s3://bucket/prefix``."""
     from ripple.storage.store.s3_settings import is_s3, split_url  # noqa: PLC0415 - few commands have one

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.output_forms import add_format, many, write
-from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.path_options import STORE, a_picture, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.run.plan_comparison import compared
 from ripple.cli.run.plan_sources import readings
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "what is new",
     )
     parser.add_argument(
-        "--svg", type=a_place, metavar="FILE", help="also write a picture of the graph there"
+        "--svg", type=a_picture, metavar="FILE.svg", help="also write a picture of the graph there"
     )
     add_format(parser)
 

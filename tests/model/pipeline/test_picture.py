@@ -70,3 +70,7 @@ def test_command_writes_the_picture(tmp_path: Path) -> None:
     )
     assert ripple("plan", file, "--svg", picture).code == 0
     assert picture.read_text().startswith("<svg ")
+    before = file.read_text()
+    refused = ripple("plan", file, "--svg", file)
+    assert (refused.code, file.read_text()) == (1, before)
+    assert "does not end in .svg, which is its format" in refused.err
