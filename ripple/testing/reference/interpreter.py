@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ripple.core.errors import InputError
 from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
-from ripple.model.pipeline.nodes import Fold, FoldAggregate, SourceSpec
+from ripple.model.pipeline.nodes import Fold, FoldAggregate, SourceSpec, type_of
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
@@ -35,6 +35,7 @@ from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
     kinds_of,
+    number_of,
     refuse_invalid,
     refuse_nulls,
     run_steps,
@@ -472,7 +473,7 @@ def typed(event: Mapping[str, Any], source: SourceSpec) -> Row:
             )
         if isinstance(value, Real) and python_type(field.type) is float:
             value = float(value)
-        row[field.name] = value
+        row[field.name] = number_of(value, type_of(field))
     return row
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.records.instances import instances_of
-from ripple.testing.reference.steps import RefusedRow, checked
+from ripple.testing.reference.steps import RefusedRow, checked, given_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ def scanned(
     state = object.__new__(of_state)
     for name, value in {**first, **before}.items():
         setattr(state, name, value)
-    given = {field.name: row[field.name] for field in node.fields_in}
+    given = given_of(row, node.fields_in)
     try:
         result = node.function(state, instances_of(node.row, tuple(given))(tuple(given.values())))
         after = {name: getattr(state, name) for name in first}

@@ -26,7 +26,16 @@ from ripple.model.pipeline.nodes import (
     type_of,
 )
 from ripple.model.records.instances import instances_of
-from ripple.model.schema.types import Field, Option
+from ripple.model.schema.held import has_held, rule_of, values_of
+from ripple.model.schema.types import (
+    Field,
+    FieldType,
+    Held,
+    List,
+    Option,
+    Record,
+    bare_type,
+)
 from ripple.testing.reference.expressions import Failed, evaluate, is_int64, python_type
 
 Row: TypeAlias = dict[str, Any]
@@ -69,6 +78,27 @@ class FunctionFailed(Exception):  # noqa: N818  # of a user's function, for a wh
 def kinds_of(fields: Fields) -> dict[str, type]:
     """Return the Python type of each field's values."""
     return {field.name: python_type(type_of(field)) for field in fields}
+
+
+def number_of(value: Any, of: FieldType) -> Any:
+    """Return a value with what dates, times and decimals are held as: numbers. Raises TypeError."""
+    kind = bare_type(of)
+    if value is None or not has_held(kind):
+        return value
+    if isinstance(kind, List):
+        return [number_of(one, kind.of) for one in value]
+    if isinstance(kind, Record):
+        return {one.name: number_of(value[one.name], one.type) for one in kind.fields}
+    assert isinstance(kind, Held), kind
+    number = rule_of(kind).number(value)
+    if number is None:
+        raise TypeError(f"{value!r} is not {rule_of(kind).word}")
+    return number
+
+
+def given_of(row: Mapping[str, Any], fields: Sequence[Field]) -> dict[str, Any]:
+    """Return the values of fields as users' functions get them."""
+    return {one.name: values_of([row[one.name]], type_of(one))[0] for one in fields}
 
 
 def refuse_nulls(row: Mapping[str, Any], fields: Sequence[Field], step: str) -> None:
@@ -181,7 +211,7 @@ def rows_of(step: Step, rows: Sequence[Row]) -> list[Row]:
 
 
 def _flat_mapped(step: FlatMap, row: Row) -> list[Row]:
-    given = {field.name: row[field.name] for field in step.fields_in}
+    given = given_of(row, step.fields_in)
     wanted = step.schema.fields
     try:
         made = []
@@ -209,9 +239,9 @@ def value_of(expr: Any, row: Row, kinds: Mapping[str, type], step: str) -> Any:
 
 def _mapped(step: Map, row: Row) -> Row:
     wanted = [field for field in step.schema.fields if field.name not in step.kept]
-    given = {field.name: row[field.name] for field in step.fields_in}
+    given = given_of(row, step.fields_in)
     if step.batch:
-        arrays = {field.name: _array_of_one(field, given[field.name]) for field in step.fields_in}
+        arrays = {field.name: _array_of_one(field, row[field.name]) for field in step.fields_in}
         try:
             returned = step.function(arrays)
             made = {field.name: _only(returned[field.name], field) for field in wanted}
@@ -232,6 +262,11 @@ def _mapped(step: Map, row: Row) -> Row:
 
 def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:
     of = type_of(field)
+    if isinstance(of, Held):
+        held: np.ndarray[Any, Any] = rule_of(of).array(np.array([value]))
+        held.flags.writeable = False
+        return held
+    value = values_of([value], of)[0]
     dtype = None if isinstance(of, Option) else _DTYPES.get(python_type(of))
     array = np.empty(1, object if dtype is None else dtype)
     array[0] = value
@@ -246,6 +281,12 @@ def _only(array: Any, field: Field) -> Any:
     value = array[0]
     if value is np.ma.masked:
         return None
+    of = bare_type(type_of(field))
+    if isinstance(of, Held) and isinstance(array, np.ndarray) and array.dtype != object:
+        numbers = rule_of(of).numbers(array)
+        if numbers is None:
+            raise TypeError(f"the field {field.name!r} cannot be an array of {array.dtype}")
+        return rule_of(of).value(int(numbers[0]))
     kinds = _KINDS.get(python_type(type_of(field)), "OTU")
     dtype = getattr(array, "dtype", None)
     if dtype is not None and dtype.kind not in kinds + "O":
@@ -259,6 +300,8 @@ def checked(value: Any, field: Field) -> Any:  # one case a line
     kind: Any = python_type(of)
     if value is None and isinstance(of, Option):
         return None
+    if value is not None and has_held(bare_type(of)):
+        return number_of(value, of)
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
