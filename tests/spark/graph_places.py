@@ -119,11 +119,12 @@ class Level:
 class Move:
     price: float
     moves: int
+    t: rp.Timestamp
 
 def moved(level, trade):
     before, level.price = level.price, trade.price
     level.moves += 1
-    return None if before is None else Move(trade.price - before, level.moves)
+    return None if before is None else Move(trade.price - before, level.moves, trade.t)
 
 once = shown(sold.distinct("once", key="symbol", within="2s").scan("moves", "symbol",
     state=Level, step=moved, into=Move, settled=True, ttl="20s"), "price")
