@@ -428,7 +428,7 @@ def test_slow_start_of_a_python_process_is_reported(tmp_path: Path) -> None:
 def test_impossible_replay_is_rejected_before_a_job_begins(
     spark: Any, file: Path, tmp_path: Path
 ) -> None:
-    from ripple.core.errors import InputError, OutputError
+    from ripple.core.errors import OutputError
     from ripple.spark import Replay
     from ripple.spark.session import SparkJobError
 
@@ -452,17 +452,13 @@ def test_impossible_replay_is_rejected_before_a_job_begins(
         Replay(spark, str(file), place).write({"shown": f"{tmp_path}/lone/rows"})
 
 
-def test_data_frame_is_rejected_with_a_working_alternative(
-    spark: Any, file: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_spark_wrote_is_one_input(spark: Any, file: Path, tmp_path: Path) -> None:
     import ripple.spark as rs
 
     given = trades(60)
     frame = spark.createDataFrame(
         given, "symbol string, venue string, price double, size int, t long"
     )
-    with pytest.raises(InputError, match=r"not a DataFrame: .* as with df.write.parquet\('DIR'\)"):
-        rs.replay(spark, f"{file}:whole", frame)
     frame.coalesce(1).write.parquet(str(tmp_path / "DIR"))
     rows = rs.replay(spark, f"{file}:whole", f"parquet:{tmp_path}/DIR")
     assert rows.count() == len({one["symbol"] for one in given})

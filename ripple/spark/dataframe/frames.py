@@ -25,7 +25,14 @@ from ripple.task.arguments import sources_of
 with needed("spark", "ripple.spark"):
     from pyspark import TaskContext
     from pyspark.sql import DataFrame, functions
-    from pyspark.sql.types import DateType, DoubleType, LongType, TimestampNTZType, TimestampType
+    from pyspark.sql.types import (
+        DateType,
+        DoubleType,
+        FloatType,
+        LongType,
+        TimestampNTZType,
+        TimestampType,
+    )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     from ripple.spark.task_results import WantedResults
 
 _TIME, _REST, _KEY = "ripple_time", "ripple_time_rest", "ripple_key"
+_FLOATS = (DoubleType, FloatType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_NS = 86_400 * UNITS_NS["s"]
 
@@ -156,8 +164,8 @@ class _Table:
         """Check the columns. Raises InputError and SchemaError."""
         names = self.frame.columns
         columns = {
-            one.name: f"{self._prefix}{one.name}"
-            for one in self.source.schema.fields
+            one.name: f"{self._prefix}{_plain(one.name, number)}"
+            for number, one in enumerate(self.source.schema.fields)
             if _path(self.frame, one.name) is not None
         }
         self.fields = self.frame.select(*(self._column(name).alias(name) for name in columns))
@@ -219,7 +227,7 @@ class _Table:
         fields = [name for name in rest if name != time]
         listed = [*(names[name] for name in first), *orders, *(names[name] for name in fields)]
         kinds = {one.name: one.dataType for one in self.fields.schema.fields}
-        floats = [names[name] for name in names if isinstance(kinds[name], DoubleType)]
+        floats = [names[name] for name in names if isinstance(kinds[name], _FLOATS)]
         # Spark's order has -0.0 and 0.0 as equal, and so would leave theirs to chance.
         signs = [functions.when(_quoted(one) == 0, _quoted(one).cast("string")) for one in floats]
         return [*map(_quoted, listed), *signs]
@@ -328,6 +336,11 @@ def _path(frame: DataFrame, name: str) -> str | None:
             return None
         kind = kind[part].dataType
     return ".".join(map(_text, parts))
+
+
+def _plain(name: str, number: int) -> str:
+    """Return a name for a field's column: Spark's mapInArrow takes a dot for a member."""
+    return name if name.isidentifier() else f"ripple_field_{number}"
 
 
 def _text(name: str) -> str:

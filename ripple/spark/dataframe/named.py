@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
+from ripple.model.schema.types import DateTime, Held, bare_type
 from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.session import blaming
 from ripple.task.arguments import sources_of
@@ -17,7 +18,6 @@ with needed("spark", "ripple.spark"):
     from pyspark.sql import functions
     from pyspark.sql.types import (
         BooleanType,
-        DateType,
         DoubleType,
         LongType,
         StringType,
@@ -27,13 +27,16 @@ with needed("spark", "ripple.spark"):
     )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
 
+# Spark's cast drops digits below a microsecond, and takes a text without a zone for one of the
+# session's: neither is a time of ISO 8601 that a record may have.
+_ISO = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6}0*)?(Z|[+-]\d\d:\d\d)$"
 _KINDS = {
-    "date32[day]": DateType,
     "int64": LongType,
     "double": DoubleType,
     "bool": BooleanType,
@@ -81,21 +84,35 @@ def _texts(spark: SparkSession, source: SourceSpec, path: str, *, header: bool) 
     What is no value of its field is null, so that its record is rejected.
     """
     kinds = {field.name: _kind_of(source, field.name) for field in source.fields}
+    read = spark.read.option("header", header)
     if not header:
-        wanted = StructType([StructField(name, kind) for name, kind in kinds.items()])
-        return spark.read.schema(wanted).csv(path)
-    frame = spark.read.option("header", True).csv(path)
-    columns = [
-        functions.col(f"`{name}`").try_cast(kinds.get(name, StringType())).alias(name)
-        for name in frame.columns
-    ]
-    return frame.select(*columns)
+        read = read.schema(StructType([StructField(name, StringType()) for name in kinds]))
+    frame = read.csv(path)
+    return frame.select(
+        *(_cast(name, kinds.get(name, StringType())).alias(name) for name in frame.columns)
+    )
 
 
-def _kind_of(source: SourceSpec, name: str) -> Any:
+def _cast(name: str, kind: DataType) -> Column:
+    text = functions.col("`" + name.replace("`", "``") + "`")
+    found = text.try_cast(kind)
+    return functions.when(text.rlike(_ISO), found) if isinstance(kind, TimestampType) else found
+
+
+def _kind_of(source: SourceSpec, name: str) -> DataType:
+    """Return the type of a field's texts: a text, where the engine reads it, by the record's rules.
+
+    Rows are in order of the event time, which therefore is a time already.
+    """
+    (field,) = (one for one in source.schema.fields if one.name == name)
     checks = source.checks.get(name)
     form = None if checks is None else checks.time_form
-    if form is not None and form.is_text:
-        return TimestampType() if form.form == "iso" else StringType()
-    (field,) = (one for one in shown_fields(source.fields) if one.name == name)
-    return _KINDS[str(field.type)]()
+    is_iso = form is not None and form.form == "iso" and getattr(form, "zone", None) is None
+    if name == source.time_field and (
+        is_iso or (form is None and isinstance(bare_type(field.type), DateTime))
+    ):
+        return TimestampType()
+    if (form is not None and form.is_text) or isinstance(bare_type(field.type), Held):
+        return StringType()
+    (shown,) = (one for one in shown_fields(source.fields) if one.name == name)
+    return _KINDS[str(shown.type)]()

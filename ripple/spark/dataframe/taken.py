@@ -130,8 +130,8 @@ def repeated(rows: pa.RecordBatch, names: Sequence[str]) -> npt.NDArray[np.int64
         if not len(found):
             break
         column = rows.column(name)
-        if kinds.is_float64(column.type):
-            column = column.view(pa.int64())
+        if kinds.is_floating(column.type):
+            column = column.view(pa.int64() if kinds.is_float64(column.type) else pa.int32())
         here, before = column.take(pa.array(found)), column.take(pa.array(found - 1))
         both = pc.and_(pc.is_null(here), pc.is_null(before))
         equal = pc.or_(pc.fill_null(pc.equal(here, before), False), both)
