@@ -130,8 +130,7 @@ def check_plan(
 
 @lru_cache(maxsize=4)
 def _opened(parcel: Parcel) -> Plan:
-    # Spark pickles its own tasks: a process that can change a parcel runs code here already.
-    plan = pickle.loads(parcel.pickled) if parcel.pickled else _from_file(parcel)  # noqa: S301
+    plan = _unpickled(parcel) if parcel.pickled else _from_file(parcel)
     assert isinstance(plan, Plan)
     if plan.topology_hash != parcel.topology_hash:
         raise DifferingError(
@@ -141,6 +140,18 @@ def _opened(parcel: Parcel) -> Plan:
             "the same everywhere"
         )
     return plan
+
+
+def _unpickled(parcel: Parcel) -> Any:
+    try:
+        # Spark pickles its own tasks: a process that can change a parcel runs code here already.
+        return pickle.loads(parcel.pickled)  # noqa: S301
+    except (ImportError, AttributeError) as error:
+        raise DifferingError(
+            f"pipeline {parcel.name!r} comes from a module that this executor lacks, or has "
+            f"another of its name ({error}): name its file, as 'FILE.py:NAME', in place of the "
+            "object, or ship the module with --py-files"
+        ) from error
 
 
 def _from_file(parcel: Parcel) -> Plan:

@@ -37,6 +37,7 @@ class Trial:
         yield "replay of a log", lambda: self._replay("minutes", self.place.whole)
         yield "replay of a folder", lambda: self._replay("minutes", f"csv:{self.folder}/history")
         yield "replay of two stages", lambda: self._replay("total", self.place.whole)
+        yield "replay of a DataFrame", self._frame
         yield "ripple.log", self._table
         yield "write", self._write
         yield "run", self._run
@@ -56,6 +57,17 @@ class Trial:
         one = rs.Replay(self.spark, self._file(name), source)
         assert one.report().digest == report.digest
         assert one.rows().count() == len(rows["out"]) > 0
+
+    def _frame(self) -> None:
+        file, history = self._file("minutes"), [one for one in TRADES if one["t"] < UNTIL]
+        frame = self.spark.createDataFrame(history, "symbol string, price double, size int, t long")
+        frame.createOrReplaceTempView("history")
+        one = rs.Replay(self.spark, file, frame)
+        read = rs.Replay(self.spark, file, f"csv:file:{self.folder}/history").report()
+        assert one.report().digest == read.digest
+        assert read.counters["consumed"] == len(history)
+        rows = self.spark.sql(f"SELECT * FROM ripple_replay(TABLE(history), '{file}')").collect()
+        assert sorted(rows) == sorted(one.rows().collect()) != []
 
     def _table(self) -> None:
         table = self.spark.read.format("ripple.log").load(f"{self.folder}/whole/trades")

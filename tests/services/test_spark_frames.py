@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
@@ -140,3 +143,88 @@ def test_dataframes_that_cannot_be_repeated_are_refused(spark: Any, file: Path) 
     report = rp.spark.Replay(spark, place, twice).report()
     assert report.inputs["trades"]["twice"] >= 20
     assert "records of trades equal another one" in report.text()
+
+
+SALES = """
+import datetime as dt
+import decimal
+from typing import Annotated
+
+import ripple as rp
+
+Price = Annotated[decimal.Decimal, rp.Decimal(12, 4)]
+
+@rp.record
+class Leg:
+    size: int
+    price: Price | None = None
+    expires: dt.date | None = None
+
+@rp.record
+class Sale:
+    symbol: str
+    day: dt.date
+    leg: Leg
+    f: float | None
+    at: dt.datetime
+
+sales = (
+    rp.Pipeline("sales").source("sales", Sale).partition("by", key=["symbol", "day"])
+    .fold("of", n=rp.count(), price=rp.sum("leg.price"), expires=rp.last("leg.expires"),
+        size=rp.sum("leg.size"), at=rp.last("at"), f=rp.last("f")).sink("out")
+)
+"""
+
+
+def test_records_in_records_dates_times_and_decimals(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "sales.py").write_text(SALES)
+    place, chance, nan = f"{tmp_path}/sales.py:sales", random.Random(2), float("nan")
+    rows = [
+        {
+            "symbol": chance.choice("ABC"),
+            "day": dt.date(2024, 3, chance.randrange(9, 12)),
+            "leg": {
+                "size": chance.randrange(9),
+                "price": chance.choice([None, decimal.Decimal(number).scaleb(-4)]),
+                "expires": chance.choice([None, dt.date(1969, 12, 31)]),
+            },
+            "f": chance.choice([None, nan, 0.0, -0.0, 2.5]),
+            "at": dt.datetime(2024, 3, 10, chance.randrange(4, 9), 30, 0, number, tzinfo=dt.UTC),
+        }
+        for number in range(90)
+    ]
+    leg = pa.struct({"size": pa.int8(), "price": pa.decimal128(12, 4), "expires": pa.date32()})
+    at = pa.timestamp("us", "UTC")
+    kinds = {"symbol": pa.string(), "day": pa.date32(), "leg": leg, "f": pa.float64(), "at": at}
+    rows.sort(key=lambda row: row["at"])
+    seen: list[Any] = []
+    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    plan = load_plan(place)
+    rp.run(plan, source=table, sink={}, on_batch=lambda engine, _: seen.append(engine))
+    digest = digests_of(plan, [{"digests": seen[-1].digests}])[1]
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # clocks skip an hour that day
+    try:
+        frame = spark.createDataFrame(table).repartition(3)
+        one = rp.spark.Replay(spark, place, frame)
+        assert one.report().digest == digest
+        frame.createOrReplaceTempView("sales")
+        found = spark.sql(f"SELECT * FROM ripple_replay(TABLE(sales), '{place}')").collect()
+        assert sorted(map(repr, found)) == sorted(map(repr, one.rows().collect()))
+        texts = frame.selectExpr(
+            "symbol", "day", "leg.size", "leg.price", "leg.expires", "cast(f as string)",
+            "date_format(at, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\") at",
+        )  # fmt: skip
+        wrong = (
+            "A,2024-03-10,1,1.23456,,,2024-03-10T04:00:00Z",
+            "A,2024-03-10,1,,,,2024-03-10 04:00:00",
+        )
+        texts.write.csv(f"{tmp_path}/texts")
+        (tmp_path / "texts" / "more.csv").write_text("\n".join(wrong))
+        read = rp.spark.Replay(spark, place, f"csv:file:{tmp_path}/texts")
+        assert read.report().digest == digest
+        reasons = sorted(row.reason for row in read.letters().collect())
+        assert reasons[0] == "at is empty"
+        assert reasons[1].startswith("leg.price is no decimal of at most")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)

@@ -55,6 +55,6 @@ def test_each_part_works(version: str, tmp_path: Path) -> None:
         check=False,
     )
     said = ended.stdout.splitlines()
-    assert len(said) == 8, ended.stderr
+    assert len(said) == 9, ended.stderr
     assert [one for one in said if not one.startswith(f"PySpark {version}: ")] == []
     assert [one for one in said if not one.endswith(": as expected")] == [], ended.stderr

@@ -266,7 +266,8 @@ def test_an_identity_that_two_records_have_is_an_error_across_batches(file: Path
     assert report.about["inputs"]["trades"]["rows"] == 4
 
 
-def test_equal_records_are_counted_bit_for_bit() -> None:
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_equal_records_are_counted_bit_for_bit(kind: pa.DataType) -> None:
     nan = float("nan")
     rows = [
         {"symbol": symbol, "price": price, "t": t}
@@ -279,7 +280,8 @@ def test_equal_records_are_counted_bit_for_bit() -> None:
             ("A", nan, 2),
         ]
     ]
-    batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
+    schema = SCHEMA.set(SCHEMA.get_field_index("price"), pa.field("price", kind))
+    batch = pa.RecordBatch.from_pylist(rows, schema)
     assert repeated(batch, ["t", "symbol", "price"]).tolist() == [2, 4]
 
 

@@ -72,6 +72,14 @@ def test_another_version_of_ripple_is_reported(file: Path) -> None:
         one.plan()
 
 
+@pytest.mark.parametrize("module", ["no_such_module_anywhere", "ripple.spark.parcel"])
+def test_pipeline_of_a_module_that_executors_lack_is_reported(module: str) -> None:
+    one = Parcel("p", "0" * 16, pickled=f"c{module}\nnothing\n.".encode())
+    with pytest.raises(DifferingError, match=r"'p' comes from .*: name its file") as failed:
+        one.plan()
+    assert "\n" not in str(failed.value)
+
+
 def test_argument_that_is_not_a_pipeline_is_rejected() -> None:
     with pytest.raises(PlanError, match="not int"):
         Parcel.of(7, lambda plan: b"")  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from ripple.model.schema.time_form import UNITS_NS
 from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import SOURCE, FrameFold
 from ripple.spark.dataframe.given import given_of, names_of
+from ripple.spark.dataframe.paths import path_in, plain, quoted
 from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
@@ -164,13 +165,13 @@ class _Table:
         """Check the columns. Raises InputError and SchemaError."""
         names = self.frame.columns
         columns = {
-            one.name: f"{self._prefix}{_plain(one.name, number)}"
+            one.name: f"{self._prefix}{plain(one.name, number)}"
             for number, one in enumerate(self.source.schema.fields)
-            if _path(self.frame, one.name) is not None
+            if path_in(self.frame.schema, one.name) is not None
         }
         self.fields = self.frame.select(*(self._column(name).alias(name) for name in columns))
         for name in order_by:
-            if _path(self.frame, name) is None:
+            if path_in(self.frame.schema, name) is None:
                 raise InputError(
                     f"the DataFrame of {self.source.name} cannot be ordered by {name!r}: it has "
                     f"the columns {', '.join(names)}"
@@ -233,7 +234,7 @@ class _Table:
         return [*map(_quoted, listed), *signs]
 
     def _column(self, name: str) -> Column:
-        found = _path(self.frame, name)
+        found = path_in(self.frame.schema, name)
         assert found is not None
         return functions.col(found)
 
@@ -324,28 +325,5 @@ def _checked(source: SourceSpec, frame: Any) -> DataFrame:
     return frame
 
 
-def _path(frame: DataFrame, name: str) -> str | None:
-    """Return a column, or a member of columns, as Spark's text; None if it is not there."""
-    if name in frame.columns:
-        return _text(name)
-    parts = name.split(".")
-    kind: Any = frame.schema
-    for part in parts:
-        names = getattr(kind, "names", ())
-        if part not in names:
-            return None
-        kind = kind[part].dataType
-    return ".".join(map(_text, parts))
-
-
-def _plain(name: str, number: int) -> str:
-    """Return a name for a field's column: Spark's mapInArrow takes a dot for a member."""
-    return name if name.isidentifier() else f"ripple_field_{number}"
-
-
-def _text(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _quoted(name: str) -> Column:
-    return functions.col(_text(name))
+    return functions.col(quoted(name))

@@ -81,7 +81,7 @@ def given_of(
             f"the DataFrame of {source.name} has no column {', '.join(map(repr, missing))}: it has "
             f"{', '.join(names)}; rename one with df.withColumnRenamed, or select its value as it"
         )
-    typed = frozenset(one.name for one in schema if _is_time(one.type))
+    typed = frozenset(one.name for one in schema if is_time(one.type))
     given = Given(source.name, tuple(columns.items()), typed, order_by, identity)
     for name in identity:
         if name not in columns:
@@ -148,5 +148,6 @@ def names_of(plan: Plan, given: Names, what: str) -> dict[str, tuple[str, ...]]:
     return {name: (one,) if isinstance(one, str) else tuple(one) for name, one in found.items()}
 
 
-def _is_time(kind: pa.DataType) -> bool:
+def is_time(kind: pa.DataType) -> bool:
+    """Return whether a column has times, which may be days."""
     return bool(kinds.is_timestamp(kind) or kinds.is_date(kind))

@@ -16,16 +16,18 @@ from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.held import as_shown
+from ripple.model.schema.types import Date, bare_type
 from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import FrameFold
-from ripple.spark.dataframe.given import Given, given_of
+from ripple.spark.dataframe.given import Given, given_of, is_time
+from ripple.spark.dataframe.paths import path_in, plain, type_at
 from ripple.spark.packets import ROWS
 from ripple.spark.parcel import Parcel
 from ripple.spark.sources import arrow_schema, spark_schema
 from ripple.spark.task_results import WantedResults
 
 with needed("spark", "ripple.spark"):
-    from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
+    from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
     from pyspark.sql.udtf import (
         AnalyzeArgument,
         AnalyzeResult,
@@ -42,12 +44,13 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import SourceSpec
 
 NAME = "ripple_replay"
+_TIME = pa.timestamp("us", "UTC")
 ROWS_AT_ONCE = 1 << 14
 # Times leave Spark as integers: in Python they would be those of the session's zone.
-_AS_NS = {
-    TimestampType: "unix_micros({0}) * 1000",
-    TimestampNTZType: "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', {0}) * 1000",
-    DateType: "unix_date({0}) * 86400000000000",
+_AS_MICROS = {
+    TimestampType: "unix_micros({0})",
+    TimestampNTZType: "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', {0})",
+    DateType: "unix_date({0}) * 86400000000",
 }
 
 
@@ -57,6 +60,7 @@ class Analyzed(AnalyzeResult):  # type: ignore[misc]
 
     parcel: Parcel | None = None
     given: Given | None = None
+    kinds: pa.Schema | None = None
     output: str = ""
 
 
@@ -71,12 +75,8 @@ class ReplayFunction:
         assert analyzed.parcel is not None
         assert analyzed.given is not None
         self._fold = FrameFold(analyzed.parcel, (analyzed.given,), 1, _wanted(analyzed.output))
-        fields = self._fold.parcel.plan().source.fields
-        known = dict(analyzed.given.columns)
-        kinds = [one for one in shown_fields(fields) if one.name in known]
-        self._kinds = pa.schema(
-            [pa.field(known[one.name], _told(one, analyzed.given)) for one in kinds]
-        )
+        assert analyzed.kinds is not None
+        self._kinds = analyzed.kinds
         self._waiting: list[tuple[Any, ...]] = []
         self._batches: list[pa.RecordBatch] = []
 
@@ -93,26 +93,29 @@ class ReplayFunction:
         source, name = plan.source, _output_of(parcel, output)
         kind = rows.dataType
         assert isinstance(kind, StructType)
-        names = {field.name: field.dataType for field in kind.fields}
-        columns = {field.name: field.name for field in source.fields if field.name in names}
-        found = StructType([field for field in kind.fields if field.name in columns])
-        given = given_of(
-            source, columns, arrow_schema(found), list(names), order_by=(), identity=()
-        )
+        paths = {one.name: path_in(kind, one.name) for one in source.schema.fields}
+        texts = {name: text for name, text in paths.items() if text is not None}
+        columns = {name: plain(name, number) for number, name in enumerate(texts)}
+        found = StructType([StructField(name, type_at(kind, name)) for name in texts])
+        given = given_of(source, columns, arrow_schema(found), kind.names, order_by=(), identity=())
         key, why = division_of(plan)
         is_apart = why is None and numbered_why(plan) is None and len(stages_of(plan)) == 1
+        kinds = _kinds_of(source, arrow_schema(found))
         chosen = {
-            column: _AS_NS.get(type(names[column]), "{0}").format(_text(column))
-            for column in columns
+            columns[one.name]: _AS_MICROS.get(type(one.dataType), "{0}").format(texts[one.name])
+            if kinds.field(one.name).type == _TIME
+            else texts[one.name]
+            for one in found
         }
         return Analyzed(
             schema=spark_schema(pa.schema(shown_fields(plan.output(name).fields))),
             withSinglePartition=not is_apart,
-            partitionBy=[PartitioningColumn(_text(one)) for one in key] if is_apart else [],
-            orderBy=[OrderingColumn(_text(one)) for one in _order(source, columns)],
+            partitionBy=[PartitioningColumn(texts[one]) for one in key] if is_apart else [],
+            orderBy=[OrderingColumn(text) for text in _order(source, texts, arrow_schema(found))],
             select=[SelectedColumn(text, alias=column) for column, text in chosen.items()],
             parcel=parcel,
             given=given,
+            kinds=pa.schema([one.with_name(columns[one.name]) for one in kinds]),
             output=name,
         )
 
@@ -150,13 +153,24 @@ def _wanted(output: str) -> WantedResults:
     return WantedResults((output,))
 
 
-def _told(field: pa.Field, given: Given) -> pa.DataType:
-    return pa.int64() if field.name in given.typed else field.type
+def _kinds_of(source: SourceSpec, schema: pa.Schema) -> pa.Schema:
+    """Return the columns, by field, as they are in Python: times in microseconds."""
+    dates = {one.name for one in source.fields if isinstance(bare_type(one.type), Date)}
+    return pa.schema(
+        [
+            one.with_type(_TIME) if is_time(one.type) and one.name not in dates else one
+            for one in schema
+        ]
+    )
 
 
-def _order(source: SourceSpec, columns: dict[str, str]) -> list[str]:
+def _order(source: SourceSpec, texts: dict[str, str], schema: pa.Schema) -> list[str]:
     first = [] if source.time_field is None else [source.time_field]
-    return [*first, *(name for name in columns if name not in first)]
+    names = [*first, *(name for name in texts if name not in first)]
+    floats = [texts[one.name] for one in schema if pa.types.is_floating(one.type)]
+    # Spark's order has -0.0 and 0.0 as equal.
+    signs = [f"CASE WHEN {text} = 0 THEN CAST({text} AS STRING) END" for text in floats]
+    return [*(texts[name] for name in names), *signs]
 
 
 def _output_of(parcel: Parcel, output: AnalyzeArgument | None) -> str:
@@ -166,7 +180,3 @@ def _output_of(parcel: Parcel, output: AnalyzeArgument | None) -> str:
     if len(outputs) > 1:
         raise InputError(f"the pipeline has the outputs {', '.join(outputs)}: name one, last")
     return outputs[0]
-
-
-def _text(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
