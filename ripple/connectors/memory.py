@@ -313,9 +313,12 @@ def _with_whole_numbers(frame: Any, schema: pa.Schema) -> Any:
         if not kinds.is_integer(field.type) or field.name not in frame.columns:
             continue
         column = frame[field.name]
-        # There is a fraction, or Arrow cannot compute with such floats.
-        with suppress(TypeError, ValueError, NotImplementedError):
-            if column.dtype.kind == "f" and not (column.abs() > _EXACT_MAX).any():
+        if column.dtype.kind != "f":
+            continue
+        with suppress(TypeError, ValueError, NotImplementedError):  # Arrow has such floats
+            # Before the conversion, which cuts fractions of Arrow's floats off.
+            found = column.dropna().astype("float64")
+            if (found.abs() <= _EXACT_MAX).all() and (found % 1 == 0).all():
                 frame = frame.assign(**{field.name: column.astype("Int64")})
     return frame
 

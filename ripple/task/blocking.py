@@ -25,7 +25,8 @@ def in_own_loop(life: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
     if is_in_a_loop():
         raise RuntimeError(
             f"{what} needs an event loop of its own, and one is running here: write "
-            "'await rp.arun(...)' in place of rp.run"
+            "'await rp.arun(...)' in place of rp.run, and 'await asyncio.to_thread(rp.collect, "
+            "...)' in place of rp.collect"
         )
     runner = asyncio.Runner()
     try:

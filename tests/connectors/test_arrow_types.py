@@ -202,6 +202,10 @@ def frames() -> Iterator[tuple[Any, Any]]:
     yield pd.DataFrame({"k": ["a"], "n": pd.Series([None], dtype=object)}), [("a", None)]
     yield pd.DataFrame({"k": ["a"], "n": [1], "other": [1 + 2j]}), [("a", 1)]
     yield pd.DataFrame({"k": ["a", "b"], "n": [1.0, None]}), rows
+    for floats in ("Float64", "double[pyarrow]"):
+        yield pd.DataFrame({"k": ["a", "b"], "n": pd.array([1.0, None], floats)}), rows
+        other = pd.array([1.5], floats)
+        yield pd.DataFrame({"k": ["a"], "n": other}), "column 'n' of the DataFrame is double"
     for lost in (1.5, 2.0**53 + 2, float("inf")):
         yield pd.DataFrame({"k": ["a"], "n": [lost]}), "column 'n' of the DataFrame is double"
     yield pd.DataFrame({"k": [], "n": []}), []
