@@ -122,7 +122,8 @@ def test_events_ahead_of_their_watermark_are_explained(pipeline: Path, tmp_path:
     ended = ripple("run", pipeline, "--source", source, "--sink", "-")
     future = next(line for line in ended.err.splitlines() if line.startswith("Future:"))
     assert future.split(None, 1)[1] == (
-        "1 (counted; further ahead of the watermark than a window's future= or table's ttl= allows)"
+        "1 (applied and counted; further ahead of the watermark than a window's future= or table's "
+        "ttl= allows)"
     )
 
 

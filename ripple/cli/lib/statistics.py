@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _LABEL_WIDTH = 18
 _FUTURE = (
-    " (counted; further ahead of the watermark than a window's future= or table's ttl= allows)"
+    " (applied and counted; further ahead of the watermark than a window's future= or table's "
+    "ttl= allows)"
 )
 _VERY_LATE = (
     " (not counted: further behind the watermark than lateness=; a larger out_of_order= of the "
