@@ -68,7 +68,7 @@ def letter_of(source: str, record: Rejected) -> dict[str, str | int | None]:
         "reason": record.cause,
     }
     if record.file is not None:
-        letter["file"] = os.fsencode(record.file).decode(errors="backslashreplace")
+        letter["file"] = file_text(record.file)
     text = text_of(record.raw)
     if text is None:
         import base64  # noqa: PLC0415 - slow to import, rarely wanted
@@ -77,6 +77,11 @@ def letter_of(source: str, record: Rejected) -> dict[str, str | int | None]:
     else:
         letter["raw"] = text
     return letter
+
+
+def file_text(file: str | None) -> str | None:
+    """Return a file's name as text, also if it is not UTF-8."""
+    return None if file is None else os.fsencode(file).decode(errors="backslashreplace")
 
 
 def text_of(raw: bytes) -> str | None:

@@ -40,6 +40,7 @@ LETTER = pa.schema(
         pa.field("source", pa.string(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("line_number", pa.int64()),
+        pa.field("file", pa.string()),
         pa.field("reason", pa.string(), nullable=False),
         pa.field("raw", pa.binary(), nullable=False),
     ]

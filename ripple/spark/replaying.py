@@ -168,7 +168,7 @@ class Replay:
         return self.plan.outputs[0].name if output is None else self.plan.output(output).name
 
     def letters(self) -> DataFrame:
-        """Return the rejected records: source, offset, line_number, reason, raw."""
+        """Return the rejected records: source, offset, line_number, file, reason, raw."""
         return self._letters_in(self._packets(()))
 
     def report(self, *, show: Callable[[TaskProgress], None] | None = None) -> Report:
@@ -307,6 +307,7 @@ def _as_text(letters: DataFrame) -> DataFrame:
         "source",
         "offset",
         "line_number",
+        "file",
         "reason",
         text.alias("raw"),
         functions.when(~is_text, functions.base64(letters.raw)).alias("raw_base64"),

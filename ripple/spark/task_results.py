@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ripple.connectors.dead_letter import file_text
 from ripple.core.causes import Causes
 from ripple.core.errors import OutputError
 from ripple.core.row_ops import OP, with_named_ops
@@ -98,6 +99,7 @@ class Results:
                     "source": name,
                     "offset": bad.offset,
                     "line_number": bad.line_number,
+                    "file": file_text(bad.file),
                     "reason": bad.cause,
                     "raw": bad.raw,
                 }

@@ -126,3 +126,14 @@ def test_branches_whose_records_must_come_together_are_read_by_one_task(
     assert report.digests == whole.digests
     assert len(rows["last-out"]) == whole.table("last-out").num_rows
     assert sources_at(f"{place}/0", plan).together_why(plan) is None
+
+
+def test_letters_of_a_folder_name_its_files(tmp_path: Path) -> None:
+    plan = next(plan for plan in PLANS.values() if plan.is_chain)
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("nonsense\n")
+    _, _, letters = replayed(parcel_of(plan), plan, sources_at(str(tmp_path), plan))
+    assert [(one["file"], one["line_number"]) for one in letters] == [
+        (f"{tmp_path}/a.csv", 1),
+        (f"{tmp_path}/b.csv", 1),
+    ]
