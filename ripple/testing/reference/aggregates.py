@@ -24,7 +24,8 @@ from ripple.model.aggregate.quantiles import Quantile
 from ripple.model.aggregate.spread import Spread
 from ripple.model.aggregate.sums import Count, Mean, Sum, Vwap
 from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, NewestRow, TopRows, WholeRows
-from ripple.model.schema.types import FieldType
+from ripple.model.schema.held import rule_of
+from ripple.model.schema.types import FieldType, Held, bare_type
 from ripple.testing.reference.expressions import is_int64, python_type
 
 
@@ -74,6 +75,8 @@ def results(aggregate: Aggregate, types: Sequence[FieldType], entries: Entries) 
         kind = type(aggregate).__name__
         raise PlanError(f"{kind} has no twin to be compared with: see ripple.testing.twin")
     found = _TWINS[type(aggregate)](aggregate, entries)
+    if isinstance(aggregate, Custom) and isinstance(bare := bare_type(types[0]), Held):
+        return [None if found is None else rule_of(bare).number(found)]
     columns = found if len(types) > 1 else [found]
     return [_typed(value, of) for value, of in zip(columns, types, strict=True)]
 

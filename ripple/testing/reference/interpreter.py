@@ -18,6 +18,7 @@ from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
 from ripple.model.pipeline.nodes import Fold, FoldAggregate, SourceSpec, type_of
 from ripple.model.pipeline.plan import Plan
+from ripple.model.schema.held import values_of
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
@@ -435,6 +436,8 @@ def _results_of(
 ) -> Row:
     kinds = kinds_of(fold.fields_in)
     inputs = [inputs_of(member, one, fold, kinds) for one in rows]
+    if isinstance(member.aggregate, Custom):  # whose functions have dates, and not their numbers
+        inputs = [_outside(member, values) for values in inputs]
     given, needed = len(member.aggregate.inputs), member.aggregate.needed
     entries = [
         Entry(values[:given], place or values[given:])
@@ -448,6 +451,11 @@ def _results_of(
         raise RefusedRow(fold.name, f"{member.name!r}: {error}") from error
     names = member.aggregate.result_names(member.name, member.bound)
     return dict(zip(names, found, strict=True))
+
+
+def _outside(member: FoldAggregate, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    pairs = zip(values, member.inputs, strict=True)
+    return tuple(values_of([value], bound.type)[0] for value, bound in pairs)
 
 
 def inputs_of(

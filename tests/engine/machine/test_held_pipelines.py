@@ -1,0 +1,115 @@
+"""Dates, times and decimals in steps, folds and functions, as the plain reference has them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import ripple as rp
+from ripple.model.expression import col
+from ripple.testing import check_pipeline
+
+D = decimal.Decimal
+Price = Annotated[D, rp.Decimal(12, 4)]
+
+
+@rp.record
+class Trade:
+    name: str
+    day: dt.date
+    at: dt.datetime
+    price: Price
+    due: dt.date | None = None
+    fee: Price | None = None
+
+
+@rp.record
+class Moved:
+    day: dt.date
+    at: dt.datetime
+    price: Price
+
+
+@dataclass
+class Count:
+    rows: int = 0
+
+
+BEGIN = dt.datetime(2026, 1, 31, 23, 59, tzinfo=dt.UTC)
+EVENTS: list[dict[str, Any]] = [
+    {
+        "name": "ab"[at % 2],
+        "day": dt.date(2026, 1, 29) + dt.timedelta(at * 7 % 5),
+        "at": BEGIN + dt.timedelta(seconds=at * 5 % 31),
+        "price": D(at * 12345 % 70_001) / 10_000,
+        "due": None if at % 3 else dt.date(1969, 12, 31),
+        "fee": None if at % 4 else D(at) / 100,
+    }
+    for at in range(24)
+]
+
+
+def moved(trade: Trade) -> Moved:
+    return Moved(day=trade.day + dt.timedelta(1), at=trade.at, price=trade.price * 2)
+
+
+def each(trade: Trade) -> Iterator[Moved]:
+    yield moved(trade)
+    if trade.due is not None:
+        yield Moved(day=trade.due, at=trade.at, price=D(1))
+
+
+def whole(columns: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "day": columns["day"] + np.timedelta64(1, "D"),
+        **{n: columns[n] for n in ("at", "price")},
+    }
+
+
+def stepped(state: Count, trade: Trade) -> Moved:
+    state.rows += 1
+    return Moved(day=trade.day + dt.timedelta(state.rows), at=trade.at, price=trade.price)
+
+
+def total() -> Any:
+    return rp.custom(
+        "price",
+        init=lambda: D(0),
+        add=lambda s, x: s + x,
+        result=lambda s: s,
+        type=rp.Decimal(18, 4),
+    )
+
+
+TRADES = rp.Pipeline("trades").source("trades", Trade, out_of_order="1min")
+BY_DAY = TRADES.partition("by-day", key="day")
+PIPELINES = {
+    "folds": BY_DAY.fold("of-day", n=rp.count(), sum=rp.sum("price"), last=rp.max("at"))
+    .derive("more", week=col("day").dt.truncate("1w"), mean=col("sum").divide(col("n"), scale=3))
+    .partition("by-week", key="week")
+    .fold("of-week", sum=rp.sum("mean"), best=rp.arg_max("mean", ["day", "last"])),
+    "rows": TRADES.partition("by-price", key=["name", "price"]).fold(
+        "rows", last=rp.last_row(["due", "fee"]), top=rp.top_rows(2, "fee", ["at", "due"])
+    ),
+    "sessions": BY_DAY.window("runs", rp.Session("3s")).fold(
+        "run", sum=rp.sum("fee"), dues=rp.count_distinct("due"), last=rp.max("at")
+    ),
+    "numbers": TRADES.derive("number", days=col("day").cast(int), ns=col("at").cast(int)),
+    "map": TRADES.map("moved", moved, into=Moved),
+    "flat_map": TRADES.flat_map("each", each, into=Moved),
+    "batch": TRADES.map("whole", whole, into=Moved, batch=True),
+    "scan": TRADES.scan("steps", key="name", state=Count, step=stepped, into=Moved, settled=True),
+    "aggregate": TRADES.partition("by-name", key="name").fold("total", of=total()),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_equal_their_reference(name: str) -> None:
+    pipeline = PIPELINES[name].sink("out")
+    check_pipeline(pipeline, EVENTS, batch_sizes=(1, 7, 100), restarts=(10,))
