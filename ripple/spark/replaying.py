@@ -131,7 +131,10 @@ class Replay:
         source = frames_at(spark, self.plan, source, header=header)
         if are_frames(source):
             _need_none(recorded, "is of a run over a log or a topic, and a DataFrame is none")
-            self._input = Frames.of(spark, self.plan, source, closes=closes, **bounds, **of_frames)
+            with blaming():
+                self._input = Frames.of(
+                    spark, self.plan, source, closes=closes, **bounds, **of_frames
+                )
         else:
             _need_none(of_frames, "is of a DataFrame: other inputs have an order, and partitions")
             found = sources_at(source, self.plan, header=header, **bounds, **recorded)

@@ -302,6 +302,9 @@ def test_names_are_by_source_where_there_are_several(file: Path) -> None:
         names_of(plan, ["bid"], "order_by")
     with pytest.raises(InputError, match="identity names the source 'none'"):
         names_of(plan, {"none": "bid"}, "identity")
+    for wrong in (5, ["price", 5]):
+        with pytest.raises(InputError, match="order_by has the names of columns"):
+            names_of(PLAN, wrong, "order_by")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,17 @@ def names_of(plan: Plan, given: Names, what: str) -> dict[str, tuple[str, ...]]:
         raise InputError(f"{what} is by source, as in {{{pairs}}}: the pipeline has several")
     else:
         found = {plan.sources[0].name: given}
-    return {name: (one,) if isinstance(one, str) else tuple(one) for name, one in found.items()}
+    return {name: _listed(one, what) for name, one in found.items()}
+
+
+def _listed(given: str | Sequence[str], what: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+        raise InputError(
+            f"{what} has the names of columns, as in {what}=['seq'], not {shown(given)}"
+        )
+    return tuple(given)
 
 
 def is_time(kind: pa.DataType) -> bool:
