@@ -144,7 +144,8 @@ class Replay:
         """Return the rows of an output, each key or event once. Raises OutputError.
 
         timestamps: whether each time in nanoseconds has a TIMESTAMP beside it, of microseconds: a
-        field ``NAME_ns`` one called ``NAME``, the event time ``NAME`` one called ``NAME_time``.
+        field ``NAME_ns`` one called ``NAME``, the event time and each ``datetime`` called ``NAME``
+        one called ``NAME_time``.
         """
         name = self._chosen(output)
         found = self._rows_in(self._packets((name,)), name)

@@ -15,6 +15,7 @@ from ripple.core.row_ops import OP, with_named_ops
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.engine.operators.arrow_types import shown_fields
+from ripple.model.schema.types import DateTime, bare_type
 from ripple.spark import packets
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of
@@ -50,8 +51,10 @@ def times_beside(plan: Plan, output: str) -> dict[str, str]:
 
     Raises OutputError for a name that is taken.
     """
-    names = [one.name for one in plan.output(output).fields]
+    fields = plan.output(output).fields
+    names = [one.name for one in fields]
     events = {source.time_field for source in plan.sources}
+    events |= {one.name for one in fields if bare_type(one.type) == DateTime()}
     found = {name: name.removesuffix("_ns") for name in names if name.endswith("_ns")}
     found |= {name: f"{name}_time" for name in names if name in events and name not in found}
     for name, beside in found.items():

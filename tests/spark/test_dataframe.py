@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -331,6 +332,9 @@ def test_times_get_names_for_timestamps_beside_them(file: Path) -> None:
     beside = {"window_start_ns": "window_start", "window_end_ns": "window_end"}
     assert times_beside(plan, "bars-out") == beside
     assert times_beside(plan, "events") == {"t": "t_time"}
+    last = rp.Pipeline("p").source("trades", Trade).partition("by", key="symbol")
+    made = last.fold("f", t_ns=rp.max("t")).derive("d", at=rp.col("t_ns").cast(dt.datetime))
+    assert times_beside(made.sink("o").plan(), "o") == {"t_ns": "t", "at": "at_time"}
     assert changes_schema(plan, "bars-out").names[:4] == ["partition", "cut", "op", "symbol"]
 
 
