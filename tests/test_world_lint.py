@@ -186,6 +186,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks by HTTP for those two, in their threads, and breaks off what takes too long",
         ("http.client", "socket", "threading", "urllib.request"),
     ),
+    "ripple/connectors/stream.py": ("tells a forked process from its parent", ("os.getpid",)),
     "ripple/task/loop_items.py": (
         "waits in a run's thread for what an event loop does",
         ("concurrent.futures",),
