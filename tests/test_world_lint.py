@@ -168,7 +168,6 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("threading",),
     ),
     "ripple/task/beside_a_loop.py": ("a run is in a thread of its own", ("threading",)),
-    "ripple/connectors/stream.py": ("any thread may push", ("threading",)),
     "ripple/connectors/background.py": (
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
@@ -186,7 +185,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks by HTTP for those two, in their threads, and breaks off what takes too long",
         ("http.client", "socket", "threading", "urllib.request"),
     ),
-    "ripple/connectors/stream.py": ("tells a forked process from its parent", ("os.getpid",)),
+    "ripple/connectors/stream.py": (
+        "takes rows of other threads, and tells a forked process from its parent",
+        ("threading", "os.getpid"),
+    ),
     "ripple/task/loop_items.py": (
         "waits in a run's thread for what an event loop does",
         ("concurrent.futures",),
