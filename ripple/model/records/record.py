@@ -18,7 +18,7 @@ from ripple.model.schema.checks import checks_with
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ripple.model.schema.checks import Number
+    from ripple.model.schema.checks import Bound
 
 C = TypeVar("C", bound=type)
 
@@ -64,10 +64,10 @@ def field(
     default: Any = dataclasses.MISSING,
     default_factory: Any = dataclasses.MISSING,
     kw_only: Any = dataclasses.MISSING,
-    gt: Number | None = None,
-    ge: Number | None = None,
-    lt: Number | None = None,
-    le: Number | None = None,
+    gt: Bound | None = None,
+    ge: Bound | None = None,
+    lt: Bound | None = None,
+    le: Bound | None = None,
     finite: bool = False,
     min_length: int | None = None,
     max_length: int | None = None,

@@ -6,9 +6,11 @@ by us: fingerprints, compatibility and bytes are the same with and without it.
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import math
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
@@ -37,11 +39,12 @@ if TYPE_CHECKING:
     Form: TypeAlias = TimeForm | DateForm | DecimalForm
 
 Number: TypeAlias = int | float
+Bound: TypeAlias = Number | decimal.Decimal | dt.date
 
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _BOUNDS = ("gt", "ge", "lt", "le")
 _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(_BOUNDS, ((Int, Int64, Float), "numbers")),
+    **dict.fromkeys(_BOUNDS, ((Int, Int64, Float, Held), "numbers, dates and times")),
     "finite": ((Float,), "floats"),
     **dict.fromkeys(("min_length", "max_length"), ((String,), "text")),
     **dict.fromkeys(("format", "zone"), ((Int, Int64, Held), "times and dates")),
@@ -52,15 +55,15 @@ _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
 class Checks:
     """All of these must hold of a value; an optional field that is none passes.
 
-    gt, ge, lt, le: bounds of a number, at most one from below and one from above; NaN is within no
-    bounds. finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
-    characters (code points). Raises SchemaError for anything else.
+    gt, ge, lt, le: bounds of a number, a date or a time, at most one from below and one from above;
+    NaN is within no bounds. finite: a float that is neither infinite nor NaN. min_length,
+    max_length: of a text, in characters (code points). Raises SchemaError for anything else.
     """
 
-    gt: Number | None = None
-    ge: Number | None = None
-    lt: Number | None = None
-    le: Number | None = None
+    gt: Bound | None = None
+    ge: Bound | None = None
+    lt: Bound | None = None
+    le: Bound | None = None
     finite: bool = False
     min_length: int | None = None
     max_length: int | None = None
@@ -68,8 +71,10 @@ class Checks:
     def __post_init__(self) -> None:
         for name, value in self.given().items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if name in _BOUNDS and not (is_number and -math.inf < value < math.inf):
-                raise SchemaError(f"{name} is {value!r}, but a bound is a finite number")
+            if name in _BOUNDS and not _is_bound(value):
+                raise SchemaError(
+                    f"{name} is {value!r}, but a bound is a finite number, a date or a time"
+                )
             if name == "finite" and value is not True:
                 raise SchemaError(f"finite is {value!r}, but it is True or False")
             if name.endswith("length") and not (
@@ -105,12 +110,13 @@ class Checks:
                     f"{words}"
                 )
             if name in _BOUNDS:
-                bounds[name] = _typed(value, is_float=isinstance(kind, Float))
-                if bounds[name] != value:
+                bound = _held(value, kind) if isinstance(kind, Held) else _typed(value, kind)
+                if bound is None:
                     raise SchemaError(
                         f"the field {member.name!r} is {type(kind).__name__}, which cannot be "
                         f"{value!r}: choose another bound"
                     )
+                bounds[name] = bound
         form_of(kind, self)
         checks = replace(self, **bounds)  # type: ignore[arg-type]
         (low, high), (shortest, longest) = checks.interval, checks.lengths
@@ -148,14 +154,17 @@ class Checks:
         """
         is_float = self.is_of_floats
         low, high = (-math.inf, math.inf) if is_float else _INT64
-        if self.ge is not None:
-            low = self.ge
-        elif self.gt is not None:
-            low = math.nextafter(self.gt, math.inf) if is_float else self.gt + 1
-        if self.le is not None:
-            high = self.le
-        elif self.lt is not None:
-            high = math.nextafter(self.lt, -math.inf) if is_float else self.lt - 1
+        gt, ge, lt, le = (
+            cast("Number | None", each) for each in (self.gt, self.ge, self.lt, self.le)
+        )
+        if ge is not None:
+            low = ge
+        elif gt is not None:
+            low = math.nextafter(gt, math.inf) if is_float else gt + 1
+        if le is not None:
+            high = le
+        elif lt is not None:
+            high = math.nextafter(lt, -math.inf) if is_float else lt - 1
         return low, high
 
     @property
@@ -252,11 +261,48 @@ def _canonical(checks: Checks) -> str:
     return str(checks) if clocks is None else f"{checks}, offsets {clocks.digest}"
 
 
-def _typed(value: Number, *, is_float: bool) -> Number:
-    """Return a bound as a number that a column can hold."""
-    if not is_float:
-        return max(_INT64[0], min(int(value), _INT64[1]))
+class _Written(int):
+    """The number of a held value that is a bound, shown as others have the value."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+def _is_bound(value: object) -> bool:
+    if isinstance(value, decimal.Decimal):
+        return value.is_finite()
+    if isinstance(value, dt.date):
+        return True
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and -math.inf < value < math.inf  # type: ignore[operator]  # see above
+
+
+def _held(value: Bound, kind: Held) -> _Written | None:
+    """Return the number of a bound, None if no value of the type is the bound."""
+    if isinstance(value, _Written):  # fitted already
+        return value
+    rule = rule_of(kind)
+    number = rule.number(decimal.Decimal(value) if isinstance(value, float) else value)
+    if number is None:
+        return None
+    written = _Written(number)
+    written.text = rule.written(number)
+    return written
+
+
+def _typed(value: Bound, kind: FieldType) -> Number | None:
+    """Return a bound as a number that a column can hold, None if it is none of these."""
+    if not isinstance(value, (int, float)):
+        return None
+    if not isinstance(kind, Float):
+        whole = max(_INT64[0], min(int(value), _INT64[1]))
+        return whole if whole == value else None
     try:
-        return float(value)
+        double = float(value)
     except OverflowError:
-        return math.inf
+        return None
+    return double if double == value else None
