@@ -19,7 +19,7 @@ from ripple.task.record_intake import RecordIntake
 if TYPE_CHECKING:
     from ripple.connectors.dead_letter import DeadLetters
     from ripple.connectors.endings import Endings
-    from ripple.connectors.headings import Headings
+    from ripple.connectors.hints import Hints
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker, Rejected
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ripple.task.spec import TaskContext, TaskSpec
 
 T = TypeVar("T")
-HEADING_HINT = " (one looks like a heading: header=True reads it as such)"
-_HEADINGS_AMONG = 100  # rejected records
+_HINTS_AMONG = 100  # rejected records
 
 
 class EphemeralState:
@@ -97,11 +96,16 @@ class OneShotRun:
         await self.live.commit(self.intake)
 
 
+def hint_of(hints: Hints | None) -> str:
+    """Return the first hint in brackets, "" if there is none."""
+    return f" ({hints.first.program})" if hints is not None and hints.first is not None else ""
+
+
 class OneShotLetters:
     """Rejected records of one source, under its own name or its inputs', for people.
 
     strict: the first one ends the run, with an InputError that names it, and its ``file`` if there
-    is one. limit: how many may be; None for any number. headings: look at the first ones.
+    is one. limit: how many may be; None for any number. hints: look for them in the first ones.
     """
 
     def __init__(
@@ -112,10 +116,10 @@ class OneShotLetters:
         *,
         strict: bool,
         limit: RejectionLimit | None = None,
-        headings: Headings | None = None,
+        hints: Hints | None = None,
     ) -> None:
         self._limit = limit
-        self._headings = headings
+        self._hints = hints
         self.counts = Causes()
         self._letters = letters
         self._source_name = source_name
@@ -131,8 +135,8 @@ class OneShotLetters:
         """Count and keep; raises OutputError, which names the target."""
         kept = [*rejected][: 1 if self._strict else None]
         for bad in kept:
-            if self._headings is not None and self.counts.total() < _HEADINGS_AMONG:
-                self._headings.look(bad)
+            if self._hints is not None and self.counts.total() < _HINTS_AMONG:
+                self._hints.look(bad)
             self.counts.add(bad.cause)
         source = self._source_name or name
         self._letters.write(source, kept)
@@ -149,7 +153,7 @@ class OneShotLetters:
 
     @property
     def _hint(self) -> str:
-        return HEADING_HINT if self._headings is not None and self._headings.is_seen else ""
+        return hint_of(self._hints)
 
     def sync(self) -> None:
         """Do nothing: the dead letters are complete at the end, even of a run that fails."""

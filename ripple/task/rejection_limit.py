@@ -56,7 +56,7 @@ class RejectionLimit:
     def check(self, rejected: Counter[str], consumed: int | None = None, *, hint: str = "") -> None:
         """Raise InputError if too many were rejected. consumed: of all records, at the end.
 
-        hint: for the error, as of ``Headings``.
+        hint: for the error, as of ``hint_of``.
         """
         count = rejected.total()
         if self.count is not None:

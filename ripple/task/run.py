@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.headings import Headings
+from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import is_stream, open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
@@ -20,7 +20,7 @@ from ripple.core.calls import called
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
-from ripple.task.one_shot import HEADING_HINT, EphemeralState, OneShotLetters, to_its_end
+from ripple.task.one_shot import EphemeralState, OneShotLetters, hint_of, to_its_end
 from ripple.task.rejection_limit import RejectionLimit
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
@@ -179,8 +179,9 @@ def run_once(
     only = uris.get(plan.sources[0].name) if len(sources) == 1 else None
     file = None if only is None else path_of(only, "source")
     given = open_sources(plan, sources, batch_rows, header=header)
-    names = [] if header else [[field.name for field in one.fields] for one in plan.sources]
-    headings = Headings(names if uris else [])
+    has_names = bool(uris) and not header
+    names = [[field.name for field in one.fields] for one in plan.sources] if has_names else []
+    hints = Hints(names, commas=any("decimal=" in one for one in uris.values()))
 
     def open_letters() -> DeadLetters:
         if isinstance(dead_letters, (str, os.PathLike)):
@@ -198,14 +199,14 @@ def run_once(
         batch_rows=batch_rows,
         on_batch=on_batch,
         limit=limit,
-        headings=headings,
+        hints=hints,
     )
     report = to_its_end(life, plan, waits=waits_in_loop(plan, sources))
     remark = unit_remark(plan, report.watermark_ns)
     if remark is not None:
         warnings.warn(f"pipeline {plan.name!r}: {remark}", stacklevel=4)
     lost = _lost(report, plan, are_kept=dead_letters is not None)
-    return report, lost, HEADING_HINT if headings.is_seen else ""
+    return report, lost, hint_of(hints)
 
 
 def open_sources(
@@ -270,21 +271,21 @@ def plain_life(
     batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
     limit: RejectionLimit | None = None,
-    headings: Headings | None = None,
+    hints: Hints | None = None,
 ) -> PartitionTask[TaskSpec]:
     """Return the task of a one-shot run, for ``at_once``.
 
     openers: open the sink of each output; an output without one is computed and not written. If the
     run fails, the sinks are given up: a file is as it was. Dead letters are kept even then, for
     diagnosis. file: of the source, for errors. strict, batch_rows, on_batch: as in ``run``. limit:
-    of rejected records, None for none. headings: look at them.
+    of rejected records, None for none. hints: look for them.
     """
 
     def open_kept() -> OneShotLetters:
         letters = open_letters()
         life.report.letters = letters.place
         name = getattr(inputs, "name", None)
-        return OneShotLetters(letters, name, file, strict=strict, limit=limit, headings=headings)
+        return OneShotLetters(letters, name, file, strict=strict, limit=limit, hints=hints)
 
     life = PartitionTask(
         TaskSpec(plan, _answered(plan, inputs), SinkGroup(openers)),

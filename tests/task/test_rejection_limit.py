@@ -73,7 +73,7 @@ def test_a_run_with_too_many_writes_nothing(
 def test_a_heading_among_them_is_told(tmp_path: Path) -> None:
     file = tmp_path / "in.csv"
     file.write_text("symbol,size,at\n")
-    hint = "header=True reads it as such"
+    hint = "header=True reads it as one"
     with pytest.raises(rp.InputError, match=hint):
         rp.run(PIPELINE, source=file, sink=[])
     with pytest.raises(rp.InputError, match=hint):
@@ -100,3 +100,15 @@ def test_too_many_end_a_run_at_once() -> None:
 def test_what_is_no_limit(limit: Any) -> None:
     with pytest.raises(rp.InputError, match="max_rejected must be a number of records from 0 on"):
         rp.run(PIPELINE, source=[], sink=[], max_rejected=limit)
+
+
+@rp.record
+class Seen:
+    who: str
+    at: rp.Timestamp = rp.field(format="iso")
+
+
+def test_missing_zone_is_hinted_at_in_programs_too() -> None:
+    rows = [{"who": "a", "at": f"2026-01-01T00:00:00{zone}"} for zone in ("", "Z")]
+    with pytest.warns(rp.LostRecordsWarning, match=r'\(without a zone\? rp.field\(format="iso"'):
+        rp.collect(rp.Pipeline("p").source("seen", Seen).sink("out"), rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import many
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.headings import Headings
+from ripple.connectors.hints import Hints
 from ripple.connectors.target import open_target
 from ripple.core.arguments import plain
 from ripple.core.errors import InputError
@@ -24,16 +23,6 @@ if TYPE_CHECKING:
 
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60
-_ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
-_DECIMAL_COMMA = re.compile(rb"(^|[;|\t\"])\s*[+-]?\d+,\d+\s*([;|\t\r\n\"]|$)")
-_WITHOUT_ZONE = re.compile(_ISO_TIME.pattern + rb"(:\d\d(\.\d{1,9})?)?([\s\",]|$)")
-
-
-def _may_be_time(field: str, raw: bytes) -> bool:
-    """Return whether a field's value, of a line without names any one, is a time of ISO 8601."""
-    name = re.escape(field.rpartition(".")[2]).encode()
-    before = rb'"%b"\s*:\s*"' % name if raw.lstrip().startswith(b"{") else b""
-    return re.search(before + _ISO_TIME.pattern, raw) is not None
 
 
 class ReportedLetters(DeadLetters):
@@ -51,8 +40,8 @@ class ReportedLetters(DeadLetters):
     ) -> None:
         """Count from 0. file: that is read, if it is one. names, commas: of ``open_letters``."""
         super().__init__(target)
-        self._file, self._headings = None if file == "-" else file, Headings(names)
-        self._program, self._commas = program, commas
+        self._file, self._hints = None if file == "-" else file, Hints(names, commas=commas)
+        self._program = program
         self._kept_in = target.name if target is not None else None
         self._before_report = before_report
 
@@ -64,35 +53,12 @@ class ReportedLetters(DeadLetters):
             self._before_report()
         for record in fresh:
             place = record.place if record.file else f"{self._file or source}, {record.place}"
+            hint = self._hints.look(record)
             say(
                 f"{self._program}: {place}: {plain(record.cause)}: {shown(record.raw)}"
-                f"{self._hint(record)}"
+                + (f" ({hint.command})" if hint else "")
             )
         super().write(source, rejected)
-
-    def _hint(self, record: Rejected) -> str:
-        """Return a hint for a heading, an ISO time or a missing zone, "" for others.
-
-        So do a decimal comma, and fields that another delimiter than the comma divides.
-        """
-        field = record.cause.removesuffix(" is not an integer")
-        if field != record.cause and _may_be_time(field, record.raw):
-            return (
-                ' (is it a time? rp.field(format="iso") of its record reads it; for a log, the '
-                "same with ripple log append --schema FILE.py:CLASS)"
-            )
-        is_instant = record.cause.endswith("such as 2026-01-31T09:30:00Z")
-        if is_instant and _WITHOUT_ZONE.search(record.raw):
-            return ' (without a zone? rp.field(format="iso", zone="UTC") reads it as UTC)'
-        if self._headings.look(record):
-            return " (is it a heading? --header reads it as one)"
-        is_number = record.cause.endswith((" is not a number", " after"))
-        if is_number and not self._commas and _DECIMAL_COMMA.search(record.raw):
-            return (
-                " (a decimal comma? 'FILE?decimal=,' reads it, beside another delimiter "
-                "'FILE?delimiter=;&decimal=,')"
-            )
-        return ""
 
     def report_counts(self) -> None:
         """Print the number of records by reason."""

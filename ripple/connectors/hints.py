@@ -1,0 +1,85 @@
+"""What may be behind a rejected record, and what to write then: for commands and for programs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.model.batch import Rejected
+
+_DELIMITERS = re.compile(r"[,;|\t]")
+_ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+_DECIMAL_COMMA = re.compile(rb"(^|[;|\t\"])\s*[+-]?\d+,\d+\s*([;|\t\r\n\"]|$)")
+_WITHOUT_ZONE = re.compile(_ISO_TIME.pattern + rb"(:\d\d(\.\d{1,9})?)?([\s\",]|$)")
+
+
+class Hint(NamedTuple):
+    """A question and its answer: of a command, and of a program where that differs."""
+
+    command: str
+    program: str
+
+    @classmethod
+    def alike(cls, text: str) -> Hint:
+        """Return a hint that is the same for both."""
+        return cls(text, text)
+
+
+TIME = Hint(
+    'is it a time? rp.field(format="iso") of its record reads it; for a log, the same with '
+    "ripple log append --schema FILE.py:CLASS",
+    'is it a time? rp.field(format="iso") of its record reads it',
+)
+ZONE = Hint.alike('without a zone? rp.field(format="iso", zone="UTC") reads it as UTC')
+HEADING = Hint(
+    "is it a heading? --header reads it as one", "is it a heading? header=True reads it as one"
+)
+COMMA = Hint.alike(
+    "a decimal comma? 'FILE?decimal=,' reads it, beside another delimiter "
+    "'FILE?delimiter=;&decimal=,'"
+)
+
+
+class Hints:
+    """Finds hints. ``first`` is that of the first record which has one, None so far."""
+
+    def __init__(self, names: Iterable[Iterable[str]], *, commas: bool = False) -> None:
+        """Take the names of the fields of each source; none where headings are read as such.
+
+        commas: whether decimal commas are read.
+        """
+        self._names = [*map(frozenset, names)]
+        self._commas = commas
+        self.first: Hint | None = None
+
+    def look(self, record: Rejected) -> Hint | None:
+        """Return the hint of a record, None for most."""
+        found = self._of(record)
+        self.first = self.first or found
+        return found
+
+    def _of(self, record: Rejected) -> Hint | None:
+        field = record.cause.removesuffix(" is not an integer")
+        if field != record.cause and _may_be_time(field, record.raw):
+            return TIME
+        is_instant = record.cause.endswith("such as 2026-01-31T09:30:00Z")
+        if is_instant and _WITHOUT_ZONE.search(record.raw):
+            return ZONE
+        text = record.raw.decode(errors="replace")
+        words = {word.strip(" \"'") for word in _DELIMITERS.split(text)}
+        if any(len(fields & words) > len(fields) // 2 for fields in self._names):
+            return HEADING
+        is_number = record.cause.endswith((" is not a number", " after"))
+        if is_number and not self._commas and _DECIMAL_COMMA.search(record.raw):
+            return COMMA
+        return None
+
+
+def _may_be_time(field: str, raw: bytes) -> bool:
+    """Return whether a field's value, of a line without names any one, is a time of ISO 8601."""
+    name = re.escape(field.rpartition(".")[2]).encode()
+    before = rb'"%b"\s*:\s*"' % name if raw.lstrip().startswith(b"{") else b""
+    return re.search(before + _ISO_TIME.pattern, raw) is not None
