@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 import ripple as rp
 from bench.trades import Trade, feed, slices, trades, vwap_plan
 
 BATCH = 1_000
+BEGINS_NS = 1_700_000_000_000_000_000  # of events in files
 SYMBOLS = 2_000
 FEW_EVENTS = 100  # a batch of many partitions
 
@@ -148,7 +150,10 @@ def _csv(plan: rp.Plan, symbols: int) -> Callable[[int], Run]:
         atexit.register(shutil.rmtree, folder)
         path = Path(folder) / "trades.csv"
         options = pa.csv.WriteOptions(include_header=False, quoting_style="none")
-        pa.csv.write_csv(trades(events, symbols), path, options)
+        rows = trades(events, symbols)
+        times = pc.add(rows["timestamp_ns"], BEGINS_NS)  # of 1970 a run warns
+        at = rows.schema.get_field_index("timestamp_ns")
+        pa.csv.write_csv(rows.set_column(at, "timestamp_ns", times), path, options)
 
         def run() -> None:
             assert rp.run(plan, source=str(path), sink=os.devnull).applied == events

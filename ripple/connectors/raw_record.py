@@ -11,15 +11,25 @@ from ripple.connectors.coercion import is_text
 from ripple.connectors.files.json import text as json_text
 from ripple.model.batch import RAW_BYTES_MAX
 from ripple.model.schema.columns import decoded
+from ripple.model.schema.held import held_in, text_of_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from ripple.model.schema.types import Field
 
 
-def raw_of(records: pa.RecordBatch, row: int) -> bytes:
-    """Return a row as JSON, cut to RAW_BYTES_MAX; text that is not UTF-8 keeps its bytes."""
+def raw_of(records: pa.RecordBatch, row: int, fields: Iterable[Field] = ()) -> bytes:
+    """Return a row as JSON, cut to RAW_BYTES_MAX; text that is not UTF-8 keeps its bytes.
+
+    fields: of columns as an engine holds them; dates, times and decimals are texts then.
+    """
     columns = zip(records.schema.names, records.columns, strict=True)
-    return _dumped({name: _value(column.slice(row, 1)) for name, column in columns})
+    values = {name: _value(column.slice(row, 1)) for name, column in columns}
+    for name, kind in held_in(fields).items():
+        if values.get(name) is not None:
+            values[name] = text_of_number(values[name], kind)
+    return _dumped(values)
 
 
 def raw_of_values(values: Mapping[str, Any]) -> bytes:

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.model.batch import Answers, Batch, IdleMarker, Marker, Rejected
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.schema.exported import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ripple.engine.machine import Changes, Engine, RejectedRow
+    from ripple.model.schema.types import Field
     from ripple.task.dead_letters.suspicion import Range
 
 
@@ -68,7 +70,7 @@ class Drive:
         Each piece is noted before ``apply_part`` takes it, in order.
         """
         assert self._suspects is not None
-        batch = set_aside(batch, self._suspects.quarantined(name))
+        batch = set_aside(batch, self._suspects.quarantined(name), self._fields(name))
         pieces = self._suspects.pieces(name, batch.first_offset, batch.next_offset)
         parts = [(one, batch if len(pieces) == 1 else part_of(batch, one)) for one in pieces]
         return [*batch.rejected], parts
@@ -87,7 +89,10 @@ class Drive:
         )
         if part.watermark_ns is not None:
             self.engine.advance(name, part.watermark_ns, part.next_offset)
-        return refused(part, failed) if failed else []
+        return refused(part, failed, self._fields(name)) if failed else []
+
+    def _fields(self, name: str) -> tuple[Field, ...]:
+        return source_of(self.engine.plan, name).fields
 
     def stabilize(self) -> Changes:
         """Stabilize the views at the cut and return the changes since the last time."""
@@ -99,18 +104,22 @@ class Drive:
         return self.engine.stabilize()
 
 
-def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
-    """Return the rows of a batch that the engine refused, as rejected records."""
+def refused(
+    batch: Batch, failed: Iterable[RejectedRow], fields: tuple[Field, ...] = ()
+) -> list[Rejected]:
+    """Return the rows of a batch that the engine refused, as rejected records of ``fields``."""
     from ripple.connectors.raw_record import raw_of  # noqa: PLC0415 - slow to import, rarely wanted
 
-    offsets = batch.offsets()
+    offsets, records = batch.offsets(), batch.records
     return [
-        Rejected(int(offsets[bad.row]), None, bad.reason, raw_of(batch.records, bad.row), bad.step)
+        Rejected(
+            int(offsets[bad.row]), None, bad.reason, raw_of(records, bad.row, fields), bad.step
+        )
         for bad in failed
     ]
 
 
-def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
+def set_aside(batch: Batch, reasons: Mapping[int, str], fields: tuple[Field, ...] = ()) -> Batch:
     """Return the batch with the records at these offsets among the rejected, for these reasons."""
     chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
     if not chosen:
@@ -122,7 +131,7 @@ def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
     offsets = batch.offsets()
     is_killer = np.isin(offsets, chosen)
     killers = [
-        Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
+        Rejected(at, None, reasons[at], raw_of(batch.records, int(row), fields), QUARANTINE)
         for row, at in zip(np.flatnonzero(is_killer), offsets[is_killer].tolist(), strict=True)
     ]
     rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
 
+import pytest
+
+import ripple as rp
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.target import open_target
+from ripple.core.errors import InputError
 from ripple.model.batch import RAW_BYTES_MAX, Rejected
 
 if TYPE_CHECKING:
@@ -58,3 +64,28 @@ def test_without_a_target_dead_letters_are_only_counted() -> None:
     letters.close()
     letters.close()
     assert letters.total == 1
+
+
+@rp.record
+class Fill:
+    who: str
+    px: Annotated[Decimal, rp.Decimal(10, 2)]
+    day: dt.date
+    at: dt.datetime | None
+
+
+def test_dead_letter_of_a_step_shows_dates_times_and_decimals() -> None:
+    def refuse(row: Fill) -> Fill:
+        raise ValueError(row.who)
+
+    fills = rp.Pipeline("p").source("fills", Fill).map("m", refuse, into=Fill).sink("out")
+    when = dt.datetime(2026, 1, 31, 9, 30, tzinfo=dt.UTC)
+    rows = [{"who": "a", "px": Decimal("1.5"), "day": when.date(), "at": at} for at in (when, None)]
+    with pytest.raises(InputError, match="all 2 records were rejected"):
+        rp.collect(fills, rows)
+    with pytest.warns(rp.LostRecordsWarning):
+        letters = rp.collect(fills, rows, max_rejected="100%").rejected["record"].to_pylist()
+    assert [json.loads(letter) for letter in letters] == [
+        {"who": "a", "px": "1.50", "day": "2026-01-31", "at": at}
+        for at in ("2026-01-31T09:30:00.000000000Z", None)
+    ]
