@@ -16,6 +16,7 @@ from ripple.engine.operators.waiting import PlacedRows, settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import key_space
 from ripple.model.pipeline.nodes import Distinct, Scan, sides_of
+from ripple.model.schema.exported import as_arrow
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ class HeldByKey(PlacedRows, Generic[N]):
         self._fields = fields
         self._held = HeldRows(fields)
         self._last = np.empty(0, np.int64)
-        self._told = 0  # of the rows ever held
 
     @property
     def watermark_ns(self) -> int:
@@ -96,16 +96,9 @@ class HeldByKey(PlacedRows, Generic[N]):
         return self._held.parts()
 
     def take_news(self) -> pa.RecordBatch | None:
-        """Return the rows held since the last call, as they were read; None without any.
-
-        To be called before any of them leaves: so they are the last ones that are held.
-        """
-        rows = self._held.rows
-        count, self._told = rows.added - self._told, rows.added
-        if not count:
-            return None
-        (news,) = self._held.batches(np.arange(rows.count - count, rows.count))
-        return news
+        """Return the rows held since the last call; see HeldRows."""
+        news = self._held.take_news()
+        return None if news is None else as_arrow(news)
 
     def origins_of(self, places: Ints, identities: Ints | None, finals: str) -> Origins:
         """Yield where rows are from; these are all of records."""

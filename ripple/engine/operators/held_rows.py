@@ -71,6 +71,7 @@ class HeldRows:
         self.rows = Stored(schema.append(pa.field(SLOT, pa.int64())) if slots else schema, Parts)
         self.waiting = Waiting(self.rows, TIME, PLACE)
         self._savings: WeakSet[HeldSaving] = WeakSet()
+        self._taken_as_news = 0  # of the rows ever held
 
     def empty(self) -> HeldRows:
         """Return an empty holder of such rows."""
@@ -132,10 +133,20 @@ class HeldRows:
         return [slots] if self._has_slots else []
 
     def add(self, batch: pa.RecordBatch, slots: Ints = _NONE) -> None:
-        """Hold rows with times and places."""
+        """Hold rows of a snapshot, which have times and places; they are no news."""
         columns = batch.select(self._held_schema.names).columns
         self.rows.add([*columns, *self._only(slots)], batch.num_rows)
         self.waiting.add()
+        self._taken_as_news = self.rows.added
+
+    def take_news(self) -> pa.RecordBatch | Made | None:
+        """Return the rows of batches held since the last call, as they were read; None without any.
+
+        To be called before any of them leaves: so they are the last ones that are held.
+        """
+        rows = self.rows
+        count, self._taken_as_news = rows.added - self._taken_as_news, rows.added
+        return self.rows_at(np.arange(rows.count - count, rows.count)) if count else None
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:
         """Take out the rows below a mark, in their order; None if there are none."""

@@ -146,4 +146,3 @@ class ScanRows(HeldByKey[S]):
         self._load_states(slots, states.columns[len(self._names) + 1 :])
         for batch in held.combine_chunks().to_batches():
             self._held.add(batch)
-        self._told = self._held.rows.added

@@ -60,7 +60,6 @@ class JoinSide:
         self.held = HeldRows(fields, identities=identities, slots=keys is not None, keys=by_slot)
         self._keys = keys
         self._keyed = None if keys is None else Keyed(keys, self.names)
-        self._told = 0  # of the rows ever held
         self.keyless = 0
         """The rows left out since the partition was restored here."""
 
@@ -102,7 +101,6 @@ class JoinSide:
         """Hold rows of a snapshot."""
         slots = _NONE if self._keys is None else key_slots(self._keys, batch, self.names)
         self.held.add(batch, slots)
-        self._told = self.held.rows.added
 
     def _slots_of(self, rows: Rows, nullable: Sequence[str]) -> Ints:
         """Return the slots of the keys of rows; empty without ``keys``."""
@@ -116,15 +114,8 @@ class JoinSide:
         return key_slots(self._keys, keys, self.names)
 
     def take_news(self) -> pa.RecordBatch | Made | None:
-        """Return the rows held since the last call, as they were read; None without any.
-
-        To be called before any of them leaves: so they are the last ones that are held.
-        """
-        rows = self.held.rows
-        count, self._told = rows.added - self._told, rows.added
-        if not count:
-            return None
-        return self.held.rows_at(np.arange(rows.count - count, rows.count))
+        """Return the rows held since the last call; see HeldRows."""
+        return self.held.take_news()
 
 
 def key_slots(keys: KeySpace, batch: pa.RecordBatch, names: Sequence[str]) -> Ints:
