@@ -1,4 +1,4 @@
-"""What may be behind a rejected record, and what to write then: for commands and for programs."""
+"""Hints at the likely cause of a rejected record, with its remedy, for commands and programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COMMA = Hint.alike(
 
 
 class Hints:
-    """Finds hints. ``first`` is that of the first record which has one, None so far."""
+    """Finds hints. ``first`` is the hint of the first record with one, None before it."""
 
     def __init__(self, names: Iterable[Iterable[str]], *, commas: bool = False) -> None:
         """Take the names of the fields of each source; none where headings are read as such.
@@ -79,7 +79,7 @@ class Hints:
 
 
 def _may_be_time(field: str, raw: bytes) -> bool:
-    """Return whether a field's value, of a line without names any one, is a time of ISO 8601."""
+    """Return whether a field's value is a time of ISO 8601; of a line without names, any value."""
     name = re.escape(field.rpartition(".")[2]).encode()
     before = rb'"%b"\s*:\s*"' % name if raw.lstrip().startswith(b"{") else b""
     return re.search(before + _ISO_TIME.pattern, raw) is not None

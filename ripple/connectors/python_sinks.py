@@ -36,7 +36,8 @@ def python_sink(place: Any, output: Output) -> Sink | None:
     Rows begin with ``op`` as text, one of OP_NAMES; those of an output of events have none.
     A list and a queue take each row as a dict; a function, and an object with ``write``, take a
     batch at a time, with the reached ``Commit`` if they need a second argument; an open file takes
-    lines of JSON. None of them is closed. Raises OutputError for what cannot work.
+    lines of JSON. None of them is closed. Raises OutputError for an async object, which needs
+    an event loop.
     """
     if isinstance(place, type):
         return None
@@ -90,7 +91,7 @@ class OpenFile:
         return len(data)
 
     def commit(self) -> None:
-        """Let readers see what was written."""
+        """Flush, so that readers see the lines."""
         self._file.flush()
 
     def close(self) -> None:

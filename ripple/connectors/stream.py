@@ -34,9 +34,9 @@ _OVER = "the run that reads this stream has ended"
 
 
 class _Waiting(NamedTuple):
-    """Who waits until so many rows were taken and written; None: until a run has begun.
+    """A wait in an event loop for ``rows`` written rows; None: for the beginning of a run.
 
-    for_room: until there is room for a row, or none is needed any more.
+    for_room: for room for a row, or the end of the stream.
     """
 
     rows: int | None
@@ -62,7 +62,10 @@ class Stream:
 
     @called("rp.Stream")
     def __init__(self, record: type | Schema, *, max_rows: int = 10_000) -> None:
-        """Take the record class of the source. Raises SchemaError for what is none."""
+        """Take the record class of the source. max_rows: that wait at most.
+
+        Raises SchemaError unless ``record`` is a record class or a flat schema.
+        """
         cls, schema, _ = flat_record_of(record, "record")
         self._max_rows = need_whole("max_rows", max_rows, 1)
         self._record_shape = RecordShape(schema, checks_in(cls, schema))
@@ -85,7 +88,7 @@ class Stream:
 
         Waits where ``max_rows`` wait already, in order of pushes. A value that its field cannot
         hold makes a dead letter. Raises SchemaError for one of another type and for an absent
-        field, InputError for what is no row, and once the stream is closed or the run has ended;
+        field, InputError for no row, and once the stream is closed or the run has ended;
         LimitError where an event loop runs and there is no room.
         """
         items = self._checked(row)
@@ -146,7 +149,7 @@ class Stream:
     # --- inside ---
 
     def _checked(self, row: Any) -> list[Mapping[str, Any] | pa.RecordBatch]:
-        """Return a row, or the batches of a table. Raises what the pusher should know."""
+        """Return a row, or the batches of a table. Raises as ``push`` does."""
         shape = self._shape
         if hasattr(row, "__arrow_c_stream__") or isinstance(row, pa.RecordBatch):
             schema = arrow_schema_of(shape.schema.fields)
@@ -195,9 +198,9 @@ class Stream:
             if one.for_room:
                 reached = self._taken if self._has_room() else None
             if self._is_over and (reached is None or reached < (one.rows or 0)):
-                _tell(one, InputError(_OVER))
+                _resolve(one, InputError(_OVER))
             elif reached is not None and reached >= (one.rows or 0):
-                _tell(one, reached)
+                _resolve(one, reached)
             else:
                 left.append(one)
         self._waiting = left
@@ -359,7 +362,7 @@ def _rows_in(item: Mapping[str, Any] | pa.RecordBatch) -> int:
     return int(item.num_rows) if isinstance(item, pa.RecordBatch) else 1
 
 
-def _tell(one: _Waiting, answer: int | Exception) -> None:
+def _resolve(one: _Waiting, answer: int | Exception) -> None:
     def act() -> None:
         if one.answer.done():  # it was cancelled
             return

@@ -43,7 +43,7 @@ class Change(NamedTuple):
     """A row of an output that was set or removed.
 
     op: ``"set"`` or ``"remove"``; of an output of events always ``"set"``. row: the fields by name;
-    of a removed row those that are not in the key are None.
+    a removed row has None for the fields outside of the key.
     """
 
     output: str

@@ -51,9 +51,9 @@ def collect(
     """Run a pipeline over a whole source, and return the rows of its outputs.
 
     source, batch_rows, header, strict, max_rejected: as ``rp.run`` takes them. output: the name of
-    the only one to keep; all are by default. A result has each key's last row; changes: keep all
-    changes, too. max_bytes: of rows that are kept, 1 GiB by default. The first 10,000 rejected
-    records are in ``result.rejected``.
+    the only one to keep; all are by default. A result has each key's last row. changes: whether to
+    keep all changes, too. max_bytes: of the rows in memory, 1 GiB by default. The first 10,000
+    rejected records are in ``result.rejected``.
 
     Raises LimitError if the rows need more memory, and as ``rp.run`` does.
     """
@@ -101,7 +101,7 @@ class _Memory:
         self._held: dict[str, int] = {}
 
     def holds(self, output: str, length_bytes: int, rows: int) -> None:
-        """Note what an output holds. Raises LimitError if all hold too much."""
+        """Note the bytes of an output. Raises LimitError if all hold too much."""
         self._held[output] = length_bytes
         if sum(self._held.values()) > self._bytes_max:
             raise LimitError(
@@ -185,7 +185,7 @@ class HeldLetters(DeadLetters):
                 self._held.append({**letter, "record": letter.get("raw")})
 
     def table(self) -> pa.Table:
-        """Return them. file: of a source of several files. The record is as text, null if none."""
+        """Return the records as rows. file: null unless the source is several files."""
         fields = [
             ("source", pa.string()),
             ("offset", pa.int64()),

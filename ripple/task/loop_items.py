@@ -124,9 +124,10 @@ class LoopCalls:
 
 
 def loop_sink(place: Any, output: Output, calls: LoopCalls) -> CallingSink | None:
-    """Return the sink of what awaits in the running loop; None for anything else.
+    """Return the sink of an async function or queue of the running loop; None for anything else.
 
-    An async function takes each batch of changes, as ``python_sinks`` has it, and a queue each row.
+    A function, or an async ``write``, takes each batch of changes, as in ``python_sinks``; a queue
+    takes each row.
     """
     if isinstance(place, asyncio.Queue):
         put: Callable[..., Coroutine[Any, Any, None]] = partial(_put_each, place)

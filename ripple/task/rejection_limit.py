@@ -24,9 +24,9 @@ _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 @frozen
 class RejectionLimit:
-    """count: so many may be; one more ends the run. percent: such a part may be, at the end.
+    """The most records that may be rejected: a count, a part, or, without either, all but one.
 
-    Without either, not all may be.
+    count: one more ends the run at once. percent: of all records, 0 to 100, checked at the end.
     """
 
     count: int | None = None
@@ -65,7 +65,7 @@ class RejectionLimit:
         elif consumed is not None and count:
             if self.percent is None and count == consumed:
                 raise AllRejectedError(
-                    f"all {_records(count)} rejected ({_told(rejected)}): the run commits "
+                    f"all {_records(count)} rejected ({_reasons(rejected)}): the run commits "
                     f"nothing{hint}. Mend them, or the record class; max_rejected='100%' lets "
                     "such a run end"
                 )
@@ -81,9 +81,9 @@ def _records(count: int) -> str:
 
 
 def _why(rejected: Counter[str], limit: object) -> str:
-    return f", more than max_rejected={limit} ({_told(rejected)}): the run commits nothing"
+    return f", more than max_rejected={limit} ({_reasons(rejected)}): the run commits nothing"
 
 
-def _told(rejected: Counter[str]) -> str:
+def _reasons(rejected: Counter[str]) -> str:
     told = [f"{why}: {count}" for why, count in rejected.most_common(_REASONS_MAX)]
     return ", ".join([*told, *["..."] * (len(rejected) > _REASONS_MAX)])

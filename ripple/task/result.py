@@ -1,4 +1,4 @@
-"""The result of a run in Python: the rows of its outputs, and what did not count."""
+"""The result of a run in Python: the rows of its outputs, its report and rejected records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Result:
     With one output it is a table itself: for ``pa.table``, Polars, DuckDB and other readers of
     ``__arrow_c_stream__``, and an iterable of its rows. Of several, ``result[name]`` is that of
     one. The rows are each key's last one, by key; those of an output of events all its rows, in
-    order. ``changes`` has the way there, where the run kept it.
+    order. ``changes`` has all changes, if the run kept them.
 
     report: of the run, None if there is none. rejected: the rejected records, a table of the
-    source, offset, line number, reason and record; ``report.rejected`` counts them all.
+    source, offset, line number, file, reason and record; ``report.rejected`` counts them all.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Result:
 
     @property
     def _lost(self) -> str:
-        """How many records do not count."""
+        """The numbers of rejected and very late records, as a text; "" for none."""
         if self.report is None:
             return ""
         rejected, late = self.report.rejected.total(), self.report.very_late

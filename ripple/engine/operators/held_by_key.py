@@ -88,7 +88,7 @@ class HeldByKey(PlacedRows, Generic[N]):
         self._held.hold(rows, identities)
 
     def intake(self, gate: Gate) -> Intake | None:
-        """Return what holds whole batches of a source, without null keys."""
+        """Return the intake of whole batches of a source; see HeldRows."""
         return self._held.intake(gate, self._names, None, self.lateness_ns)
 
     def held_rows(self) -> list[pa.RecordBatch]:

@@ -96,9 +96,10 @@ class HeldRows:
     def intake(
         self, gate: Gate, keys: Sequence[str], index: KeyIndex | None, lateness_ns: int
     ) -> Intake | None:
-        """Return what holds whole batches of a source; None if they have columns of other types.
+        """Return the intake of whole batches of a source; None if it cannot hold such rows.
 
-        keys: the fields without which it holds none. index: of the one key, if slots are held.
+        keys: the fields of the key; it leaves a batch with a null among them to ``hold``. index: of
+        the one key, if slots are held.
         """
         kinds = {field.name: field.type for field in self._fields}
         is_direct = not self._has_identities and _LENT.issuperset(kinds.values())

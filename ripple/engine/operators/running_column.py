@@ -62,7 +62,7 @@ class RunningColumn:
 
     @property
     def part_count(self) -> int:
-        """How many arrays there are."""
+        """The number of arrays."""
         return len(self.parts)
 
     @property
@@ -89,7 +89,7 @@ class RunningColumn:
         came = self.parts["count"][slots] if "count" in self.parts else np.ones(len(slots))
         for name, part in self.parts.items():
             chosen = np.ascontiguousarray(part[slots])
-            # What is left of former states is no part of them.
+            # Former states leave values behind the count, which are no part of this one.
             if part.ndim == 1:
                 chosen[came == 0] = 0
             else:
@@ -196,7 +196,7 @@ class SplitBar(_Bar):
     """Bars that divide rows."""
 
     def counts(self, of: Sorted, values: Ints, valid: Flags, most: int) -> Ints:
-        """Return into how many parts each row goes; 0 for ``most`` or more."""
+        """Return the number of parts of each row; 0 for ``most`` or more."""
         counts, every = np.zeros(len(values), np.int64), int(self._every)
         filled = self.parts["filled"].copy()
         running.part_counts(of.slots, of.begins, values, valid, every, most, filled, counts)

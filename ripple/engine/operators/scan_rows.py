@@ -54,7 +54,7 @@ class ScanRows(HeldByKey[S]):
         self._swept_ns = watermark.NONE
 
     def take(self) -> Rows | None:
-        """Return the rows that those that became final make, in their order; None for none."""
+        """Apply the rows that became final, and return the rows made, in order; None for none."""
         mark_ns = self.watermark_ns
         if mark_ns == watermark.NONE:
             return None
@@ -72,15 +72,15 @@ class ScanRows(HeldByKey[S]):
 
     @abstractmethod
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
-        """Apply final rows, and return what is made of them."""
+        """Apply final rows, and return the rows made of them; None for none."""
 
     @abstractmethod
     def _grow(self, capacity: int) -> None:
-        """Have a state for each slot, the new ones as a key begins."""
+        """Have a state for each slot below ``capacity``; a new one is the initial state."""
 
     @abstractmethod
     def _end(self, slots: Ints) -> None:
-        """Let keys have no state."""
+        """Set the states of keys to the initial one."""
 
     @abstractmethod
     def _state_columns(self, slots: Ints) -> tuple[list[pa.Field], list[pa.Array]]:

@@ -28,9 +28,9 @@ _PYTHON: dict[type, type] = {Float: float, Int: int, Int64: int, Bool: bool, Str
 
 
 class StateStep:
-    """Calls the function with a state that it may change, and returns what became of both.
+    """Calls the function with a state that it may change, and returns the new state and the result.
 
-    A value is stored as what a checkpoint would give back, so that no restart shows in a result.
+    A value is stored as a checkpoint gives it back, so that no restart shows in a result.
     The objects of state and row are the same in all calls, and hold nothing between them.
     """
 
@@ -106,7 +106,7 @@ def _kinds_of(fields: Fields) -> tuple[tuple[type | None, bool], ...]:
 
 
 def _rows_of(cls: type | None, names: tuple[str, ...]) -> Filled | Callable[[Sequence[Any]], Any]:
-    """Return what makes an object of a row's values, if it can be the same one in each call."""
+    """Return a function that makes an object of a row's values, the same in each call if it can."""
     is_dataclass = cls is not None and "__dataclass_fields__" in vars(cls)
     if cls is None or not is_dataclass or paths_in(names) or hasattr(cls, "__post_init__"):
         return instances_of(cls, names)

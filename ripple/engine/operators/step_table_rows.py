@@ -76,7 +76,7 @@ class _Log:
 
 
 class _Made(NamedTuple):
-    """What became of a row. result: the values of ``into``, None for no row, or why it failed."""
+    """A row's key and result: the values of ``into``, None for no row, or why the step failed."""
 
     key: tuple[Any, ...]
     result: Stored | str | None
@@ -87,7 +87,7 @@ class StepTableRows(EagerRows):
 
     A new row runs its key again from where it belongs. Invariants between stabilizations:
     ``_logs`` has per key with rows that are not final these rows, with the states after them;
-    ``_made`` has per slot of such a row what became of it, and ``_ends`` the slots by their times.
+    ``_made`` has per slot of such a row its result, and ``_ends`` the slots by their times.
     """
 
     def __init__(self, graph: Graph, fold: RowTable, scan: StepScanRows) -> None:

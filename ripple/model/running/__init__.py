@@ -1,6 +1,6 @@
-"""Running values of ``.scan(...)``: what a row's field follows from, with those before it.
+"""Running values of ``.scan(...)``: functions of a row and the rows of its key before it.
 
-functions  the functions that users call, what they take and give
+functions  the functions that users call, with the types of fields and results
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def rolling_sum(x: Input, n: int) -> Rolling:
     """Return the exact sum of the last ``n`` values, this row's included; null where ``x`` is.
 
     Floats as ``math.fsum``, rounded once; a row whose sum of integers has over 64 bits cannot be
-    computed. The first rows of a key have the sum of what there is. n: at most 10,000.
+    computed. The first rows of a key have fewer values. n: at most 10,000.
     """
     return _rolling("sum", x, n)
 
@@ -145,7 +145,7 @@ class Running:
 
     @property
     def parameters(self) -> Sexp:
-        """What it is made with, beside the field."""
+        """Its parameters beside the field."""
         return []
 
     def bind(self, of: FieldType) -> FieldType:

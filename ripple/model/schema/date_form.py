@@ -60,7 +60,7 @@ class DateForm:
 
     @property
     def words(self) -> str:
-        """What is wrong with a value that is no date, after "the field"."""
+        """The reason for a value that is no date, after "the field"."""
         if self.form != ISO:
             return f"is no date of the form {self.form}"
         return "is no date of ISO 8601 such as 2026-01-31"

@@ -30,7 +30,7 @@ class DecimalForm:
 
     @property
     def words(self) -> str:
-        """What is wrong with a value that is no decimal of the type, after "the field"."""
+        """The reason for a value that is no decimal of the type, after "the field"."""
         before = self.kind.precision - self.kind.scale
         return (
             f"is no decimal of at most {before} digits before the point and {self.kind.scale} after"

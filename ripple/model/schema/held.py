@@ -1,9 +1,9 @@
-"""Types whose values a column holds as whole numbers: what there is to know of each, once.
+"""Types whose values a column holds as whole numbers: the rule of each, and of their columns.
 
-Inside, a value is a number of 64 bits, in columns, keys, states, checkpoints, topics and digests,
-and ``stored_type`` is the type of that number. Outside it is what others have for it: a class of
-Python, a type of Arrow, a text. A place with a rule for held types asks here; one without refuses
-them by name, since none of them is a number.
+Inside, a value is a number of 64 bits: in columns, keys, states, checkpoints, topics and digests.
+``stored_type`` is the type of that number. Outside, a value is an object of a Python class, a value
+of an Arrow type, or a text. A place with a rule for held types asks here. One without refuses them
+by name, since none of them is a number.
 
 ============  ============  ======================  ==============================
 type          outside       Arrow                   text
@@ -69,7 +69,7 @@ DATE_MOST = dt.date.max.toordinal() - dt.date(1970, 1, 1).toordinal()
 
 
 class Rule(Protocol):
-    """What is known of one held type.
+    """The rule of one held type.
 
     word: a value in messages, with its article. arrow: the type of columns outside. bounds: the
     smallest and the largest number.
@@ -88,13 +88,13 @@ class Rule(Protocol):
         """The type in JSON Schema."""
 
     def form(self, form: str | None, zone: str | None) -> DateForm | DecimalForm | TimeForm:
-        """Return how a source writes values; raises SchemaError for what is no form of them."""
+        """Return how a source writes values. Raises SchemaError unless values have such a form."""
 
     def takes(self, arrow: pa.DataType) -> bool:
         """Tell whether columns of an Arrow type hold such values, and not texts of them."""
 
     def held(self, column: pa.Array) -> pa.Array:
-        """Return a column of a type that ``takes`` says as int64, null where it does not fit."""
+        """Return a column of a type that ``takes`` accepts as int64, null for a misfit."""
 
     def shown(self, column: pa.Array) -> pa.Array:
         """Return a column of int64 as one of ``arrow``."""
@@ -106,16 +106,16 @@ class Rule(Protocol):
         """Return the Python value of a number."""
 
     def text(self, value: Any) -> str | None:
-        """Return a Python value as a text that its form reads; None for one of another type."""
+        """Return the text of a Python value, for its form; None for a value of another type."""
 
     def written(self, number: int) -> str:
-        """Return a number within bounds as the text that others get."""
+        """Return the text of a number within bounds, as sinks write it."""
 
     def texts(self, column: pa.Array) -> pa.Array:
         """Return a column of int64 within bounds as such texts."""
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
-        """Return an array for users' functions, which shares the memory of the numbers."""
+        """Return an array for users' functions. One of dates or times shares the memory."""
 
     def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
         """Return the numbers of such an array, None if it is another one."""
@@ -234,11 +234,7 @@ class _DateTimeRule:
 
     def texts(self, column: pa.Array) -> pa.Array:
         offsets, data = times_written(np.ascontiguousarray(column.fill_null(0)))
-        valid = None
-        if column.null_count:
-            is_there = column.is_valid().to_numpy(zero_copy_only=False)
-            valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
+        buffers = [_validity(column), pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.string(), len(column), buffers)
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
@@ -251,7 +247,7 @@ class _DateTimeRule:
 
 
 class _DecimalRule:
-    """Of one type: numbers count 10 ** -scale."""
+    """The rule of one decimal type: numbers count units of 10 ** -scale."""
 
     def __init__(self, kind: Decimal) -> None:
         self._kind = kind
@@ -281,11 +277,8 @@ class _DecimalRule:
         units = np.ascontiguousarray(column.fill_null(0), np.int64)
         wide = np.empty((len(units), 2), np.int64)
         wide[:, 0], wide[:, 1] = units, units >> 63
-        valid = None
-        if column.null_count:
-            is_there = column.is_valid().to_numpy(zero_copy_only=False)
-            valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
-        return pa.Array.from_buffers(self.arrow, len(units), [valid, pa.py_buffer(wide)])
+        buffers = [_validity(column), pa.py_buffer(wide)]
+        return pa.Array.from_buffers(self.arrow, len(units), buffers)
 
     def number(self, value: Any) -> int | None:
         if isinstance(value, (bool, np.bool_)):
@@ -335,14 +328,22 @@ class _DecimalRule:
         return None
 
 
-_DIGITS_MAX = 1000  # of a value that is looked at
+def _validity(column: pa.Array) -> pa.Buffer | None:
+    """Return a bit per value, 0 for a null; None without nulls."""
+    if not column.null_count:
+        return None
+    is_there = column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(is_there, bitorder="little"))
+
+
+_DIGITS_MAX = 1000  # of a value in Python; one with more cannot fit
 _WIDE = decimal.Context(prec=2 * _DIGITS_MAX)
 
 
 class Nanos(dt.datetime):
-    """A time that is finer than a microsecond. nanosecond: beyond it, 1 to 999.
+    """A time that is finer than a microsecond. nanosecond: the rest, 1 to 999.
 
-    Arithmetic and comparison are of the microseconds.
+    Arithmetic and comparison leave the rest out.
     """
 
     nanosecond = 0
@@ -361,7 +362,7 @@ _RULES: dict[type, Rule] = {Date: _DateRule(), DateTime: _DateTimeRule()}
 
 
 def rule_of(kind: Held) -> Rule:
-    """Return what is known of a held type."""
+    """Return the rule of a held type."""
     return _decimal_rule(kind) if isinstance(kind, Decimal) else _RULES[type(kind)]
 
 
@@ -414,12 +415,12 @@ def stored_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
 
 @frozen
 class Showing:
-    """Brings columns from what they hold to what others have for it: ``fields`` are those."""
+    """Turns columns of numbers into columns of dates, times and decimals. fields: of these."""
 
     fields: tuple[Field, ...]
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows with the columns of these fields shown; those that are not there stay out."""
+        """Return rows with the columns of these fields shown, as far as the rows have them."""
         columns, found = rows.columns, list(rows.schema)
         for field in self.fields:
             at = rows.schema.get_field_index(field.name)
@@ -430,12 +431,12 @@ class Showing:
 
 
 def note_of(kind: FieldType) -> dict[str, str] | None:
-    """Return what the metadata of a column of numbers say of its type; None if it is that one."""
+    """Return the metadata of a column of numbers, with its type; None unless the type is held."""
     return {NOTE: dumps(type_to_sexp(kind))} if has_held(kind) else None
 
 
 def noted(table: pa.Table) -> pa.Table:
-    """Return a table of an engine's columns as others have it, by the notes of its columns."""
+    """Return a table of an engine with its columns shown, by their metadata; see ``note_of``."""
     columns, found = table.columns, list(table.schema)
     for at, field in enumerate(table.schema):
         said = (field.metadata or {}).get(NOTE.encode())
@@ -448,13 +449,13 @@ def noted(table: pa.Table) -> pa.Table:
 
 
 def showing(fields: Iterable[Field]) -> Showing | None:
-    """Return what brings these fields' columns outside, None if they are there what they hold."""
+    """Return the ``Showing`` of these fields; None if none has a held type."""
     found = tuple(field for field in fields if has_held(field.type))
     return Showing(found) if found else None
 
 
 def shown_schema(stored: pa.Schema, fields: Iterable[Field]) -> pa.Schema:
-    """Return the types of flat columns outside. stored: those inside."""
+    """Return the schema of shown rows of flat columns. stored: the schema inside."""
     kinds_held = held_in(fields)
     return pa.schema(
         [
@@ -466,7 +467,7 @@ def shown_schema(stored: pa.Schema, fields: Iterable[Field]) -> pa.Schema:
 
 
 def shown(column: pa.Array, kind: FieldType) -> pa.Array:
-    """Return a column as others have its type."""
+    """Return a column of numbers with its values as dates, times and decimals; nested ones too."""
     kind = bare_type(kind)
     if isinstance(kind, Held):
         return rule_of(kind).shown(column)
@@ -486,7 +487,7 @@ def shown(column: pa.Array, kind: FieldType) -> pa.Array:
 
 
 def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return a column in a type of others: cast, where numbers are not held for that type."""
+    """Return a column of numbers in an Arrow type, shown if a held type has it, else cast."""
     if kinds.is_list(arrow) and kinds.is_list(column.type):
         values = as_shown(column.flatten(), arrow.value_type)
         return list_of(column, values, arrow)
@@ -506,7 +507,7 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def list_of(column: pa.Array, values: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return the lists of a column with other values, those of all of its lists."""
+    """Return a column of lists with other values. values: of all lists, one behind the other."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.where(valid, np.diff(column.offsets.to_numpy()), 0)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -520,7 +521,7 @@ def array_of(numbers: npt.NDArray[Any], kind: FieldType) -> npt.NDArray[Any]:
 
 
 def values_of(listed: list[Any], kind: FieldType) -> list[Any]:
-    """Return what a column holds as Python values of its type; None stays."""
+    """Return the numbers of a column as Python values of its type; None stays."""
     if not has_held(kind):
         return listed
     return [_value_of(one, kind) for one in listed]
@@ -541,7 +542,7 @@ def _value_of(one: Any, kind: FieldType) -> Any:
 
 
 def held_columns(rows: pa.RecordBatch, fields: Iterable[Field]) -> pa.RecordBatch:
-    """Return rows in which columns of these fields are numbers where the types are held so."""
+    """Return rows with the numbers of columns of these fields whose types are held."""
     columns, found = rows.columns, list(rows.schema)
     for name, kind in held_in(fields).items():
         at = rows.schema.get_field_index(name)
@@ -578,7 +579,7 @@ def texts_of(column: pa.Array, kind: Held) -> pa.Array:
 
 
 def held(column: pa.Array, kind: FieldType) -> pa.Array:
-    """Return a flat column of others, or its texts, as the numbers that it stands for."""
+    """Return the numbers of a flat column of dates, times, decimals, or their texts."""
     bare = bare_type(kind)
     if not isinstance(bare, Held):
         return column

@@ -123,7 +123,7 @@ class TimeForm:
 
     @property
     def words(self) -> str:
-        """What is wrong with a value that is no time, after "the field"."""
+        """The reason for a value that is no time, after "the field"."""
         if not self.is_text:
             return BEYOND_INT64
         if self.form != ISO:

@@ -52,7 +52,7 @@ def numbered_why(plan: Plan) -> str | None:
 
 
 def _reading_why(plan: Plan) -> str | None:
-    """Return what depends on the place of a row among all rows of its source, if anything does."""
+    """Return why one task reads all: a result depends on a row's place in its source. Else None."""
     for source in plan.sources:
         if source.reject_future_ns is not None:
             return f"{source.name} rejects times by the watermark of all its records"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a DataFrame has for a source.
+    """The columns of a DataFrame for a source, and the order of its rows.
 
     columns: its column for each field that it has. typed: fields that it has as times, whatever
     their format says. order_by, identity: names of its columns, and of fields.

@@ -47,7 +47,7 @@ _KINDS = {
 def frames_at(spark: SparkSession, plan: Plan, source: Any, *, header: bool) -> Any:
     """Return a source with DataFrames for the texts of places that Spark reads.
 
-    header: whether files of CSV name their columns. Raises InputError for what is not there.
+    header: whether files of CSV name their columns. Raises InputError for a missing place.
     """
     places = {name: SparkPlace.of(one) for name, one in sources_of(plan, source).items()}
     if not any(places.values()):
@@ -81,7 +81,7 @@ def _frame(spark: SparkSession, source: SourceSpec, at: SparkPlace, *, header: b
 def _texts(spark: SparkSession, source: SourceSpec, path: str, *, header: bool) -> DataFrame:
     """Return files of CSV: by their columns' names, or in the order of the record's fields.
 
-    What is no value of its field is null, so that its record is rejected.
+    A text that is no value of its field is null, so that its record is rejected.
     """
     kinds = {field.name: _kind_of(source, field.name) for field in source.fields}
     read = spark.read.option("header", header)

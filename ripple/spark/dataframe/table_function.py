@@ -56,7 +56,7 @@ _AS_MICROS = {
 
 @dataclass
 class Analyzed(AnalyzeResult):  # type: ignore[misc]
-    """What the analysis has found, for each partition of the rows."""
+    """The findings of the analysis, for each partition of the rows."""
 
     parcel: Parcel | None = None
     given: Given | None = None

@@ -128,7 +128,7 @@ class _Walk:
 
 
 def data_file(path: str) -> DataFile:
-    """Return a file, and what the folders of its path name.
+    """Return a file with the fields that the folders of its path name.
 
     Raises InputError for a value that is no text, and for a field that two folders name.
     """

@@ -93,7 +93,7 @@ class JoinSide:
         self.held.hold(rows, identities, self._slots_of(rows, nullable))
 
     def intake(self, gate: Gate) -> Intake | None:
-        """Return what holds whole batches of a source, without null keys."""
+        """Return the intake of whole batches of a source; see HeldRows."""
         index = None if self._keys is None else self._keys.index
         return self.held.intake(gate, self.names, index, self.lateness_ns)
 
