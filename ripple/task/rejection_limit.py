@@ -65,7 +65,7 @@ class RejectionLimit:
         elif consumed is not None and count:
             if self.percent is None and count == consumed:
                 raise AllRejectedError(
-                    f"all {_records(count)} rejected ({_reasons(rejected)}): the run commits "
+                    f"all {_records(count)} rejected ({reasons_text(rejected)}): the run commits "
                     f"nothing{hint}. Mend them, or the record class; max_rejected='100%' lets "
                     "such a run end"
                 )
@@ -81,9 +81,10 @@ def _records(count: int) -> str:
 
 
 def _why(rejected: Counter[str], limit: object) -> str:
-    return f", more than max_rejected={limit} ({_reasons(rejected)}): the run commits nothing"
+    return f", more than max_rejected={limit} ({reasons_text(rejected)}): the run commits nothing"
 
 
-def _reasons(rejected: Counter[str]) -> str:
+def reasons_text(rejected: Counter[str]) -> str:
+    """Return the most frequent reasons of rejected records, with their numbers."""
     told = [f"{why}: {count}" for why, count in rejected.most_common(_REASONS_MAX)]
     return ", ".join([*told, *["..."] * (len(rejected) > _REASONS_MAX)])

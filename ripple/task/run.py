@@ -21,7 +21,7 @@ from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import check_ends, plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, hint_of, to_its_end
-from ripple.task.rejection_limit import RejectionLimit
+from ripple.task.rejection_limit import RejectionLimit, reasons_text
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.several_sources import inputs_of
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 _LATE = "a larger out_of_order= of the source, or lateness=, counts them"
-_REASONS_MAX = 5
 
 
 @called("rp.run", "pipeline")
@@ -75,9 +74,9 @@ def run(
     A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or a sink of them.
     Without it, and for records that came too late, a LostRecordsWarning at the end says how many
     did not count. header: the first line of a CSV source names its columns.
-    strict: raise InputError at the first that is rejected, with nothing written to files.
-    max_rejected: the same once more are rejected: a number, or a part of all, as ``"5%"``; by
-    default a run fails that rejects all its records.
+    strict: raise InputError at the first rejected record, with files as they were.
+    max_rejected: raise it, likewise, once more records are rejected than this number, or at the end
+    than this part of all, as ``"5%"``; by default if all are.
 
     A durable run. checkpoint_dir: a folder, or ``s3://BUCKET/PREFIX``, where state and progress are
     kept: killed at any moment and called again, it resumes, and outputs hold the same rows as after
@@ -154,11 +153,10 @@ def run_once(
     max_rejected: int | str | None = None,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> tuple[Report, str, str]:
-    """Run a pipeline once over a whole source; return also which records did not count.
+    """Run a pipeline once over a whole source.
 
-    That is a text, "" if all do. Another one hints at the reason, "" if nothing is known.
-
-    The arguments are those of ``run``.
+    Returns (the report, a text about records that did not count, a hint at the reason); the texts
+    are "" for none. Arguments and errors are those of ``run``.
     """
     need_bool("header", header)
     need_bool("strict", strict)
@@ -316,9 +314,7 @@ def _answered(plan: Plan, inputs: Inputs) -> Inputs:
 
 def rejected_words(report: Report, where: str) -> str:
     """Say how many records were rejected and why, and where they are."""
-    told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_MAX)]
-    more = [] if len(report.rejected) <= _REASONS_MAX else ["..."]
-    return f"{report.rejected.total()} rejected ({', '.join([*told, *more])}; {where})"
+    return f"{report.rejected.total()} rejected ({reasons_text(report.rejected)}; {where})"
 
 
 def _lost(report: Report, plan: Plan, *, are_kept: bool) -> str:

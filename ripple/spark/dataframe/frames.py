@@ -65,8 +65,8 @@ def are_frames(source: Any) -> bool:
 class Frames:
     """Rows of DataFrames, sorted in ``tasks`` partitions.
 
-    together_why: why one task reads all rows, None where it need not. order: of each source's rows,
-    for people.
+    together_why: the reason if one task reads all rows, None if several do. order: by source, a
+    text for reports.
     """
 
     plan: Plan
@@ -118,7 +118,7 @@ class Frames:
 
     @property
     def rows(self) -> int | None:
-        """How many records there are, which Spark does not tell without counting."""
+        """None: Spark does not tell the number of records without counting them."""
         return None
 
     def packets(

@@ -45,7 +45,7 @@ class Given:
     identity: tuple[str, ...] = ()
 
     def order_text(self, source: SourceSpec) -> str:
-        """Return the order of the rows, for people."""
+        """Return the order of the rows as a text for reports."""
         first = [] if source.time_field is None else [source.time_field]
         rest = ", ".join(self.identity) or "all fields"
         return ", ".join([*first, *self.order_by, rest])
@@ -70,7 +70,8 @@ def given_of(
     """Check a DataFrame's columns.
 
     columns: by field. schema: of the fields that it has. names: of all of its columns. Raises
-    SchemaError for missing columns and wrong types, InputError for an order that is none.
+    SchemaError for missing columns and wrong types, InputError for a source
+    that needs offsets or an order, and for an unknown field of an identity.
     """
     _check_kind(source, order_by)
     missing = [

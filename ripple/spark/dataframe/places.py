@@ -41,8 +41,8 @@ class SparkPlace:
     def of(cls, text: Any) -> SparkPlace | None:
         """Return the place that a source's text names, None if Ripple reads it itself.
 
-        ``table:NAME``, or ``[FORMAT:]SCHEME:PATH`` with one of FORMATS, else told by the name's
-        ending, else Parquet, and one of SYSTEMS. Raises InputError.
+        The text is ``table:NAME``, or ``[FORMAT:]SYSTEM:PATH`` of FORMATS and SYSTEMS. The format
+        is by default that of the name's ending, or Parquet. Raises InputError for an empty name.
         """
         if not isinstance(text, str):
             return None

@@ -74,7 +74,8 @@ class ReplayFunction:
         """Begin a partition: of one key, or of all rows."""
         assert analyzed.parcel is not None
         assert analyzed.given is not None
-        self._fold = FrameFold(analyzed.parcel, (analyzed.given,), 1, _wanted(analyzed.output))
+        wanted = WantedResults((analyzed.output,))
+        self._fold = FrameFold(analyzed.parcel, (analyzed.given,), 1, wanted)
         assert analyzed.kinds is not None
         self._kinds = analyzed.kinds
         self._waiting: list[tuple[Any, ...]] = []
@@ -147,10 +148,6 @@ class ReplayFunction:
             ]
             self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._kinds))
             self._waiting.clear()
-
-
-def _wanted(output: str) -> WantedResults:
-    return WantedResults((output,))
 
 
 def _kinds_of(source: SourceSpec, schema: pa.Schema) -> pa.Schema:
