@@ -144,10 +144,10 @@ def open_inputs(
 def _formed(
     shape: RecordShape, opened: Callable[[RecordShape], Inputs], *, has_times: bool
 ) -> Inputs:
-    """Return inputs with times as ``shape`` has them, of those that a source writes in a form.
+    """Return inputs of records of ``shape``, converted from the forms of their source.
 
-    opened: opens the source for records with times as it writes them. has_times: whether it has
-    nanoseconds, whatever the forms.
+    opened: opens the source for records in its forms. has_times: whether the source has
+    nanoseconds, so that forms do not apply.
     """
     if has_times or not shape.forms:
         return opened(shape)
@@ -425,7 +425,7 @@ def is_stream(place: object) -> TypeGuard[Stream]:
 
 
 def _advice(place: object, name: str) -> str:
-    """Return what would do in place of an object that is no source; "" if that is unknown."""
+    """Return a remedy for an object that is no source; "" if none is known."""
     if isinstance(place, Mapping):
         return (
             "; put one record into a list, and columns into a pa.table; a dict of sources has "

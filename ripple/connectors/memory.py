@@ -368,7 +368,7 @@ def of_rows(rows: Sequence[Mapping[str, Any]], shape: RecordShape, first: int) -
 
 
 def rows_in(item: Any) -> int:
-    """Return how many rows an item of an iterator has, to bound what is read ahead."""
+    """Return the number of rows in an item of an iterator; an estimate if it does not tell."""
     if not hasattr(item, "__arrow_c_stream__"):
         return 1
     return max(len(item), 1) if hasattr(item, "__len__") else ROWS_AT_ONCE
@@ -382,7 +382,7 @@ def _check_any(names: Iterable[str], schema: pa.Schema, source: str) -> None:
 
 
 def as_mapping(row: Any, number: int) -> Mapping[str, Any]:
-    """Return a row by field name. Raises InputError for what is none."""
+    """Return a row as a mapping by field name. number: of the row, for the InputError it raises."""
     if isinstance(row, Mapping):
         return row
     if is_record_class(type(row)):

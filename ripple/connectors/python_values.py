@@ -45,7 +45,7 @@ def column_of(
 
     Those are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
     numbers count as Python's. Raises SchemaError for a value of another type than ``field``,
-    naming its row, which counts from ``first``; kind: what the texts of ``field`` are of.
+    naming its row, which counts from ``first``. kind: the held type whose texts ``field`` has.
     """
     if set(map(type, values)) <= _PLAIN[field.type]:
         try:
@@ -92,7 +92,7 @@ def as_texts(values: Iterable[Any], kind: Held) -> list[Any]:
 
 
 def word_of(arrow: pa.DataType, kind: Held | None) -> str:
-    """Return how rejections call a value of a column; kind: what its texts are of."""
+    """Return how rejections call a value of a column. kind: the held type whose texts it has."""
     return TYPE_WORDS[arrow] if kind is None else rule_of(kind).word
 
 

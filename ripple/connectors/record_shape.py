@@ -101,7 +101,7 @@ class RecordShape:
 
     @property
     def forms(self) -> dict[str, Form]:
-        """How the source writes times and dates, by field, but those that it has as we do."""
+        """The forms of times, dates and decimals by field, without fields that need none."""
         members = self.schema.fields
         found = {one.name: form_of(one.type, self.checks.get(one.name)) for one in members}
         return {name: form for name, form in found.items() if form is not None}

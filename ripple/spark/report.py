@@ -145,7 +145,7 @@ class Report:
 def _inputs(
     reports: Iterable[Mapping[str, Any]], order: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Add up what tasks have counted of each source's rows; their inputs are SOURCE[/NUMBER]."""
+    """Add up the counts of tasks by source; their inputs are SOURCE[/NUMBER]."""
     found = {}
     for name, text in order.items():
         own = [

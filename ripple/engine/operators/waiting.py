@@ -70,7 +70,7 @@ class Waiting(Mark, Protocol):
 
 
 class Gate(NamedTuple):
-    """What decides whether the records of a source count.
+    """The checks and limits of a source, by which its records count or not.
 
     places: of the columns in a batch. time: the field with the event time.
     """
@@ -108,7 +108,7 @@ class Side(Protocol):
         """Hold rows of one batch; identities: where their places do not tell them."""
 
     def intake(self, gate: Gate) -> Intake | None:
-        """Return what holds whole batches of a source, all of whose records count; or None."""
+        """Return the intake of whole batches of a source, all of whose records count; or None."""
 
 
 class Holder(Waiting, Protocol):

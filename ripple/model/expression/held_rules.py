@@ -192,7 +192,7 @@ def _begin(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _function(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    """Return a function of times as of their nanoseconds; what clocks show are no times."""
+    """Return a function of times as one of their nanoseconds; local times are integers."""
     number = _number(expr, args[0], Kind.TIME)
     return find(expr.operation).typed((number,), tuple(map(plain_value, args[1:])))
 

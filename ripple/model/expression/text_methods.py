@@ -86,7 +86,7 @@ class TextMethods:
         return self._of("count_matches", pattern, is_literal)
 
     def json_path_match(self, json_path: str, *, strict: bool = True) -> Expr:
-        """Return what a path leads to in a text of JSON; null if it is not there, or is null.
+        """Return the value at a path in a text of JSON; null if it is missing, or is null.
 
         A string gives its text, any other value the text as it is written: end it with ``.cast``
         for a number. json_path: names and indexes, as in ``$.user.names[0]`` or ``$["a b"]``. Of
@@ -164,7 +164,7 @@ class Parts:
 
     @property
     def list(self) -> PartMethods:
-        """Return what there is of a list of parts."""
+        """Return the methods of a list of parts."""
         return PartMethods(self)
 
     def __repr__(self) -> str:

@@ -135,7 +135,7 @@ class TimeMethods:
         return Expr(f"dt.{name}", (self._shown(), *map(lit, options)))
 
     def _shown(self) -> Expr:
-        """Return what clocks show, as nanoseconds."""
+        """Return the local time of the zone, as nanoseconds."""
         if self.zone is None:
             return self.expr
         from ripple.model.calendar.zone import zone  # noqa: PLC0415

@@ -83,7 +83,7 @@ def scan_of(
     into_class, schema = record_of(into, "into")
     return StepScan(
         **common,
-        fields_out=_shown(common["key"], schema),
+        fields_out=_fields_out(common["key"], schema),
         function=step,
         state=state,
         state_fields=of_state,
@@ -111,7 +111,7 @@ def _common(
     lateness: str | int | None,
     ttl: str | int | None,
 ) -> dict[str, Any]:
-    """Return what all scans have. Raises PlanError."""
+    """Return the arguments that all scan nodes have. Raises PlanError."""
     need_time(draft, "rows are taken in the order of event time")
     if draft.finals:
         raise PlanError(
@@ -171,7 +171,7 @@ def _bound(
     return found
 
 
-def _shown(key: Fields, schema: Schema) -> Fields:
+def _fields_out(key: Fields, schema: Schema) -> Fields:
     """Return the fields of the rows: the key, then the others of ``into``. Raises PlanError."""
     types = types_of(key)
     for field in schema.fields:

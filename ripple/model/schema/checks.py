@@ -1,7 +1,7 @@
-"""What a record declares of a field beyond its type: checks, and how a source writes its times.
+"""Checks of a record's field beyond its type, with the form in which a source writes its times.
 
-It decides which records are admitted, and is no part of a schema, which says how values are written
-by us: fingerprints, compatibility and bytes are the same with and without it.
+They decide which records are admitted. They are no part of a schema, which says how Ripple writes
+values: fingerprints, compatibility and bytes are the same with and without them.
 """
 
 from __future__ import annotations
@@ -207,9 +207,9 @@ def untimed(checks: Checks) -> Checks:
 # times have to stay what they were, so the form is no field of theirs.
 @frozen
 class TimedChecks(Checks):
-    """Checks of a time, and how a source writes it, as ``TimeForm`` has ``format`` and ``zone``.
+    """Checks of a time, and its form in a source. format, zone: as of ``TimeForm``.
 
-    Bounds are of its nanoseconds. Raises SchemaError for what is no form, too.
+    Bounds are of its nanoseconds. Raises SchemaError also for a wrong form.
     """
 
     format: str | None = None

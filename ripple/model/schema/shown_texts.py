@@ -1,4 +1,4 @@
-"""Texts of columns as others have them: what files of text have for times and decimals."""
+"""Columns of dates, times and decimals as texts, for files of text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Times as sources write them, in text or as numbers of a unit; ours are nanoseconds in UTC.
 
-A form is declared and never guessed. What is no time of its form is no time at all: each text is
-read to its last letter, and by one rule.
+A form is declared and never guessed. Each text is read to its last letter, and by one rule: a text
+of another form is no time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows from their reading on: what those of all joins, and of scans, have in common."""
+"""Rows from their reading on: common to those of all joins and of scans."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class EagerRows(ABC):
 
     @abstractmethod
     def settle(self, watermark_ns: int) -> None:
-        """Take the new rows of both sides, and show those that changed."""
+        """Take the new rows of all inputs, and show the changed ones."""
 
     def expired(self) -> Ints:
         """Return the slots of final rows, once; their last change was reported."""

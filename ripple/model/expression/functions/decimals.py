@@ -1,4 +1,4 @@
-"""Functions of decimals as scaled integers: what the machine's operations do not do."""
+"""Functions of decimals as scaled integers, beyond the machine's operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of dates and times, as the numbers that are held: what the machine does not do."""
+"""Functions of dates and times as whole numbers, beyond the machine's operations."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _check(text: str) -> None:
-    """Raise ValueError or RecursionError for what is not JSON of so many levels."""
+    """Raise ValueError or RecursionError for a text that is not JSON, or has too many levels."""
     value = _DECODER.decode(text)
     json.dumps(value, ensure_ascii=False).encode()  # no half of a character
     level = 0
