@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from ripple.core.events import FromFuture, RecordsRefused, Remark, Uncomputable, VeryLate
 from ripple.model.window import watermark
 from ripple.task.units import unit_remark
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from ripple.core.events import EventListener
     from ripple.engine.machine import Counters
     from ripple.engine.machine.partition import Partition
+    from ripple.model.batch import Batch
+    from ripple.model.pipeline.nodes import SourceSpec
 
 
 class ExceptionNotices:
@@ -29,12 +33,20 @@ class ExceptionNotices:
         self._before = {FromFuture: known.future, VeryLate: known.very_late}
         self._noticed: dict[Hashable, int] = {}
         self._refused: Counter[str] = Counter()
-        self._knows_unit = False
+        self._knows_unit = known.consumed > 0  # a resumed task has asked before
+        self.began_ns: dict[str, int] = {}
+
+    def begins(self, source: SourceSpec, batch: Batch) -> None:
+        """Note the least time of a source's first batch with rows, by the source's name."""
+        if source.time_field is None or source.name in self.began_ns or not batch.rows.num_rows:
+            return
+        least = pc.min(batch.records.column(source.time_field)).as_py()
+        self.began_ns[source.name] = 0 if least is None else int(least)
 
     def look(self, engine: Partition) -> None:
         """Report changes since the last call. engine: with stabilized views."""
         if not self._knows_unit and engine.watermark_ns != watermark.NONE:
-            remark = unit_remark(engine.plan, engine.watermark_ns)
+            remark = unit_remark(engine.plan, engine.watermark_ns, self.began_ns)
             self._knows_unit = True
             if remark is not None:
                 self._emit(Remark(remark))

@@ -8,6 +8,7 @@ from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal, in_fi
 from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
+from ripple.model.pipeline.input_names import source_of
 from ripple.task.empty_inputs import EmptyInputs
 from ripple.task.several_sources import AskingInputs, MarkingInputs, read_by_watermarks
 
@@ -178,6 +179,8 @@ class RecordIntake:
     async def apply(self, name: str, entry: Batch | Marker) -> None:
         """Apply a batch or a marker; rejected records become dead letters."""
         self._live.is_stabilized = False
+        if isinstance(entry, Batch):
+            self._live.noticed.begins(source_of(self.engine.plan, name), entry)
         if self._notes is None or isinstance(entry, Marker):
             rejected = self._drive.apply(name, entry)
         else:

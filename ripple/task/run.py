@@ -200,7 +200,8 @@ def run_once(
         hints=hints,
     )
     report = to_its_end(life, plan, waits=waits_in_loop(plan, sources))
-    remark = unit_remark(plan, report.watermark_ns)
+    assert life.live is not None, "it has run"
+    remark = unit_remark(plan, report.watermark_ns, life.live.noticed.began_ns)
     if remark is not None:
         warnings.warn(f"pipeline {plan.name!r}: {remark}", stacklevel=4)
     lost = _lost(report, plan, are_kept=dead_letters is not None)

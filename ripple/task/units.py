@@ -7,25 +7,30 @@ from typing import TYPE_CHECKING
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.model.pipeline.plan import Plan
 
-# Of 1990 and 2100, in seconds since 1970.
-_FIRST_S, _LAST_S = 631_152_000, 4_102_444_800
+# Of 2005 and 2100, in seconds since 1970. Synthetic trades begin before, 10^9 ns after 1970.
+_FIRST_S, _LAST_S = 1_104_537_600, 4_102_444_800
 _PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000}
 
 
-def unit_remark(plan: Plan, watermark_ns: int) -> str | None:
+def unit_remark(plan: Plan, watermark_ns: int, began_ns: Mapping[str, int]) -> str | None:
     """Return a question about the unit of times that lie in 1970, or None.
 
-    Those are times of 1990 to 2100 in seconds, milliseconds or microseconds, as nanoseconds.
-    Nothing is changed by it.
+    Those are times of 2005 to 2100 in seconds, milliseconds or microseconds, as nanoseconds.
+    began_ns: the time with which each source began, by its name; of one that began near 0, as
+    generated records do, nothing is asked. Nothing is changed by it.
     """
     if watermark_ns in (watermark.NONE, watermark.END):
         return None
     for source in plan.sources:
-        latest = watermark_ns + source.out_of_order_ns
+        times = (began_ns.get(source.name, 0), watermark_ns + source.out_of_order_ns)
         units = [
-            unit for unit, per_s in _PER_S.items() if _FIRST_S * per_s <= latest < _LAST_S * per_s
+            unit
+            for unit, per_s in _PER_S.items()
+            if all(_FIRST_S * per_s <= time < _LAST_S * per_s for time in times)
         ]
         if source.time_field is not None and units:
             return (

@@ -12,6 +12,7 @@ from ripple.control.telemetry.levels import Level, level_of
 from ripple.core.event_text import line_of
 from ripple.engine.machine import Engine
 from ripple.engine.machine.counters import Counters
+from ripple.model.batch import Batch
 from ripple.model.schema.types import Field, Int, Int64, Schema, String
 from ripple.model.window import watermark
 from ripple.task.notices import ExceptionNotices
@@ -127,8 +128,9 @@ def test_times_that_look_as_if_they_had_another_unit_are_asked_about_once() -> N
     engine, reader = Engine(plan), Reader()
     noticed = ExceptionNotices(reader.emit, engine.counters)
     for second in range(3):
-        rows = [{"name": "a", "at": 1_704_067_200 + second}]
-        engine.apply("ticks", pa.RecordBatch.from_pylist(rows), second + 1)
+        rows = pa.RecordBatch.from_pylist([{"name": "a", "at": 1_704_067_200 + second}])
+        noticed.begins(plan.source, Batch(rows, second + 1))
+        engine.apply("ticks", rows, second + 1)
         engine.stabilize()
         noticed.look(engine)
     (told,) = (line_of(event) for event in reader.events)
@@ -136,8 +138,13 @@ def test_times_that_look_as_if_they_had_another_unit_are_asked_about_once() -> N
         "the event times 'at' of 'ticks' lie in 1970: is their unit nanoseconds? For another one "
         'declare at: rp.Timestamp = rp.field(format="s")'
     )
-    asked = {per_s: unit_remark(plan, 1_704_067_200 * per_s) for per_s in (1_000, 10**6, 10**9)}
+    asked = {
+        per_s: unit_remark(plan, 1_704_067_200 * per_s, {"ticks": 1_704_067_100 * per_s})
+        for per_s in (1_000, 10**6, 10**9)
+    }
     assert [text and text[-5:-1] for text in asked.values()] == ['"ms"', '"us"', None]
     # Times that are as small on purpose, and no times, are not asked about.
     for small_ns in (0, 600_000_000_000, 86_400_000_000_000, watermark.NONE, watermark.END):
-        assert unit_remark(plan, small_ns) is None
+        assert unit_remark(plan, small_ns, {"ticks": small_ns}) is None
+    # Neither are those of records that are generated from 0 on.
+    assert unit_remark(plan, 1_704_067_200, {"ticks": 1_000_000_000}) is None

@@ -194,13 +194,16 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.clear()
     say_counts(report.rejected, report.letters)
-    _say_results(life.engine, report, time.perf_counter() - started_s, quiet=options.quiet)
+    assert life.live is not None, "it has run"
+    remark = unit_remark(plan, report.watermark_ns, life.live.noticed.began_ns)
+    _say_results(life.engine, report, time.perf_counter() - started_s, remark, quiet=options.quiet)
     return 0
 
 
-def _say_results(engine: Partition, report: Report, elapsed_s: float, *, quiet: bool) -> None:
+def _say_results(
+    engine: Partition, report: Report, elapsed_s: float, remark: str | None, *, quiet: bool
+) -> None:
     counters = engine.counters
-    remark = unit_remark(engine.plan, report.watermark_ns)
     problems = [*exceptions(engine), *uncomputable(engine)]
     problems += [("Event times", remark)] if remark is not None else []
     lines = [
