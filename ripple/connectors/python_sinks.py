@@ -121,12 +121,6 @@ def takes_commit(write: Callable[..., object]) -> bool:
     return len(needed) > 1
 
 
-def is_of_loop(place: object) -> bool:
-    """Tell whether an object is a queue of an event loop, or an async function."""
-    function = getattr(place, "write", place)
-    return isinstance(place, asyncio.Queue) or iscoroutinefunction(function)
-
-
 def _put_each(place: Any, batch: pa.RecordBatch) -> None:
     for row in python_rows(batch):
         place.put(row)

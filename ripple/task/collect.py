@@ -63,7 +63,7 @@ def collect(
     outputs = plan.outputs if output is None else (plan.output(output),)
     memory = _Memory(max_bytes)
     kept = {one.name: _Kept(one, memory, keeps_changes=changes) for one in outputs}
-    letters = HeldLetters()
+    letters = _KeptLetters()
     report, lost, hint = run_once(
         plan,
         source=source,
@@ -169,7 +169,7 @@ def _as_it_is(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows
 
 
-class HeldLetters(DeadLetters):
+class _KeptLetters(DeadLetters):
     """Rejected records in memory, the first LETTERS_MAX of them; all are counted."""
 
     def __init__(self) -> None:
