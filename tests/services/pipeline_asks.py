@@ -21,7 +21,7 @@ class Grade:
 
 async def grade(trade):
     await asyncio.sleep(0.002 + trade.size % 7 / 500)
-    given = time.time_ns() + os.getpid()
+    given = (time.time_ns() + os.getpid()) % 10**13  # whose sums fit
     with open(os.environ["CALLS"], "a") as calls:
         print(trade.size, given, file=calls)
     if trade.size % 50 == 0:
