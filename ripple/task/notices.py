@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
+import numpy as np
 
 from ripple.core.events import FromFuture, RecordsRefused, Remark, Uncomputable, VeryLate
 from ripple.model.window import watermark
@@ -40,8 +40,9 @@ class ExceptionNotices:
         """Note the least time of a source's first batch with rows, by the source's name."""
         if source.time_field is None or source.name in self.began_ns or not batch.rows.num_rows:
             return
-        least = pc.min(batch.records.column(source.time_field)).as_py()
-        self.began_ns[source.name] = 0 if least is None else int(least)
+        times = batch.records.column(source.time_field)
+        if times.null_count < len(times):  # numpy has NaN for a null
+            self.began_ns[source.name] = int(np.nanmin(times.to_numpy(zero_copy_only=False)))
 
     def look(self, engine: Partition) -> None:
         """Report changes since the last call. engine: with stabilized views."""

@@ -130,7 +130,7 @@ def test_a_pattern_is_declared_without_a_zone(tmp_path: Path) -> None:
         ({"format": "ms"}, "that of a date is 'iso' or a pattern"),
         ({"format": "%d.%m"}, "a year, a month and a day"),
         ({"format": "%Y-%m-%d", "zone": "UTC"}, "a date has none"),
-        ({"ge": 5}, "ge is a check of numbers"),
+        ({"ge": 5}, "which cannot be 5: choose another bound"),
     ],
 )
 def test_what_a_date_does_not_have_is_refused(given: Any, told: str) -> None:
