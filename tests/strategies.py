@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ripple.model.schema.held import DATE_LEAST, DATE_MOST
+from ripple.model.schema.logical.dates import DATE_LEAST, DATE_MOST
 from ripple.model.schema.types import (
     Bool,
     Case,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ripple.world.ports import Clock
 
-    Held = Callable[[], Mapping[str, int]]
+    Logical = Callable[[], Mapping[str, int]]
 
 LOOK_NS = 20_000_000  # period at which fill levels are measured again
 PAUSE_S = 0.02
@@ -157,14 +157,14 @@ class Intake:
         self._limit_of = asdict(limits or Limits())
         self._thresholds = thresholds
         self._changed = changed
-        self._held: dict[Gate | None, Held] = {}
+        self._held: dict[Gate | None, Logical] = {}
         self._looked_ns: int | None = None
 
-    def watch(self, held: Held) -> None:
+    def watch(self, held: Logical) -> None:
         """Set the callback that measures the process's own queues, by the names of Limits."""
         self._held[None] = held
 
-    def gate(self, held: Held) -> Gate:
+    def gate(self, held: Logical) -> Gate:
         """Return the intake gate of a partition; ``close`` it when the partition ends."""
         gate = Gate(self, self._clock)
         self._held[gate] = held

@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
 from ripple.model.schema.well_formed import ill_formed
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.model.schema.types import Held
+    from ripple.model.schema.types import Logical
 
     Mask = npt.NDArray[np.bool_]
     Numbers = npt.NDArray[Any]
 
 MORE_DIGITS = "has more digits than a float holds"
 NOT_UTF8 = "is not valid UTF-8"
-NOTHING_HELD: Mapping[str, Held] = MappingProxyType({})
+NO_LOGICAL: Mapping[str, Logical] = MappingProxyType({})
 TYPED_TIME = "a time already, and not a number of its format: leave the format out"
 
 
@@ -40,7 +40,7 @@ def check_columns(
     is_empty: bool = False,
     units: Collection[str] = (),
     iso: Collection[str] = (),
-    held: Mapping[str, Held] = NOTHING_HELD,
+    logical: Mapping[str, Logical] = NO_LOGICAL,
 ) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
 
@@ -49,8 +49,8 @@ def check_columns(
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string. A name with dots may be the path of a value within structs.
     units: fields of which columns of times are refused; iso: fields of text, of times of ISO 8601,
-    which may be columns of times; held: fields of text that may be columns of
-    a held type; as ``RecordShape`` has them.
+    which may be columns of times; logical: fields of text that may be columns of
+    a logical type; as ``RecordShape`` has them.
     """
     found = with_leaf_types(found, wanted.names, source)
     for field in wanted:
@@ -67,8 +67,8 @@ def check_columns(
             continue
         if field.name in iso and kinds.is_timestamp(kind):
             continue
-        if not _can_become(kind, field.type, held.get(field.name)):
-            word, way_out = _word(held.get(field.name), field), _way_out(kind, field)
+        if not _can_become(kind, field.type, logical.get(field.name)):
+            word, way_out = _word(logical.get(field.name), field), _way_out(kind, field)
             raise SchemaError(f"{what}, but the schema declares {word}{way_out}")
         if field.name in units and not kinds.is_integer(kind):
             raise SchemaError(f"{what}, {TYPED_TIME}")
@@ -167,11 +167,11 @@ def _values_of(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if kinds.is_dictionary(kind) else kind
 
 
-def _word(kind: Held | None, field: pa.Field) -> str:
+def _word(kind: Logical | None, field: pa.Field) -> str:
     return str(field.type) if kind is None else rule_of(kind).word
 
 
-def _can_become(found: pa.DataType, wanted: pa.DataType, kind: Held | None) -> bool:
+def _can_become(found: pa.DataType, wanted: pa.DataType, kind: Logical | None) -> bool:
     if kind is not None and rule_of(kind).takes(found):
         return True
     if wanted == pa.string():

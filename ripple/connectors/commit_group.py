@@ -34,8 +34,8 @@ class OutputStatus:
 
     name: of its target, for people. takes_made: whether it takes encoded rows, too. is_shared:
     whether rows read back include those of other partitions. holder: the unique id of the topic
-    with the rows, if they and their cut record may be separated; else "". takes_held: whether it
-    takes columns of held types as numbers.
+    with the rows, if they and their cut record may be separated; else "". takes_stored: whether it
+    takes columns of logical types as numbers.
     """
 
     name: str
@@ -45,7 +45,7 @@ class OutputStatus:
     takes_made: bool = False
     is_shared: bool = False
     holder: str = ""
-    takes_held: bool = False
+    takes_stored: bool = False
 
 
 class CommitGroup(Protocol):
@@ -210,7 +210,7 @@ class SinkGroup:
                 sink.unfinished,
                 getattr(sink, "takes_made", False),
                 getattr(sink, "is_shared", False),
-                takes_held=getattr(sink, "takes_held", False),
+                takes_stored=getattr(sink, "takes_stored", False),
             )
             for output, sink in self._sinks.items()
         }

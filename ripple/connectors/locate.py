@@ -22,7 +22,8 @@ from ripple.connectors.registry import find, forms
 from ripple.connectors.source_inputs import ended, is_readable
 from ripple.core.errors import InputError, OutputError
 from ripple.core.named_uris import name_and_uri
-from ripple.model.schema.held import held_in, rule_of
+from ripple.model.schema.logical.fields import logical_in
+from ripple.model.schema.logical.rule import rule_of
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _check_keys(name: str, shape: RecordShape, use: Use | None) -> None:
         )
     if table is None or use is None or not use.has_keys:
         return
-    for field, kind in held_in(shape.schema.fields).items():
+    for field, kind in logical_in(shape.schema.fields).items():
         if table.format or field in table.key:
             what = "envelopes of Debezium" if table.format else "record keys"
             raise InputError(

@@ -255,7 +255,7 @@ def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]
         is_empty=is_empty,
         units=shape.units,
         iso=shape.iso,
-        held=shape.held,
+        logical=shape.logical,
     )
     found = with_leaf_types(reader.schema, schema.names, name)
     _check_any(found.names, schema, name)
@@ -354,7 +354,7 @@ def of_rows(rows: Sequence[Mapping[str, Any]], shape: RecordShape, first: int) -
                 f"row {first + row}: the field {path!r} must be a record with {field.name!r}, not "
                 "a value"
             )
-        kind = shape.held.get(field.name)
+        kind = shape.logical.get(field.name)
         found = values[field.name] if kind is None else as_texts(values[field.name], kind)
         array, failed = column_of(found, field, first, kind)
         arrays.append(array)

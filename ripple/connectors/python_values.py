@@ -15,13 +15,13 @@ from ripple.connectors.coercion import MORE_DIGITS, NOT_UTF8
 from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.core.errors import SchemaError
 from ripple.model.records.members import field_names, is_record_class
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.time_form import BEYOND_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ripple.model.schema.types import Field, Held
+    from ripple.model.schema.types import Field, Logical
 
 # What Arrow takes as it is, or raises for.
 _PLAIN: dict[pa.DataType, set[type]] = {
@@ -39,13 +39,13 @@ class _LostError(ValueError):
 
 
 def column_of(
-    values: Sequence[Any], field: pa.Field, first: int = 0, kind: Held | None = None
+    values: Sequence[Any], field: pa.Field, first: int = 0, kind: Logical | None = None
 ) -> tuple[pa.Array, dict[int, str]]:
     """Return values (None is null) as a column, and the reasons why some do not convert.
 
     Those are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
     numbers count as Python's. Raises SchemaError for a value of another type than ``field``,
-    naming its row, which counts from ``first``. kind: the held type whose texts ``field`` has.
+    naming its row, which counts from ``first``. kind: the logical type whose texts ``field`` has.
     """
     if set(map(type, values)) <= _PLAIN[field.type]:
         try:
@@ -85,14 +85,14 @@ def plain_types(fields: Iterable[Field]) -> dict[str, set[type]]:
     return {field.name: _PLAIN[value_type(field)[0]] for field in fields}
 
 
-def as_texts(values: Iterable[Any], kind: Held) -> list[Any]:
-    """Return values with texts for those of a held type; others are unchanged."""
+def as_texts(values: Iterable[Any], kind: Logical) -> list[Any]:
+    """Return values with texts for those of a logical type; others are unchanged."""
     rule = rule_of(kind)
     return [value if text is None else text for value in values for text in [rule.text(value)]]
 
 
-def word_of(arrow: pa.DataType, kind: Held | None) -> str:
-    """Return how rejections call a value of a column. kind: the held type whose texts it has."""
+def word_of(arrow: pa.DataType, kind: Logical | None) -> str:
+    """Return how rejections call a value of a column. kind: the logical type whose texts it has."""
     return TYPE_WORDS[arrow] if kind is None else rule_of(kind).word
 
 

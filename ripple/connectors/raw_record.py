@@ -11,7 +11,8 @@ from ripple.connectors.coercion import is_text
 from ripple.connectors.files.json import text as json_text
 from ripple.model.batch import RAW_BYTES_MAX
 from ripple.model.schema.columns import decoded
-from ripple.model.schema.held import held_in, text_of_number
+from ripple.model.schema.logical.columns import text_of_number
+from ripple.model.schema.logical.fields import logical_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ def raw_of(records: pa.RecordBatch, row: int, fields: Iterable[Field] = ()) -> b
     """
     columns = zip(records.schema.names, records.columns, strict=True)
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
-    for name, kind in held_in(fields).items():
+    for name, kind in logical_in(fields).items():
         if values.get(name) is not None:
             values[name] = text_of_number(values[name], kind)
     return _dumped(values)

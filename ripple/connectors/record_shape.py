@@ -12,7 +12,7 @@ from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import form_of
 from ripple.model.schema.failing import Judge
-from ripple.model.schema.held import stored_type
+from ripple.model.schema.logical.fields import stored_type
 from ripple.model.schema.nested import flattened, paths_in
 from ripple.model.schema.types import (
     Bool,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks, Form
-    from ripple.model.schema.types import Held
+    from ripple.model.schema.types import Logical
 
 TIMESTAMP_NS_END = 1 << 62
 
@@ -57,13 +57,13 @@ class RecordShape:
 
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
     the fields to deliver, all by default. ``units``: the fields that are numbers of another unit
-    than nanoseconds, which columns of times are not. ``held``: the fields of text whose values are
-    of a held type, which a source may have as such. ``iso``: the fields of text that are times of
+    than nanoseconds, which columns of times are not. ``logical``: the fields of text for a logical
+    type, which a source may have as such. ``iso``: the fields of text that are times of
     ISO 8601, which may be columns of times. ``table``: how the records become a table, if
     they do; then an engine has the checks, which are not for deletions. Records within are
     flattened; ``paths``: the parts of the fields that are found by path. Raises SchemaError when a
     name is no field, a check does not fit its field, or a field's type is not String, Int, Int64,
-    Float, Bool or a held one, optional or not.
+    Float, Bool or a logical one, optional or not.
     """
 
     schema: Schema
@@ -72,7 +72,7 @@ class RecordShape:
     table: TableSpec | None = None
     units: frozenset[str] = frozenset()
     iso: frozenset[str] = frozenset()
-    held: Mapping[str, Held] = field(default_factory=lambda: MappingProxyType({}))
+    logical: Mapping[str, Logical] = field(default_factory=lambda: MappingProxyType({}))
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
     paths: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
@@ -109,7 +109,7 @@ class RecordShape:
     @property
     def digits(self) -> frozenset[str]:
         """The fields of text that numbers are taken for, too, as they are written: decimals."""
-        return frozenset(name for name, kind in self.held.items() if isinstance(kind, Decimal))
+        return frozenset(name for name, kind in self.logical.items() if isinstance(kind, Decimal))
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

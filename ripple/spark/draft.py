@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ripple.connectors.contract import Commit
 from ripple.core.errors import OutputError
-from ripple.model.schema.held import as_shown
+from ripple.model.schema.logical.columns import as_shown
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
-from ripple.model.schema.held import as_shown
+from ripple.model.schema.logical.columns import as_shown
 from ripple.spark import checkpoint_table, log_table
 from ripple.spark.checkpoint_table import CheckpointTable
 from ripple.spark.environment import check_pyspark

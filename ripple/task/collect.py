@@ -16,7 +16,7 @@ from ripple.core.row_ops import with_named_ops
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.layout import layout_of
 from ripple.engine.machine import Engine
-from ripple.model.schema.held import showing
+from ripple.model.schema.logical.showing import showing
 from ripple.task.arguments import plan_of
 from ripple.task.result import Result
 from ripple.task.run import rejected_words, run_once
@@ -114,7 +114,7 @@ class _Memory:
 class _Kept(BasicSink):
     """The rows of one output: each key's last one, or all of events; and the changes, if asked."""
 
-    takes_held = True  # see OutputStatus
+    takes_stored = True  # see OutputStatus
 
     def __init__(self, output: Output, memory: _Memory, *, keeps_changes: bool) -> None:
         self.name = output.name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.contract import Commit
 from ripple.model.schema.exported import as_arrow
-from ripple.model.schema.held import showing
+from ripple.model.schema.logical.showing import showing
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Changes
     from ripple.engine.machine.partition import Partition
     from ripple.model.schema.exported import Made, Part
-    from ripple.model.schema.held import Showing
+    from ripple.model.schema.logical.showing import Showing
 
 
 class Outputs:
@@ -54,8 +54,8 @@ class Outputs:
     def shown(self, output: str, rows: Made | Part | pa.RecordBatch, partition: Partition) -> Any:
         """Return an output's rows as its sink takes them."""
         if output not in self._showing:
-            takes_held = self.standings[output].takes_held
-            fields = () if takes_held else partition.plan.output(output).fields
+            takes_stored = self.standings[output].takes_stored
+            fields = () if takes_stored else partition.plan.output(output).fields
             self._showing[output] = showing(fields)
         show = self._showing[output]
         if show is not None:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.model.keys.space import key_space
 from ripple.model.schema.arrow import to_arrow
-from ripple.model.schema.held import held, stored_fields
+from ripple.model.schema.logical.columns import stored
+from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.types import Schema
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def keys_of(rows: pa.RecordBatch, key: Sequence[Field]) -> pa.RecordBatch:
     """Return the fields of a key, in its types, and ``op``. Raises ArrowException."""
     names = [field.name for field in key]
     types = to_arrow(Schema("keys", stored_fields(key))).types if key else []
-    found = [held(rows.column(field.name), field.type) for field in key]
+    found = [stored(rows.column(field.name), field.type) for field in key]
     columns = [column.cast(kind) for column, kind in zip(found, types, strict=True)]
     return pa.record_batch([*columns, rows.column(OP)], [*names, OP])
 

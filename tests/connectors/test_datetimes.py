@@ -23,8 +23,10 @@ from ripple.model.records import nested_checks_of, schema_of
 from ripple.model.schema import DateTime, Field, Schema, fingerprint
 from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.avro import from_avro, to_avro
-from ripple.model.schema.held import Nanos, held, rule_of, shown, texts_of
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
+from ripple.model.schema.logical.columns import shown, stored, texts_of
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.times import Nanos
 from ripple.task.one_shot import at_once, entries
 
 NOON = 1_769_860_800_000_000_000
@@ -179,7 +181,7 @@ def test_its_name_and_bytes_are_pinned() -> None:
     times = pa.record_batch({"at": pa.array([NOON])})
     assert key_bytes(times, ("at",)).to_pylist() == [NOON.to_bytes(8, "big")]
     column = shown(pa.array([NOON, None]), DateTime())
-    assert held(column, DateTime()).to_pylist() == [NOON, None]
+    assert stored(column, DateTime()).to_pylist() == [NOON, None]
     assert texts_of(pa.array([NOON, None]), DateTime()).to_pylist() == [
         "2026-01-31T12:00:00.000000000Z", None
     ]  # fmt: skip

@@ -28,8 +28,9 @@ from ripple.model.schema import Decimal, Field, Int64, Option, Schema, fingerpri
 from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.avro import from_avro, to_avro
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.held import as_shown, held, rule_of, shown
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
+from ripple.model.schema.logical.columns import as_shown, shown, stored
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.notation import dumps, loads
 from ripple.model.schema.types import Date, DateTime
 from ripple.task.one_shot import at_once, entries
@@ -220,7 +221,7 @@ def test_its_name_and_bytes_are_pinned() -> None:
     column.validate(full=True)
     assert column.to_pylist() == [D("0.0001"), D("-0.0001"), None, D("99999999.9999")]
     assert as_shown(units, pa.decimal128(12, 4)) == column
-    assert held(column, Decimal(12, 4)).equals(units)
+    assert stored(column, Decimal(12, 4)).equals(units)
     assert fitted([D("1.5"), 2, True, 1.5], Decimal(3, 1), "p").misfits.keys() == {2, 3}
     rule = rule_of(Decimal(3, 1))
     assert [rule.number(D(one)) for one in ("99.9", "100", "0.05", "1e999999", "NaN")] == [

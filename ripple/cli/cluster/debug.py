@@ -157,8 +157,8 @@ class _Printed:
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
         from ripple.client.outputs.subscription import of_key  # noqa: PLC0415 - likewise
-        from ripple.model.schema.held import noted  # noqa: PLC0415 - likewise
-        from ripple.model.schema.shown_texts import written_table  # noqa: PLC0415 - likewise
+        from ripple.model.schema.logical.showing import noted  # noqa: PLC0415 - likewise
+        from ripple.model.schema.logical.texts import written_table  # noqa: PLC0415 - likewise
 
         rows = noted(pa.Table.from_batches([change.rows]))
         if self._options.key:
@@ -174,7 +174,7 @@ class _Printed:
 
     def _key(self) -> dict[str, Any]:
         """Return the requested key, in the declared types."""
-        from ripple.model.schema.held import noted  # noqa: PLC0415 - slow to import
+        from ripple.model.schema.logical.showing import noted  # noqa: PLC0415 - slow to import
 
         layout = self._seen.layout
         assert layout is not None

@@ -134,7 +134,7 @@ async def _answered(
 ) -> int:
     """Print the answer over tables of outputs and rows of events."""
     from ripple.client.sql.query import query  # noqa: PLC0415 - an extra, and slow
-    from ripple.model.schema.shown_texts import written_table  # noqa: PLC0415 - slow
+    from ripple.model.schema.logical.texts import written_table  # noqa: PLC0415 - slow
 
     tables = {one.output: one.table for one in found}
     tables |= {name: one.rows for name, one in events.items()}

@@ -26,7 +26,7 @@ from ripple.connectors.registry import forms
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError
 from ripple.model.batch import Marker
-from ripple.model.schema.held import showing
+from ripple.model.schema.logical.showing import showing
 from ripple.model.window import duration_ns
 from ripple.model.window.instant import any_instant_ns
 from ripple.storage.log import LogSettings, PartitionReader, Topic

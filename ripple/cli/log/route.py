@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import InputError
-from ripple.model.schema.held import held
+from ripple.model.schema.logical.columns import stored
 from ripple.storage.log import Topic
 from ripple.storage.log_uri import LogUri
 from ripple.world import LiveDisk
@@ -55,7 +55,7 @@ def _parsed(topic: Topic, text: str) -> tuple[str, pa.Scalar, str]:
         raise InputError(f"--route {text}: it is FIELD=VALUE:DIR/TOPIC, of the fields {there}")
     kind, _ = value_type(fields[name])
     try:
-        found = held(pa.array([value]), fields[name].type)[0]
+        found = stored(pa.array([value]), fields[name].type)[0]
         return name, found.cast(kind), place
     except pa.ArrowInvalid as error:
         raise InputError(f"--route {text}: {name} is {kind}: {error}") from error

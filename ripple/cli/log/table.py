@@ -17,7 +17,7 @@ from ripple.core.errors import InputError
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Marker
 from ripple.model.keys.space import key_space
-from ripple.model.schema.held import showing
+from ripple.model.schema.logical.showing import showing
 from ripple.model.schema.types import Option
 from ripple.storage.log import PartitionReader
 from ripple.storage.log.body import columns_of

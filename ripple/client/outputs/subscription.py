@@ -17,7 +17,7 @@ from ripple.core.frozen import frozen
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.columns import diff
 from ripple.engine.changes.layout import Layout, layout_of
-from ripple.model.schema.held import noted
+from ripple.model.schema.logical.showing import noted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,7 +15,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.extras import needed
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
-from ripple.model.schema.held import shown_schema
+from ripple.model.schema.logical.showing import shown_schema
 from ripple.model.schema.types import DateTime, bare_type
 
 with needed("delta", "a table of Delta Lake"):

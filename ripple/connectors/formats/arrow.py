@@ -76,6 +76,6 @@ class ArrowValues:
             "a value",
             units=self.shape.units,
             iso=self.shape.iso,
-            held=self.shape.held,
+            logical=self.shape.logical,
         )
         self._checked = found

@@ -22,7 +22,7 @@ from ripple.connectors.validation import screened
 from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro_times import DAY_NS
-from ripple.model.schema.held import texts_of
+from ripple.model.schema.logical.columns import texts_of
 from ripple.model.schema.time_form import BEYOND_INT64, in_ns
 
 with needed("avro", "format=avro of a kafka: URI"):
@@ -88,8 +88,8 @@ class AvroValues:
         for at, name in enumerate(wanted):
             if columns[at].type == pa.binary():
                 columns[at] = _as_text(columns[at], name, refused)
-            elif name in self.shape.held and name in writer.ticks_ns:
-                numbers, kind = columns[at], self.shape.held[name]
+            elif name in self.shape.logical and name in writer.ticks_ns:
+                numbers, kind = columns[at], self.shape.logical[name]
                 if writer.ticks_ns[name] not in (1, DAY_NS):
                     numbers, failed = in_ns(numbers, writer.ticks_ns[name])
                     for row in np.flatnonzero(failed).tolist():
@@ -115,7 +115,7 @@ class AvroValues:
             except ValueError as error:
                 refused[len(found)] = str(error)
             found.append(record if isinstance(record, dict) else {})
-            writer.to_ns(found[-1], self.shape.held)
+            writer.to_ns(found[-1], self.shape.logical)
         shown = shown_of(values)
         return batch_of_rows(found, refused, self.shape, lambda row: shown(int(rows[row])))
 

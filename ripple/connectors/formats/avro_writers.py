@@ -13,7 +13,7 @@ from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
 from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
-from ripple.model.schema.held import text_of_number
+from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
 from ripple.model.schema.types import Date
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from ripple.connectors.formats.registry import Registered
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.schema.types import Held, Schema
+    from ripple.model.schema.types import Logical, Schema
 
 FORM = "AVRO"
 FIELDS_MAX = 512
 
 
-def is_of(kind: Held, ticks_ns: int) -> bool:
-    """Tell whether numbers of a unit are values of a held type: days dates, others times."""
+def is_of(kind: Logical, ticks_ns: int) -> bool:
+    """Tell whether numbers of a unit are values of a logical type: days dates, others times."""
     return (ticks_ns == DAY_NS) == (kind == Date())
 
 
@@ -51,10 +51,10 @@ class Writer(NamedTuple):
     ticks_ns: Mapping[str, int] = MappingProxyType({})
     parsed: Any = None
 
-    def to_ns(self, row: Any, held: Mapping[str, Held] = MappingProxyType({})) -> None:
+    def to_ns(self, row: Any, logical: Mapping[str, Logical] = MappingProxyType({})) -> None:
         """Turn the moments of a row, if it is one, into nanoseconds, and dates into texts.
 
-        Those are the dates of ``held``; a day beyond the calendar becomes its digits.
+        Those are the dates of ``logical``; a day beyond the calendar becomes its digits.
         """
         for name, ticks_ns in self.ticks_ns.items():
             *around, last = name.split(".")
@@ -63,9 +63,9 @@ class Writer(NamedTuple):
                 inner = inner.get(part) if isinstance(inner, dict) else None
             if not isinstance(inner, dict) or inner.get(last) is None:
                 continue
-            if name in held and is_of(held[name], ticks_ns):
+            if name in logical and is_of(logical[name], ticks_ns):
                 unit = 1 if ticks_ns == DAY_NS else ticks_ns
-                inner[last] = text_of_number(inner[last] * unit, held[name])
+                inner[last] = text_of_number(inner[last] * unit, logical[name])
             else:
                 inner[last] *= ticks_ns
 
@@ -93,7 +93,7 @@ def understood_in(document: Any, shape: RecordShape) -> Schema:
     if not isinstance(document, dict) or document.get("type") != "record":
         raise SchemaError("it is no Avro record")
     fields = _wanted_of(
-        document.get("fields"), known_in(shape), records_in(document), held=shape.held
+        document.get("fields"), known_in(shape), records_in(document), logical=shape.logical
     )
     return flattened(from_avro({**document, "fields": fields}, name=shape.schema.name))
 
@@ -173,11 +173,11 @@ def _wanted_of(
     at: str = "",
     *,
     keeps_units: bool = False,
-    held: Mapping[str, Held] = MappingProxyType({}),
+    logical: Mapping[str, Logical] = MappingProxyType({}),
 ) -> list[Any]:
     """Return those fields of a schema that are known by their paths, with all types in place.
 
-    held: of which the values become texts, see ``RecordShape``.
+    logical: of which the values become texts, see ``RecordShape``.
     """
     found = []
     for field in fields or ():
@@ -186,7 +186,7 @@ def _wanted_of(
         path, kind = f"{at}{field['name']}", field.get("type")
         if path in known:
             plain, ns = in_nanoseconds(kind)
-            if path in held and is_of(held[path], ns) and plain != kind:
+            if path in logical and is_of(logical[path], ns) and plain != kind:
                 plain = ["null", "string"] if isinstance(kind, list) else "string"
             kept = kind if keeps_units else plain
             found.append({**field, "type": kept})
@@ -201,7 +201,7 @@ def _wanted_of(
                 records,
                 f"{path}.",
                 keeps_units=keeps_units,
-                held=held,
+                logical=logical,
             )
             # A name of its own, for one that is used twice is here twice.
             made = {"type": "record", "name": path.replace(".", "__"), "fields": within}

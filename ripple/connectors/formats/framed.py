@@ -11,7 +11,7 @@ from ripple.connectors.formats.json import buffers_of
 from ripple.connectors.formats.registry import RegistryError
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.schema.compat import check_readable
-from ripple.model.schema.types import Field, Held, Int, Int64, Option, Schema, String
+from ripple.model.schema.types import Field, Int, Int64, Logical, Option, Schema, String
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,7 +131,7 @@ def _as_columns(schema: Schema) -> Schema:
             kind, optional = kind.of, True
         if isinstance(kind, Int64):
             kind = Int()
-        elif isinstance(kind, Held):
+        elif isinstance(kind, Logical):
             kind = String()
         fields.append(Field(field.name, kind, optional))
     return Schema(schema.name, tuple(fields))

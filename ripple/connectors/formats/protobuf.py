@@ -17,7 +17,7 @@ from ripple.connectors.python_values import word_of
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
-from ripple.model.schema.held import text_of_number
+from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.types import Date, DateTime
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.batch import Batch
-    from ripple.model.schema.types import Held
+    from ripple.model.schema.types import Logical
 
 MESSAGE, DESCRIPTORS = "message", "descriptors"  # the options of the format
 HOW = "protoc --include_imports --descriptor_set_out=FILE"
@@ -93,7 +93,7 @@ class ProtobufValues:
                 shape.paths.get(field.name, (field.name,)),
                 field.type,
                 described,
-                shape.held.get(field.name),
+                shape.logical.get(field.name),
             )
             for field in arrow_schema_of(shape.schema.fields)
         }
@@ -177,7 +177,7 @@ def _path_of(described: Any) -> list[int]:
 
 
 def _getter_at(
-    parts: Sequence[str], wanted: pa.DataType, described: Any, held: Held | None = None
+    parts: Sequence[str], wanted: pa.DataType, described: Any, logical: Logical | None = None
 ) -> Callable[[Any], Any] | None:
     """Return a getter of the value at a path in a message, None where the message has none.
 
@@ -188,14 +188,14 @@ def _getter_at(
     if field is None:
         return None
     if not within:
-        return _getter(name, wanted, described, held)
+        return _getter(name, wanted, described, logical)
     if field.type != Kind.TYPE_MESSAGE or field.is_repeated:
         found = f"{'repeated ' if field.is_repeated else ''}{_WORDS[field.type]}"
         raise InputError(
             f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is a "
             f"record, with {'.'.join(within)!r}"
         )
-    inner = _getter_at(within, wanted, field.message_type, held)
+    inner = _getter_at(within, wanted, field.message_type, logical)
     if inner is None:
         return None
 
@@ -214,23 +214,24 @@ def _is_time(path: Sequence[str], described: Any) -> bool:
 
 
 def _getter(
-    name: str, wanted: pa.DataType, described: Any, held: Held | None
+    name: str, wanted: pa.DataType, described: Any, logical: Logical | None
 ) -> Callable[[Any], Any]:
     """Return a getter of a field's value in a message. Raises InputError for another type.
 
-    held: what the texts are of; a date may be the days since 1970 as well, or ``google.type.Date``.
+    logical: the type of the texts; a date may be the days since 1970 as well, or
+    ``google.type.Date``.
     """
     field = described.fields_by_name[name]
     inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
-    is_time = inner == TIMESTAMP and (wanted == pa.int64() or held == DateTime())
-    is_date = inner == DATE and held == Date()
+    is_time = inner == TIMESTAMP and (wanted == pa.int64() or logical == DateTime())
+    is_date = inner == DATE and logical == Date()
     kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
-    is_days = held == Date() and kind in _INTEGERS[:-1]
+    is_days = logical == Date() and kind in _INTEGERS[:-1]
     if field.is_repeated or not (is_time or is_date or is_days or kind in _READS.get(wanted, ())):
         found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
         raise InputError(
             f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is "
-            f"{word_of(wanted, held)}"
+            f"{word_of(wanted, logical)}"
         )
     names = None
     if field.type == Kind.TYPE_ENUM and wanted == pa.string():
@@ -242,7 +243,7 @@ def _getter(
         value = getattr(message, name)
         if is_time:
             number = value.seconds * 1_000_000_000 + value.nanos
-            return number if held is None else text_of_number(number, held)
+            return number if logical is None else text_of_number(number, logical)
         if is_date:
             return f"{value.year:04}-{value.month:02}-{value.day:02}"
         if inner:

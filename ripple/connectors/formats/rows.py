@@ -38,7 +38,7 @@ def batch_of_rows(
         values, astray = values_at(rows, field.name, shape.paths)
         for number, path in astray.items():
             refused.setdefault(number, f"{path} is not a record")
-        kind = shape.held.get(field.name)
+        kind = shape.logical.get(field.name)
         values = values if kind is None else as_texts(values, kind)
         is_of = _IS_OF[field.type]
         for number, value in enumerate(values):

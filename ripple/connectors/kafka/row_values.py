@@ -18,8 +18,10 @@ from ripple.connectors.record_shape import value_type
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.row_ops import OP_REMOVE, place_of_op
 from ripple.model.schema.avro import to_avro
-from ripple.model.schema.held import held, held_in, rule_of
 from ripple.model.schema.json_schema import to_json_schema
+from ripple.model.schema.logical.columns import stored
+from ripple.model.schema.logical.fields import logical_in
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import Decimal, Field, Float, Option, Schema
 
 if TYPE_CHECKING:
@@ -107,13 +109,13 @@ class FlatValues:
         self._name = name
         self._is_avro = avro
         self._fields: list[tuple[str, pa.DataType, bool]] = []
-        self._held = held_in(fields)
+        self._logical = logical_in(fields)
         for field in fields:
             try:
                 kind, is_optional = value_type(field)
-                if avro and isinstance(self._held.get(field.name), Decimal):
+                if avro and isinstance(self._logical.get(field.name), Decimal):
                     raise SchemaError("decimals are bytes in Avro")
-                if field.name in self._held and not avro:
+                if field.name in self._logical and not avro:
                     kind = pa.string()  # MessagePack has no type of its own for them
                 self._fields.append((field.name, kind, is_optional))
             except SchemaError as error:
@@ -136,10 +138,10 @@ class FlatValues:
         columns = []
         for name, kind, is_optional in self._fields:
             column = changes.column(name)
-            if name in self._held and self._is_avro:
-                column = held(column, self._held[name])
-            elif name in self._held:
-                column = rule_of(self._held[name]).texts(held(column, self._held[name]))
+            if name in self._logical and self._is_avro:
+                column = stored(column, self._logical[name])
+            elif name in self._logical:
+                column = rule_of(self._logical[name]).texts(stored(column, self._logical[name]))
             if column.type != kind:
                 column = column.cast(kind)
             if self._is_avro and not is_optional and column.null_count:

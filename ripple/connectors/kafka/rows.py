@@ -18,7 +18,8 @@ from ripple.connectors.kafka.row_values import row_values
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.model.keys.partitioner import in_order, key_bytes, numbers_of
 from ripple.model.schema.arrow import to_arrow
-from ripple.model.schema.held import held_columns, stored_fields
+from ripple.model.schema.logical.columns import stored_columns
+from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.types import Bool, Float, Schema, String
 from ripple.world.broker import Records
 
@@ -57,7 +58,7 @@ class Rows:
             return pa.nulls(changes.num_rows, pa.binary())
         if not self.key:  # one total
             return pa.array([b""] * changes.num_rows, pa.binary())
-        return key_bytes(held_columns(changes, self._fields), self.key)
+        return key_bytes(stored_columns(changes, self._fields), self.key)
 
     def back(self, records: Records) -> pa.RecordBatch:
         """Return the keys of such records with ``op`` as text: set, or removed."""

@@ -111,7 +111,7 @@ class LogSink:
     ``next_offset - _start`` of its ``_rows`` rows are in the log.
     """
 
-    takes_held = True  # see OutputStatus
+    takes_stored = True  # see OutputStatus
 
     def __init__(
         self,

@@ -13,9 +13,9 @@ from ripple.model.schema.types import (
     DateTime,
     Decimal,
     FieldType,
-    Held,
     Int,
     Int64,
+    Logical,
     bare_type,
 )
 from ripple.storage.log.body import columns_of
@@ -43,7 +43,7 @@ def check_topic(topic: Schema, wanted: Schema, source: str) -> None:
 
 
 def _stands_for(there: FieldType, declared: FieldType) -> bool:
-    if not isinstance(there, Held) and not isinstance(declared, Held):
+    if not isinstance(there, Logical) and not isinstance(declared, Logical):
         return True
     if isinstance(there, Decimal) and isinstance(declared, Decimal):
         digits = min(there.precision, PRECISION_MAX)  # sums have one more than a record declares

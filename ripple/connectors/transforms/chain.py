@@ -15,7 +15,7 @@ from ripple.connectors.validation import screened
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
-from ripple.model.schema.held import held_in
+from ripple.model.schema.logical.fields import logical_in
 from ripple.model.schema.time_form import ISO, TimeForm
 from ripple.model.schema.types import Schema
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
-    from ripple.model.schema.types import Held
+    from ripple.model.schema.types import Logical
 
 HIDDEN = b"not shown: some of its fields are masked"
 
@@ -66,7 +66,7 @@ class Chain:
         units = frozenset(filter(self._has_unit, fields))
         iso = frozenset(filter(self._is_iso, fields))
         self.needed = RecordShape(
-            schema, table=shape.table, units=units, iso=iso, held=self._held()
+            schema, table=shape.table, units=units, iso=iso, logical=self._logical()
         )
         self._hides = any(isinstance(one, MaskText) for one in self._transforms)
 
@@ -96,14 +96,13 @@ class Chain:
             for at, one in enumerate(self._transforms)
         )
 
-    def _held(self) -> dict[str, Held]:
-        """Return the source's texts of which values of held types are read."""
+    def _logical(self) -> dict[str, Logical]:
+        """Return the texts of the source from which values of logical types are read."""
         read = {
             one.field for one in self._transforms if isinstance(one, ReadTime) and one.form.is_text
         }
-        return {
-            name: kind for name, kind in held_in(self._shape.schema.fields).items() if name in read
-        }
+        logical = logical_in(self._shape.schema.fields)
+        return {name: kind for name, kind in logical.items() if name in read}
 
     def batch(self, batch: Batch) -> Batch:
         """Return a batch transformed."""

@@ -23,8 +23,8 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int64,
+    Logical,
     Option,
     String,
     bare_type,
@@ -113,7 +113,7 @@ class ReadTime:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
         kind = bare_type(field.type)
-        is_time = kind == DateTime() or not isinstance(kind, Held)
+        is_time = kind == DateTime() or not isinstance(kind, Logical)
         if value_type(field)[0] != pa.int64() or is_time != isinstance(self.form, TimeForm):
             raise InputError(
                 f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "

@@ -13,7 +13,8 @@ from ripple.core.errors import SchemaError
 from ripple.model.expression.bound import Values
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.columns import decoded, fitted
-from ripple.model.schema.held import has_time, note_of, stored_fields
+from ripple.model.schema.logical.fields import has_time, stored_fields
+from ripple.model.schema.logical.showing import note_of
 from ripple.model.schema.types import Field, Schema
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Held rows of a stream, until a mark has passed them."""
+"""Logical rows of a stream, until a mark has passed them."""
 
 from __future__ import annotations
 

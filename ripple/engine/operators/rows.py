@@ -31,7 +31,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import Fitted, called, fitted, objects, read_only
-from ripple.model.schema.held import array_of, values_of
+from ripple.model.schema.logical.values import array_of, values_of
 from ripple.model.schema.types import Field
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ripple.model.expression.bound import Values
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.held import has_held
+from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.nested import paths_in
 from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String, bare_type
 
@@ -89,7 +89,7 @@ class _Fitting:
             raise TypeError(reason)
         if isinstance(found.values, list):
             return found.values[0]
-        if has_held(of):
+        if has_logical(of):
             return value  # which becomes a number together with the others
         return as_list(Values(found.values, found.valid))[0]
 

@@ -13,7 +13,7 @@ from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.operators.state_step import StateStep
 from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.nodes import StepScan
-from ripple.model.schema.held import values_of
+from ripple.model.schema.logical.values import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

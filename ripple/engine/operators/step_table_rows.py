@@ -13,7 +13,7 @@ from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.rows import Rows, as_list, reason_of
 from ripple.engine.operators.state_step import StateStep
-from ripple.model.schema.held import values_of
+from ripple.model.schema.logical.values import values_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:

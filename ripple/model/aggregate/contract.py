@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.types import Bool, FieldType, Float, Held, Int, Int64, String, bare_type
+from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Logical, String, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -217,7 +217,7 @@ class Aggregate(ABC):
 
 def is_integer(of: FieldType) -> bool:
     """Tell whether a column of this type is int64."""
-    return isinstance(of, (Int, Int64, Held))
+    return isinstance(of, (Int, Int64, Logical))
 
 
 def is_float(of: FieldType) -> bool:

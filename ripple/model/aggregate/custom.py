@@ -16,7 +16,7 @@ from ripple.model.aggregate.errors import AggregateError, StateError
 from ripple.model.aggregate.parts import listed
 from ripple.model.aggregate.portable import of_text, to_text
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.held import values_of
+from ripple.model.schema.logical.values import values_of
 from ripple.model.schema.types import (
     Bool,
     Date,

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.aggregate.errors import AggregateError, StateError
-from ripple.model.schema.held import Nanos
+from ripple.model.schema.logical.times import Nanos
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Column expressions: built from names and operators, checked once, evaluated in bulk.
 
 expr        users' expressions, with text_methods and time_methods; typed: checked
-decimal_rules  how decimals become integers: decimal_type; held_rules dates and
-            times, with held_constants
+decimal_rules  how decimals become integers: decimal_type; logical_rules dates and
+            times, with logical_constants
 bound       evaluated: numbers by the machine, texts and functions over columns (columns)
 functions   an entry for each function beside the operators
 compile     numbers and bools as straight-line code, which program runs, compiled

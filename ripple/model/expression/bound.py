@@ -17,7 +17,7 @@ from ripple.model.expression.program import FAILURES, NULL_STATE
 from ripple.model.expression.typed import FIELD_TYPES, Kind, Typed, typed
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.notation import type_to_sexp
-from ripple.model.schema.types import Decimal, FieldType, Held, Option, bare_type
+from ripple.model.schema.types import Decimal, FieldType, Logical, Option, bare_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -139,12 +139,12 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     names = tuple(dict.fromkeys(_columns(expr)))
     kind = tree.kind
     scale = tree.value
-    is_number = kind is not Kind.DECIMAL and tree.operation != "held"
+    is_number = kind is not Kind.DECIMAL and tree.operation != "logical"
     if not is_number:
         (tree,) = tree.args  # as a column holds it
     declared = fields[tree.value] if tree.operation == "col" else None
-    # The number of a held value, by .cast(int), is no such value, and one made of a number is.
-    if declared is not None and isinstance(bare_type(declared), Held) is not is_number:
+    # The number of a date, by .cast(int), is no date, and a date made of a number is one.
+    if declared is not None and isinstance(bare_type(declared), Logical) is not is_number:
         result = declared
     else:
         result = _decimal_of(expr, scale) if kind is Kind.DECIMAL else FIELD_TYPES[kind]

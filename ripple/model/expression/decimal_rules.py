@@ -20,7 +20,7 @@ from ripple.model.expression.functions.formula import (
     converted,
     whole,
 )
-from ripple.model.expression.typed import CASTS_HELD, Kind, Typed, any_of, plain_value
+from ripple.model.expression.typed import LOGICAL_CASTS, Kind, Typed, any_of, plain_value
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -114,7 +114,7 @@ def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if isinstance(expr.value, Decimal):
         return _cast_to(expr, args[0], expr.value, strict=len(args) == 1)
-    if expr.value in CASTS_HELD:
+    if expr.value in LOGICAL_CASTS:
         raise _no_decimal(expr)
     units, scale = _units(expr, args[0])
     if expr.value == "str":
@@ -138,12 +138,12 @@ def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
         )
     most = 10 ** (to.precision - (to.scale - scale)) - 1
     if strict:
-        held = find("decimal.of_units").typed((units,), (most,))
+        number = find("decimal.of_units").typed((units,), (most,))
     else:
         tests = comparison("<=", units, whole(most)), comparison(">=", units, whole(-most))
         fits = Typed("&", Kind.BOOL, units.nullable, tests)
-        held = choice(fits, units, Typed("null", Kind.INT, nullable=True))
-    return _scaled(_finer(expr, held, to.scale - scale), to.scale)
+        number = choice(fits, units, Typed("null", Kind.INT, nullable=True))
+    return _scaled(_finer(expr, number, to.scale - scale), to.scale)
 
 
 def _scaled(units: Typed, scale: int) -> Typed:

@@ -20,7 +20,7 @@ from ripple.model.expression.decimal_type import (
     PlainDecimal,
     plain_digits,
 )
-from ripple.model.expression.held_constants import PlainDate, PlainTime, plain_held
+from ripple.model.expression.logical_constants import PlainDate, PlainTime, plain_logical
 
 if TYPE_CHECKING:
     import decimal
@@ -454,9 +454,9 @@ def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
         return Expr("null")
     if type(value).__name__ == "Decimal" and type(value).__module__ == "decimal":
         return Expr("lit", (), PlainDecimal(plain_digits(cast("decimal.Decimal", value))))
-    held = plain_held(value)
-    if held is not None:
-        return Expr("lit", (), held)
+    constant = plain_logical(value)
+    if constant is not None:
+        return Expr("lit", (), constant)
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
             f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "

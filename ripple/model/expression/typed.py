@@ -13,16 +13,16 @@ from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.expression.decimal_type import Decimal, PlainDecimal
 from ripple.model.expression.expr import POWER_MAX, Expr
-from ripple.model.expression.held_constants import PlainDate, PlainTime
+from ripple.model.expression.logical_constants import PlainDate, PlainTime
 from ripple.model.schema.types import (
     Bool,
     Date,
     DateTime,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     String,
     bare_type,
@@ -54,9 +54,9 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.TIME: DateTime(),
 }
 
-_KINDS_HELD: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME}
+_LOGICAL_KINDS: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME}
 _NUMBERS = (Kind.FLOAT, Kind.INT)
-CASTS_HELD = {"date": Kind.DATE, "datetime": Kind.TIME}
+LOGICAL_CASTS = {"date": Kind.DATE, "datetime": Kind.TIME}
 """What ``.cast`` makes of an integer."""
 _TEXT_OF = {
     Kind.INT: "str.of_integer",
@@ -111,7 +111,7 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
         return kind_of(field_type.of)[0], True
     if isinstance(field_type, Float):
         return Kind.FLOAT, False
-    if isinstance(field_type, (Int, Int64, Held)):
+    if isinstance(field_type, (Int, Int64, Logical)):
         return Kind.INT, False
     if isinstance(field_type, Bool):
         return Kind.BOOL, False
@@ -152,18 +152,18 @@ class _Checker:
             column = Typed("col", kind, nullable, (), expr.value)
             if isinstance(bare := bare_type(field_type), Decimal):
                 return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
-            held = _KINDS_HELD.get(type(bare_type(field_type)))
-            return column if held is None else Typed("held", held, nullable, (column,))
+            logical = _LOGICAL_KINDS.get(type(bare_type(field_type)))
+            return column if logical is None else Typed("logical", logical, nullable, (column,))
         args = tuple(self.check(arg) for arg in expr.args)
         if _has_decimals(expr, args):
             # Made of what is here, and most expressions have none.
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
 
             return decimal_typed(expr, args)
-        if _has_held(expr, args):
-            from ripple.model.expression.held_rules import held_typed  # noqa: PLC0415 - likewise
+        if _has_logical(expr, args):
+            from ripple.model.expression.logical_rules import logical_typed  # noqa: PLC0415 - likewise
 
-            return held_typed(expr, args)
+            return logical_typed(expr, args)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 
@@ -360,10 +360,10 @@ def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
     return any(arg.kind is Kind.DECIMAL for arg in args)
 
 
-def _has_held(expr: Expr, args: tuple[Typed, ...]) -> bool:
+def _has_logical(expr: Expr, args: tuple[Typed, ...]) -> bool:
     if isinstance(expr.value, (PlainDate, PlainTime)):
         return True
-    if expr.operation == "dt.date" or (expr.operation == "cast" and expr.value in CASTS_HELD):
+    if expr.operation == "dt.date" or (expr.operation == "cast" and expr.value in LOGICAL_CASTS):
         return True
     return any(arg.kind in (Kind.DATE, Kind.TIME) for arg in args)
 

@@ -16,7 +16,7 @@ from ripple.core.frozen import frozen
 from ripple.core.hashing import mix_each
 from ripple.model.keys.index import KeyIndex
 from ripple.model.schema.exported import Lent
-from ripple.model.schema.types import Bool, Field, Held, Int, Int64, String
+from ripple.model.schema.types import Bool, Field, Int, Int64, Logical, String
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Slots = npt.NDArray[np.int64]
     Hashes = npt.NDArray[np.uint64]
 
-KEY_TYPES = (String, Int, Int64, Bool, Held)
+KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 HASH_SEED = np.uint64(0x27D4EB2F165667C5)
 

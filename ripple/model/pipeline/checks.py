@@ -36,9 +36,9 @@ from ripple.model.schema.types import (
     Decimal,
     Field,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     Schema,
     String,
@@ -54,7 +54,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_KEY_TYPES = (String, Int, Int64, Bool, Held)
+_KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 
 def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None:

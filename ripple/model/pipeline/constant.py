@@ -36,7 +36,7 @@ from ripple.model.pipeline.given_rows import given_rows
 from ripple.model.pipeline.nodes import ConstantJoin, Fields, type_of, types_of
 from ripple.model.pipeline.table_join import check_compared, named_pairs, renamed, shown_side
 from ripple.model.schema.notation import type_to_sexp
-from ripple.model.schema.types import Bool, Field, Held, Int, Int64, String, bare_type
+from ripple.model.schema.types import Bool, Field, Int, Int64, Logical, String, bare_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     Keys = Operand | Sequence[Operand]
 
-_KEY_TYPES = (String, Int, Int64, Bool, Held)
+_KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 
 class Constant:

@@ -16,7 +16,7 @@ from ripple.model.pipeline.nodes import Fields
 from ripple.model.records import schema_of
 from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.held import stored_fields
+from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.types import (
     Bool,
     Date,
@@ -24,9 +24,9 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Schema,
     String,
     bare_type,
@@ -34,7 +34,7 @@ from ripple.model.schema.types import (
 
 T = TypeVar("T")
 CONSTANT_BYTES_MAX = 16 << 20  # of its columns in memory
-_TYPES = (String, Int, Int64, Bool, Float, Held)
+_TYPES = (String, Int, Int64, Bool, Float, Logical)
 _KINDS: tuple[tuple[Any, FieldType], ...] = (
     ((bool, np.bool_), Bool()),  # before int, which a bool is
     ((int, np.integer), Int()),

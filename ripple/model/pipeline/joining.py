@@ -35,9 +35,9 @@ from ripple.model.schema.types import (
     Bool,
     Field,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     String,
     bare_type,
@@ -304,7 +304,7 @@ def _keys(keys: Keys, draft: Draft, what: str) -> list[Field]:
                 f"{what} names {name!r}, a float, and floats are compared bit by bit here, NaN "
                 "with NaN: use a text or an integer"
             )
-        if not isinstance(bare, String | Int | Int64 | Bool | Held):
+        if not isinstance(bare, String | Int | Int64 | Bool | Logical):
             raise PlanError(
                 f"{what} names {name!r}, which is {type_text(bare)}: use a text, an integer or a "
                 "bool"

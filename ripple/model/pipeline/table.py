@@ -42,9 +42,9 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     Schema,
     String,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 VERSION_DELETED = "deleted"  # the field of a version that says that there is no row
 FORMATS = ("debezium",)
 TRUNCATIONS = ("stop", "letter")
-_KEY_TYPES = (String, Int, Int64, Bool, Held)
+_KEY_TYPES = (String, Int, Int64, Bool, Logical)
 _TYPES = (*_KEY_TYPES, Float)
 
 

@@ -22,9 +22,9 @@ from ripple.model.schema.types import (
     Bool,
     Field,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     String,
     bare_type,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Keys = Operand | Sequence[Operand]
 
 HOWS = ("inner", "left", "right", "full")
-_KEY_TYPES = (String, Int, Int64, Bool, Held)
+_KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 
 def table_join_of(

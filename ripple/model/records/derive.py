@@ -52,10 +52,10 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
     List,
+    Logical,
     Option,
     Record,
     Ref,
@@ -153,7 +153,7 @@ class _Walk:
     def kind(self, annotation: Annotation, path: str) -> FieldType:
         base, extras = unwrap(annotation)
         # rp.Decimal(18, 2) itself works, too, for those without a type checker.
-        for extra in (*extras, base) if isinstance(base, Held) else extras:
+        for extra in (*extras, base) if isinstance(base, Logical) else extras:
             if isinstance(extra, FieldType):
                 return extra
             if isinstance(extra, EventTime):

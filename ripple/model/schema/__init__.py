@@ -1,7 +1,7 @@
 """Types that describe themselves: schemas, how they are compared, projected and fingerprinted.
 
 types       the closed set of field types; checks: beyond the type; document: from outside, bounded
-held        types of values held as whole numbers: the rule of each, and of their columns
+logical     types with columns of whole numbers: the rule of each, their columns and values
 compat      may one read another's records; projection: reads it; fingerprint
 arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
 time_form   how sources write times; date_form: dates; time_texts: loops; text_columns: for loops

@@ -23,8 +23,8 @@ version, docs, and per column the exact type), so that ``from_arrow(to_arrow(s))
 table went through a tool that keeps metadata but turns every column nullable or every string large.
 Columns without metadata are understood from their Arrow types: narrow integers are ``Int``,
 ``timestamp[ns]`` is ``Int64`` (nanoseconds since the epoch), nullable columns are optional. These
-are columns as others have them; the engine's own have numbers where a type is held as such
-(``stored_fields`` of ``ripple.model.schema.held``).
+are columns as others have them; the engine's own have numbers for logical types
+(``stored_fields`` of ``ripple.model.schema.logical``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ripple.core import sexp
 from ripple.core.errors import SchemaError
 from ripple.model.schema import notation
 from ripple.model.schema.document import build, refuse_empty
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import (
     DEPTH_MAX,
     PRECISION_MAX,
@@ -48,10 +48,10 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
     List,
+    Logical,
     Opaque,
     Option,
     Record,
@@ -175,7 +175,7 @@ class _Walk:
                 return self.type(columns, path) if columns else pa.string()
             case Ref():
                 return self._reference(kind.name, path)
-            case Held():
+            case Logical():
                 return rule_of(kind).arrow
             case _:
                 return _SCALARS[kind]
@@ -275,7 +275,7 @@ def _holds(arrow: pa.DataType, kind: FieldType) -> bool:
             return _holds(arrow, columns) if columns else _is_text(arrow)
         case Ref():
             return bool(pt.is_struct(arrow))
-        case Held():
+        case Logical():
             return bool(arrow == rule_of(kind).arrow)
         case _:
             return bool(arrow == _SCALARS[kind])

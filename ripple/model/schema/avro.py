@@ -44,7 +44,7 @@ from ripple.model.schema.document import (
     text_of,
     version_of,
 )
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.notation import type_from_sexp, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
@@ -54,10 +54,10 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
     List,
+    Logical,
     Opaque,
     Option,
     Record,
@@ -163,7 +163,7 @@ class _Writer:
                 if kind.name != self._root:
                     raise SchemaError(f"{path}: Avro cannot refer to {kind.name!r}, another schema")
                 return kind.name
-            case Held():
+            case Logical():
                 return {**rule_of(kind).avro, "ripple.type": dumps(type_to_sexp(kind))}
             case _:
                 return _SCALARS[kind]

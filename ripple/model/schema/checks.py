@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.date_form import is_date_pattern
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.time_form import TimeForm
 from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     String,
     bare_type,
@@ -44,10 +44,10 @@ Bound: TypeAlias = Number | decimal.Decimal | dt.date
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _BOUNDS = ("gt", "ge", "lt", "le")
 _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(_BOUNDS, ((Int, Int64, Float, Held), "numbers, dates and times")),
+    **dict.fromkeys(_BOUNDS, ((Int, Int64, Float, Logical), "numbers, dates and times")),
     "finite": ((Float,), "floats"),
     **dict.fromkeys(("min_length", "max_length"), ((String,), "text")),
-    **dict.fromkeys(("format", "zone"), ((Int, Int64, Held), "times and dates")),
+    **dict.fromkeys(("format", "zone"), ((Int, Int64, Logical), "times and dates")),
 }
 
 
@@ -110,7 +110,7 @@ class Checks:
                     f"{words}"
                 )
             if name in _BOUNDS:
-                bound = _held(value, kind) if isinstance(kind, Held) else _typed(value, kind)
+                bound = _logical(value, kind) if isinstance(kind, Logical) else _typed(value, kind)
                 if bound is None:
                     raise SchemaError(
                         f"the field {member.name!r} is {type(kind).__name__}, which cannot be "
@@ -238,13 +238,13 @@ def checks_with(given: Mapping[str, Any]) -> Checks:
 
 
 def form_of(kind: FieldType, checks: Checks | None) -> Form | None:
-    """Return how a source writes the values of a field with these checks; None as they are held.
+    """Return how a source writes the values of a field with these checks; None as they are stored.
 
     Raises SchemaError for a form that values of the type do not have.
     """
     kind, given = bare_type(kind), {} if checks is None else checks.given()
     form, zone = given.get("format"), given.get("zone")
-    if isinstance(kind, Held):
+    if isinstance(kind, Logical):
         return rule_of(kind).form(form, zone)
     return None if form is None else TimeForm(form, zone)
 
@@ -262,7 +262,7 @@ def _canonical(checks: Checks) -> str:
 
 
 class _Written(int):
-    """The number of a held value that is a bound, shown as others have the value."""
+    """The number of a bound of a logical type, shown as others have the value."""
 
     text: str
 
@@ -281,7 +281,7 @@ def _is_bound(value: object) -> bool:
     return is_number and -math.inf < value < math.inf  # type: ignore[operator]  # see above
 
 
-def _held(value: Bound, kind: Held) -> _Written | None:
+def _logical(value: Bound, kind: Logical) -> _Written | None:
     """Return the number of a bound, None if no value of the type is the bound."""
     if isinstance(value, _Written):  # fitted already
         return value

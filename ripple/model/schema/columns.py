@@ -21,7 +21,8 @@ from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.arrow import to_arrow
-from ripple.model.schema.held import rule_of, stored_fields
+from ripple.model.schema.logical.fields import stored_fields
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import (
     Bool,
     Date,
@@ -30,9 +31,9 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
+    Logical,
     Option,
     Schema,
     String,
@@ -95,7 +96,7 @@ def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fit
     it holds another type.
     """
     of = of.of if isinstance(of, Option) else of
-    if isinstance(of, Held):
+    if isinstance(of, Logical):
         given, of, misfits = _numbers_of(given, of, what)
         found = _fitted(given, of, what, rows)
         return replace(found, misfits=misfits) if misfits else found
@@ -116,8 +117,8 @@ def _fitted(given: Any, of: FieldType, what: str, rows: int | None) -> Fitted:
     return _fitted_list(listed, of, what)
 
 
-def _numbers_of(given: Any, of: Held, what: str) -> tuple[Any, FieldType, dict[int, str]]:
-    """Return an array of a held type as one of its numbers, null where it has no such value.
+def _numbers_of(given: Any, of: Logical, what: str) -> tuple[Any, FieldType, dict[int, str]]:
+    """Return an array of a logical type as one of its numbers, null where it has no such value.
 
     With the reasons, by row. A list, and an array of objects, are returned as they are.
     """
@@ -131,21 +132,21 @@ def _numbers_of(given: Any, of: Held, what: str) -> tuple[Any, FieldType, dict[i
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu":
         given = pa.array(given)
     if isinstance(given, pa.Array) and rule.takes(given.type):
-        numbers = rule.held(given)
+        numbers = rule.stored(given)
         bad = [] if numbers.null_count == given.null_count else _lost(given, numbers)
         return numbers, Int64(), {row: f"{what} {_misfit(given, row, rule.word)}" for row in bad}
     if isinstance(given, np.ndarray) and given.dtype.kind != "O":
-        held = rule.numbers(np.ma.getdata(given))
-        if held is None:
+        numbers = rule.numbers(np.ma.getdata(given))
+        if numbers is None:
             raise _of_another_type(what, of, given.dtype)
         null = np.isnat(np.ma.getdata(given)) | np.ma.getmaskarray(given)
-        beyond = ~null & ((held < rule.bounds[0]) | (held > rule.bounds[1]))
+        beyond = ~null & ((numbers < rule.bounds[0]) | (numbers > rule.bounds[1]))
         misfits = {
             row: f"{what} {Misfit(rule.word, given[row])}"
             for row in np.flatnonzero(beyond).tolist()
         }
         null |= beyond
-        return np.ma.MaskedArray(held, null) if null.any() else held, Int64(), misfits
+        return np.ma.MaskedArray(numbers, null) if null.any() else numbers, Int64(), misfits
     if isinstance(given, pa.Array) and not pt.is_null(given.type):
         raise _of_another_type(what, of, given.type)
     return given, of, {}

@@ -43,7 +43,7 @@ from ripple.model.schema.document import (
     text_of,
     version_of,
 )
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.notation import type_from_sexp, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
@@ -51,10 +51,10 @@ from ripple.model.schema.types import (
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
     List,
+    Logical,
     Opaque,
     Option,
     Record,
@@ -144,7 +144,7 @@ def _type(kind: FieldType, path: str, root: str) -> dict[str, Json]:
             return {"oneOf": [_case(case, f"{path}.{case.name}", root) for case in kind.cases]}
         case Ref():
             return {"$ref": "#" if kind.name == root else f"ripple:{quote(kind.name, safe='')}"}
-        case Held():
+        case Logical():
             return {**rule_of(kind).json, "x-ripple-type": dumps(type_to_sexp(kind))}
         case _:
             return dict(_SCALARS[kind])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import DateTime
 
 if TYPE_CHECKING:
@@ -28,21 +28,21 @@ def python_rows(rows: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    held = _held(column.type)
-    if held == column.type:
+    stored = _stored(column.type)
+    if stored == column.type:
         listed: list[Any] = column.to_pylist()
         return listed
-    return [_value(one, column.type) for one in column.cast(held).to_pylist()]
+    return [_value(one, column.type) for one in column.cast(stored).to_pylist()]
 
 
-def _held(kind: pa.DataType) -> pa.DataType:
+def _stored(kind: pa.DataType) -> pa.DataType:
     """Return the type with integers for times in nanoseconds."""
     if kinds.is_timestamp(kind) and kind.unit == "ns":
         return pa.int64()
     if kinds.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_held(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_stored(kind.value_type)))
     if kinds.is_struct(kind):
-        return pa.struct([field.with_type(_held(field.type)) for field in kind])
+        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
     return kind
 
 

@@ -29,3 +29,11 @@ def where_found(values: Any, found: Any, column: pa.Array) -> tuple[pa.Array, An
         return pa.array(values), ~found
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     return pa.array(values, mask=~(found & valid)), valid & ~found
+
+
+def validity(column: pa.Array) -> pa.Buffer | None:
+    """Return a bit per value, 0 for a null; None without nulls."""
+    if not column.null_count:
+        return None
+    is_there = column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(is_there, bitorder="little"))

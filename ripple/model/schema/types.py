@@ -1,9 +1,9 @@
 """The closed set of field types, and the records made of them.
 
 A value of a type, outside columns, is: ``str``, ``int``, ``float`` or ``bool``; for ``Opaque`` an
-S-expression; for a held type its number (see ``ripple.model.schema.held``); for ``Option`` None or
-the value; for ``List`` a list; for a record a dict by field name, in which an absent optional field
-has no entry; for ``Variant`` a tuple of the case's name and its arguments, such as
+S-expression; for a logical type its number (``ripple.model.schema.logical``); for ``Option`` None
+or the value; for ``List`` a list; for a record a dict by field name, in which an absent optional
+field has no entry; for ``Variant`` a tuple of the case's name and its arguments, such as
 ``("limit", 101.5)`` or ``("market",)``.
 
 A schema or a record may be without fields, and a variant without cases: Ripple/OCaml writes such
@@ -47,24 +47,24 @@ class Bool:
     """True or false."""
 
 
-class Held:
-    """A type of values that a column holds as whole numbers of 64 bits.
+class Logical:
+    """A logical type: columns store its values as whole numbers of 64 bits.
 
-    It is no number for that: a place without a rule for it refuses it. What there is to know of
-    such a type stands in ``ripple.model.schema.held``.
+    It is no number for that: a place without a rule for it refuses it. All else about such a type
+    stands in ``ripple.model.schema.logical``.
     """
 
     __slots__ = ()
 
 
 @frozen
-class Date(Held):
-    """A day of the Gregorian calendar from year 1 to 9999, held as the days since 1970."""
+class Date(Logical):
+    """A day of the Gregorian calendar from year 1 to 9999, stored as the days since 1970."""
 
 
 @frozen
-class DateTime(Held):
-    """An instant, held as nanoseconds since 1970, UTC."""
+class DateTime(Logical):
+    """An instant, stored as nanoseconds since 1970, UTC."""
 
 
 PRECISION_MAX = 18  # digits, in a scaled integer of 64 bits
@@ -72,11 +72,11 @@ PRECISION_OTHERS = 38  # of decimals of 128 bits
 
 
 @frozen
-class Decimal(Held):
+class Decimal(Logical):
     """Exact numbers of up to ``precision`` digits, ``scale`` of them behind the point.
 
     ``rp.col("price").cast(rp.Decimal(18, 4))`` in expressions, and for fields
-    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Held as a count of 10 ** -scale. Raises
+    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Stored as a count of 10 ** -scale. Raises
     PlanError for more than 18 digits.
     """
 
@@ -163,7 +163,7 @@ class Ref:
 
 
 FieldType: TypeAlias = (
-    String | Int | Int64 | Float | Bool | Held | Opaque | Option | List | Record | Variant | Ref
+    String | Int | Int64 | Float | Bool | Logical | Opaque | Option | List | Record | Variant | Ref
 )
 
 

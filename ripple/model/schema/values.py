@@ -32,16 +32,16 @@ import numpy as np
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.model.schema.arrow import variant_columns
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import (
     Bool,
     Field,
     FieldType,
     Float,
-    Held,
     Int,
     Int64,
     List,
+    Logical,
     Opaque,
     Option,
     Record,
@@ -97,7 +97,7 @@ def value_of(value: Any, of: FieldType, what: str) -> Any:
 
 def name_of(of: FieldType) -> str:
     """Return how messages call a value of the type, with its article."""
-    if isinstance(of, Held):
+    if isinstance(of, Logical):
         return rule_of(of).word
     return _NAMES.get(type(of), "a value")
 
@@ -113,8 +113,8 @@ def converter(of: FieldType) -> Converter:
             return _record(of.fields)
         case Variant():
             return _variant(of)
-        case Held():
-            return _held(of)
+        case Logical():
+            return _logical(of)
         case _:
             return _SCALARS.get(type(of), _anything)
 
@@ -161,7 +161,7 @@ def _text(value: Any) -> str:
     return str.__str__(value)  # of a StrEnum or a numpy.str_, its text
 
 
-def _held(of: Held) -> Converter:
+def _logical(of: Logical) -> Converter:
     rule = rule_of(of)
 
     def convert(value: Any) -> int:

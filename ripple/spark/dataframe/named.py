@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
-from ripple.model.schema.types import DateTime, Held, bare_type
+from ripple.model.schema.types import DateTime, Logical, bare_type
 from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.session import blaming
 from ripple.task.arguments import sources_of
@@ -112,7 +112,7 @@ def _kind_of(source: SourceSpec, name: str) -> DataType:
         is_iso or (form is None and isinstance(bare_type(field.type), DateTime))
     ):
         return TimestampType()
-    if (form is not None and form.is_text) or isinstance(bare_type(field.type), Held):
+    if (form is not None and form.is_text) or isinstance(bare_type(field.type), Logical):
         return StringType()
     (shown,) = (one for one in shown_fields(source.fields) if one.name == name)
     return _KINDS[str(shown.type)]()

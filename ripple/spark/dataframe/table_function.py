@@ -15,7 +15,7 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.pipeline.topology import stages_of
-from ripple.model.schema.held import as_shown
+from ripple.model.schema.logical.columns import as_shown
 from ripple.model.schema.types import Date, bare_type
 from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import FrameFold

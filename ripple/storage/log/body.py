@@ -13,7 +13,7 @@ from ripple.core.codec import arrow
 from ripple.core.codec.errors import EncodingError
 from ripple.core.errors import SchemaError
 from ripple.model.schema.arrow import to_arrow
-from ripple.model.schema.held import stored_fields
+from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.well_formed import check_text
 from ripple.storage.log.frame import NO_TIME_NS, FrameError, body_of
 from ripple.storage.log.salvage import UNREADABLE, lost, salvaged

@@ -15,7 +15,7 @@ from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET, REASON
 from ripple.engine.operators.answer_rows import Identity, Outcome, answer_rows
 from ripple.engine.operators.rows import reason_of
 from ripple.model.pipeline.asking import CONCURRENCY_MAX
-from ripple.model.schema.held import values_of
+from ripple.model.schema.logical.values import values_of
 from ripple.task.asks.answer_objects import with_rows
 from ripple.task.asks.calls import Call, Calls
 from ripple.task.asks.timed_turns import TimedTurns

@@ -71,7 +71,7 @@ class SentLanes:
             committed = None if writer.mark is None else Commit(writer.mark.cut, "")
             name = f"{topic.path}/{writer.lane}"
             standings[lane_name(target)] = OutputStatus(
-                name, True, committed, None, takes_held=True
+                name, True, committed, None, takes_stored=True
             )
         return standings
 

@@ -24,8 +24,8 @@ from ripple.model.aggregate.quantiles import Quantile
 from ripple.model.aggregate.spread import Spread
 from ripple.model.aggregate.sums import Count, Mean, Sum, Vwap
 from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, NewestRow, TopRows, WholeRows
-from ripple.model.schema.held import rule_of
-from ripple.model.schema.types import FieldType, Held, bare_type
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.types import FieldType, Logical, bare_type
 from ripple.testing.reference.expressions import is_int64, python_type
 
 
@@ -75,7 +75,7 @@ def results(aggregate: Aggregate, types: Sequence[FieldType], entries: Entries) 
         kind = type(aggregate).__name__
         raise PlanError(f"{kind} has no twin to be compared with: see ripple.testing.twin")
     found = _TWINS[type(aggregate)](aggregate, entries)
-    if isinstance(aggregate, Custom) and isinstance(bare := bare_type(types[0]), Held):
+    if isinstance(aggregate, Custom) and isinstance(bare := bare_type(types[0]), Logical):
         return [None if found is None else rule_of(bare).number(found)]
     columns = found if len(types) > 1 else [found]
     return [_typed(value, of) for value, of in zip(columns, types, strict=True)]

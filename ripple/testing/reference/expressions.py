@@ -13,7 +13,7 @@ from ripple.model.expression.decimal_type import PlainDecimal
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
-from ripple.model.expression.held_constants import PlainDate, PlainTime
+from ripple.model.expression.logical_constants import PlainDate, PlainTime
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import (
     Bool,
@@ -26,7 +26,7 @@ from ripple.model.schema.types import (
     Option,
     String,
 )
-from ripple.testing.reference import decimals, held
+from ripple.testing.reference import decimals, logical
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
 
 __all__ = ["Failed", "evaluate", "is_int64", "python_type"]
@@ -61,7 +61,7 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
     kind, value = _evaluate(expr, row, kinds)
     if isinstance(kind, decimals.Scale) and not isinstance(value, Failed) and value is not None:
         return int(value * 10**kind.digits)
-    return (value - held.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
+    return (value - logical.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
 
 
 def _evaluate(  # noqa: C901, PLR0912  # one case an operation
@@ -72,10 +72,10 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
         if isinstance(kind, decimals.Scale) and value is not None:
             value = Fraction(value, 10**kind.digits)
         if kind is dt.date and value is not None:
-            value = held.EPOCH + dt.timedelta(value)
+            value = logical.EPOCH + dt.timedelta(value)
         return kind, value
     if expr.operation == "lit" and isinstance(expr.value, (PlainDate, PlainTime)):
-        return held.constant(expr.value)
+        return logical.constant(expr.value)
     if expr.operation == "lit" and isinstance(expr.value, PlainDecimal):
         return decimals.constant(expr.value.digits)
     if expr.operation == "lit":
@@ -84,8 +84,8 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
         return type(None), None
     typed = [_evaluate(arg, row, kinds) for arg in expr.args]
     types, args = [kind for kind, _ in typed], [value for _, value in typed]
-    if held.concerned(expr, types):
-        return held.evaluate(expr, types, args)
+    if logical.concerned(expr, types):
+        return logical.evaluate(expr, types, args)
     if decimals.concerned(expr, types):
         return decimals.evaluate(expr, types, args)
     match expr.operation:

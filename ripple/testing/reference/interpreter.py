@@ -18,7 +18,7 @@ from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
 from ripple.model.pipeline.nodes import Fold, FoldAggregate, SourceSpec, type_of
 from ripple.model.pipeline.plan import Plan
-from ripple.model.schema.held import values_of
+from ripple.model.schema.logical.values import values_of
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,

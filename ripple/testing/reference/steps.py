@@ -26,12 +26,14 @@ from ripple.model.pipeline.nodes import (
     type_of,
 )
 from ripple.model.records.instances import instances_of
-from ripple.model.schema.held import has_held, rule_of, values_of
+from ripple.model.schema.logical.fields import has_logical
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.values import values_of
 from ripple.model.schema.types import (
     Field,
     FieldType,
-    Held,
     List,
+    Logical,
     Option,
     Record,
     bare_type,
@@ -81,15 +83,15 @@ def kinds_of(fields: Fields) -> dict[str, type]:
 
 
 def number_of(value: Any, of: FieldType) -> Any:
-    """Return a value with what dates, times and decimals are held as: numbers. Raises TypeError."""
+    """Return a value with dates, times and decimals as stored: numbers. Raises TypeError."""
     kind = bare_type(of)
-    if value is None or not has_held(kind):
+    if value is None or not has_logical(kind):
         return value
     if isinstance(kind, List):
         return [number_of(one, kind.of) for one in value]
     if isinstance(kind, Record):
         return {one.name: number_of(value[one.name], one.type) for one in kind.fields}
-    assert isinstance(kind, Held), kind
+    assert isinstance(kind, Logical), kind
     number = rule_of(kind).number(value)
     if number is None:
         raise TypeError(f"{value!r} is not {rule_of(kind).word}")
@@ -262,10 +264,10 @@ def _mapped(step: Map, row: Row) -> Row:
 
 def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:
     of = type_of(field)
-    if isinstance(of, Held):
-        held: np.ndarray[Any, Any] = rule_of(of).array(np.array([value]))
-        held.flags.writeable = False
-        return held
+    if isinstance(of, Logical):
+        array: np.ndarray[Any, Any] = rule_of(of).array(np.array([value]))
+        array.flags.writeable = False
+        return array
     value = values_of([value], of)[0]
     dtype = None if isinstance(of, Option) else _DTYPES.get(python_type(of))
     array = np.empty(1, object if dtype is None else dtype)
@@ -282,7 +284,7 @@ def _only(array: Any, field: Field) -> Any:
     if value is np.ma.masked:
         return None
     of = bare_type(type_of(field))
-    if isinstance(of, Held) and isinstance(array, np.ndarray) and array.dtype != object:
+    if isinstance(of, Logical) and isinstance(array, np.ndarray) and array.dtype != object:
         numbers = rule_of(of).numbers(array)
         if numbers is None:
             raise TypeError(f"the field {field.name!r} cannot be an array of {array.dtype}")
@@ -300,7 +302,7 @@ def checked(value: Any, field: Field) -> Any:  # one case a line
     kind: Any = python_type(of)
     if value is None and isinstance(of, Option):
         return None
-    if value is not None and has_held(bare_type(of)):
+    if value is not None and has_logical(bare_type(of)):
         return number_of(value, of)
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()

@@ -39,7 +39,7 @@ class Kind:
 
     type: Any
     values: tuple[Any, Any]
-    held: tuple[Any, Any]
+    stored: tuple[Any, Any]
 
     @classmethod
     def plain(cls, type_: Any, *values: Any) -> Kind:

@@ -46,7 +46,7 @@ def changes(kind: Kind) -> tuple[rp.Plan, pa.RecordBatch]:
     pipeline = pipeline_of(x=kind.type)
     rp.run(pipeline, source=EVENTS, sink=held)
     (batch,) = held.batches
-    assert [row["x"] for row in held.rows()] == [*kind.held]
+    assert [row["x"] for row in held.rows()] == [*kind.stored]
     return pipeline.plan(), batch
 
 
@@ -76,22 +76,22 @@ def test_a_result_comes_back_from_every_sink_or_is_refused_by_name(
     for path in place.values():
         written(path, plan, batch)
     in_json = [json.loads(line)["x"] for line in Path(place["jsonl"]).read_text().splitlines()]
-    assert in_json == [*kind.held]
+    assert in_json == [*kind.stored]
     with open(place["csv"], newline="") as file:
         in_csv = [row[1] for row in csv.reader(file)]
-    assert in_csv == [text_of(value) for value in kind.held]
-    assert pq.read_table(place["parquet"]).column("x").to_pylist() == [*kind.held]
+    assert in_csv == [text_of(value) for value in kind.stored]
+    assert pq.read_table(place["parquet"]).column("x").to_pylist() == [*kind.stored]
 
     written(f"log:{tmp_path}/o", plan, batch)
     with PartitionReader(Topic.open(LiveDisk(str(tmp_path)), "o"), 0) as reader:
         in_log = [row["x"] for entry in reader.read() for row in entry.records.to_pylist()]  # type: ignore[union-attr]  # no markers
-    assert in_log == [*kind.held]
+    assert in_log == [*kind.stored]
 
     delta = f"{tmp_path}/delta"
     if name in FLAT:
         written(f"delta:{delta}", plan, batch)
         rows = DeltaTable(delta).to_pyarrow_table().sort_by("k")
-        assert rows.column("x").to_pylist() == [*kind.held]
+        assert rows.column("x").to_pylist() == [*kind.stored]
     else:
         with pytest.raises(OutputError) as caught:
             open_sink(f"delta:{delta}", plan, "o")
@@ -117,9 +117,9 @@ def test_a_result_is_a_value_in_every_format_of_kafka_or_is_refused_by_name(
     values = row_values(form, output, "kafka:b/o", Registry(), "o-value").values(batch)
     found = [read(form, value) for value in values.to_pylist()]
     if form == "csv":
-        assert found == [text_of(value) for value in kind.held]
+        assert found == [text_of(value) for value in kind.stored]
     elif form != "avro":
-        assert found == [*kind.held]
+        assert found == [*kind.stored]
 
 
 @pytest.mark.parametrize("of", REFUSED)

@@ -32,7 +32,7 @@ def open_source(path: str, reading: Reading) -> CsvSource:
     csv_format = CsvFormat(
         reading.shape.schema,
         reading.shape.checks,
-        held=reading.shape.held,
+        logical=reading.shape.logical,
         header=reading.header if options.header is None else options.header,
         comments=options.comments or "ahead",
         dialect=options.dialect(file),

@@ -201,5 +201,5 @@ def _without(shape: RecordShape, names: Sequence[str]) -> RecordShape:
         shape.table,
         shape.units.difference(names),
         shape.iso.difference(names),
-        {name: kind for name, kind in shape.held.items() if name not in names},
+        {name: kind for name, kind in shape.logical.items() if name not in names},
     )

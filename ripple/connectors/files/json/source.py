@@ -128,7 +128,7 @@ def screened_rows(
         row: REASONS[verdict].format(
             length_bytes_max=LINE_LENGTH_BYTES_MAX,
             field=names[column],
-            type=word_of(kinds[column], shape.held.get(names[column]))
+            type=word_of(kinds[column], shape.logical.get(names[column]))
             if column < len(kinds)
             else "a record",
         )

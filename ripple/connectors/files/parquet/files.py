@@ -121,7 +121,7 @@ class ParquetSource:
             is_empty=is_empty,
             units=self._shape.units,
             iso=self._shape.iso,
-            held=self._shape.held,
+            logical=self._shape.logical,
         )
         groups, offset = _groups_from(file, from_offset)
         found = with_leaf_types(file.schema_arrow, needed.names, self._path)

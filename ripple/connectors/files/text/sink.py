@@ -19,7 +19,7 @@ from ripple.core.errors import OutputError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.core.row_ops import OP, OP_REMOVE, place_of_op
 from ripple.model.schema.exported import as_arrow
-from ripple.model.schema.shown_texts import is_written, written
+from ripple.model.schema.logical.texts import is_written, written
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ text        functions of texts, over columns; pattern: regular expressions; lett
 json_path   paths in texts of JSON; json_paths: the loop, compiled
 time        functions of times, most of them formulas
 growth      the bytes of texts made longer, known before the texts
-decimals    functions of decimals, over columns; held: of dates and times
+decimals    functions of decimals, over columns; logical: of dates and times
 strings     loops over columns of texts, compiled; scaled: over decimals; rounded: over floats
 """
 
@@ -42,10 +42,10 @@ def find(name: str) -> Function:
         from ripple.model.expression.functions.hashes import HASHES  # noqa: PLC0415
 
         return HASHES[name]
-    if name.startswith("held."):
-        from ripple.model.expression.functions.held import HELD  # noqa: PLC0415
+    if name.startswith("logical."):
+        from ripple.model.expression.functions.logical import LOGICAL  # noqa: PLC0415
 
-        return HELD[name]
+        return LOGICAL[name]
     from ripple.model.expression.functions.numbers import NUMBERS  # noqa: PLC0415
 
     if name in NUMBERS:

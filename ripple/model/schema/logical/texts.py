@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.model.schema.held import list_of, rule_of
+from ripple.model.schema.logical.columns import mapped, types_in
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import PRECISION_MAX, DateTime, Decimal
 
 _TIME = rule_of(DateTime())
@@ -23,22 +24,17 @@ def is_written(kind: pa.DataType) -> bool:
     return bool(kinds.is_decimal128(kind) or kinds.is_date32(kind))
 
 
-def written(column: pa.Array) -> pa.Array:
+def written(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
     """Return a column in which dates, times and decimals are texts with all their digits.
 
-    Arrow's own texts of small decimals have exponents, and Python's of times no nanoseconds.
+    Arrow's own texts of small decimals have exponents, and Python's of times no nanoseconds. kind:
+    its type.
     """
-    kind = column.type
+    kind = kind or column.type
     if not is_written(kind):
         return column
-    if kinds.is_list(kind):
-        values = written(column.flatten())
-        return list_of(column, values, pa.list_(kind.value_field.with_type(values.type)))
-    if kinds.is_struct(kind):
-        parts = [written(part) for part in column.flatten()]
-        names = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
-        null = column.is_null() if column.null_count else None
-        return pa.StructArray.from_arrays(parts, fields=names, mask=null)
+    if kinds.is_nested(kind):
+        return mapped(column, written, types_in(kind), kind)
     if kinds.is_date32(kind):
         return column.cast(pa.string())
     if kinds.is_decimal128(kind) and kind.precision <= PRECISION_MAX + 1:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
-from ripple.model.expression.held_constants import PlainDate, PlainTime
+from ripple.model.expression.logical_constants import PlainDate, PlainTime
 from ripple.testing.reference.failures import OVERFLOW, WORST, Failed
 
 EPOCH = dt.date(1970, 1, 1)

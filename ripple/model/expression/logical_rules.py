@@ -1,7 +1,7 @@
 """The type rules of dates and times: they become whole numbers, for the machine's own operations.
 
-A date is ``held`` of a tree of an int, its days since 1970, and a time of its nanoseconds; the kind
-says which. A date beyond the years 1 to 9999 fails its row, as an integer beyond 64 bits does.
+A date is ``logical`` of a tree of an int, its days since 1970, and a time of its nanoseconds; the
+kind says which. A date beyond the years 1 to 9999 fails its row, as an integer beyond 64 bits does.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ripple.model.expression.expr import INT64_MAX, INT64_MIN, Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import arithmetic, choice, comparison, whole
 from ripple.model.expression.functions.time import DAY, DAY_PARTS, UNITS, day_of, truncated_days
-from ripple.model.expression.held_constants import PlainDate
-from ripple.model.expression.typed import CASTS_HELD, Kind, Typed, any_of, plain_value
-from ripple.model.schema.held import DATE_LEAST, DATE_MOST
+from ripple.model.expression.logical_constants import PlainDate
+from ripple.model.expression.typed import LOGICAL_CASTS, Kind, Typed, any_of, plain_value
+from ripple.model.schema.logical.dates import DATE_LEAST, DATE_MOST
 
 _HINTS = {
     (Kind.DATE, Kind.TEXT): ": write a constant as datetime.date(2026, 1, 31)",
@@ -35,7 +35,7 @@ _CAST_HINTS = {
 _UNITS = {Kind.DATE: "days", Kind.TIME: "nanoseconds"}
 
 
-def held_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+def logical_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     """Return an operation that has to do with these; raises PlanError where there is none."""
     found = [arg.kind for arg in args if arg.kind in _UNITS]
     kind = found[0] if found else Kind.INT
@@ -47,9 +47,9 @@ def held_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     return rule(expr, args, kind)
 
 
-def held(number: Typed, kind: Kind) -> Typed:
+def logical(number: Typed, kind: Kind) -> Typed:
     """Return the date or the time of a tree of its number."""
-    return Typed("held", kind, number.nullable, (number,))
+    return Typed("logical", kind, number.nullable, (number,))
 
 
 def _no_operand(expr: Expr, kind: Kind) -> PlanError:
@@ -63,7 +63,7 @@ def _no_operand(expr: Expr, kind: Kind) -> PlanError:
 
 def _literal(expr: Expr, _args: tuple[Typed, ...], _kind: Kind) -> Typed:
     kind = Kind.DATE if isinstance(expr.value, PlainDate) else Kind.TIME
-    return held(whole(expr.value.number), kind)
+    return logical(whole(expr.value.number), kind)
 
 
 def _number(expr: Expr, arg: Typed, kind: Kind) -> Typed:
@@ -112,7 +112,7 @@ def _difference(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 def _extreme(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     left, right = (_number(expr, arg, kind) for arg in args)
     nullable = left.nullable or right.nullable
-    return held(Typed(expr.operation, Kind.INT, nullable, (left, right)), kind)
+    return logical(Typed(expr.operation, Kind.INT, nullable, (left, right)), kind)
 
 
 def _is_null(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
@@ -124,22 +124,22 @@ def _fill_null(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
         raise PlanError(f"{expr!r} fills nulls with null: give a value")
     value, other = (_number(expr, arg, kind) for arg in args)
     nullable = value.nullable and other.nullable
-    return held(Typed("fill_null", Kind.INT, nullable, (value, other)), kind)
+    return logical(Typed("fill_null", Kind.INT, nullable, (value, other)), kind)
 
 
 def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     if args[0].kind is not Kind.BOOL:
         raise _no_operand(expr, kind)
     chosen, other = (_number(expr, arg, kind) for arg in args[1:])
-    return held(choice(args[0], chosen, other), kind)
+    return logical(choice(args[0], chosen, other), kind)
 
 
 def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    if expr.value in CASTS_HELD:
-        return _cast_to(expr, args[0], CASTS_HELD[expr.value])
+    if expr.value in LOGICAL_CASTS:
+        return _cast_to(expr, args[0], LOGICAL_CASTS[expr.value])
     number = _number(expr, args[0], kind)
     if expr.value == "str":
-        return find("held.date" if kind is Kind.DATE else "held.time").typed((number,), ())
+        return find("logical.date" if kind is Kind.DATE else "logical.time").typed((number,), ())
     if expr.value == "int":
         return number
     raise _no_operand(expr, kind)
@@ -173,12 +173,12 @@ def _date(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     if args[0].kind not in (Kind.INT, Kind.TIME):
         raise PlanError(f"{expr!r} takes a time, not {args[0].kind.value}")
     time = args[0] if kind is Kind.INT else _number(expr, args[0], kind)
-    return held(day_of(time), Kind.DATE)
+    return logical(day_of(time), Kind.DATE)
 
 
 def _truncate(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     if kind is Kind.TIME:
-        return held(_function(expr, args), kind)
+        return logical(_function(expr, args), kind)
     count, unit = map(plain_value, args[1:])
     if unit not in ("d", "w", "mo"):
         raise PlanError(f"{expr!r} is of a date, which has days: use d, w, mo, q or y")
@@ -188,7 +188,7 @@ def _truncate(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 def _begin(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     if kind is not Kind.TIME:
         raise _no_operand(expr, kind)
-    return held(_function(expr, args), kind)
+    return logical(_function(expr, args), kind)
 
 
 def _function(expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -202,7 +202,7 @@ def _within(number: Typed, kind: Kind) -> Typed:
     if kind is Kind.DATE:
         for beyond in (INT64_MAX - DATE_MOST, INT64_MIN - DATE_LEAST):
             number = arithmetic("-", arithmetic("+", number, beyond), beyond)
-    return held(number, kind)
+    return logical(number, kind)
 
 
 _RULES: dict[str, Callable[[Expr, tuple[Typed, ...], Kind], Typed]] = {

@@ -1,4 +1,4 @@
-"""Types of values that are held as numbers: what each says of itself, and who refuses it."""
+"""Types of values that are stored as numbers: what each says of itself, and who refuses it."""
 
 from __future__ import annotations
 
@@ -31,16 +31,10 @@ from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.avro import from_avro, to_avro
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.date_form import DateForm
-from ripple.model.schema.held import (
-    DATE_LEAST,
-    DATE_MOST,
-    held,
-    held_columns,
-    shown,
-    stored_type,
-    texts_of,
-)
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
+from ripple.model.schema.logical.columns import shown, stored, stored_columns, texts_of
+from ripple.model.schema.logical.dates import DATE_LEAST, DATE_MOST
+from ripple.model.schema.logical.fields import stored_type
 from ripple.model.schema.notation import dumps, loads
 
 FILL = Schema("fill", (Field("day", Date()), Field("ends", Date(), optional=True)))
@@ -116,8 +110,8 @@ def test_columns_in_lists_and_records_are_shown() -> None:
 
 def test_columns_come_back_as_numbers() -> None:
     days = pa.record_batch({"day": pa.array([EPOCH, None]), "x": pa.array([1, 2])})
-    assert held_columns(days, FILL.fields).column("day").to_pylist() == [0, None]
-    assert held(pa.array(["1970-01-02", None]), Date()).to_pylist() == [1, None]
+    assert stored_columns(days, FILL.fields).column("day").to_pylist() == [0, None]
+    assert stored(pa.array(["1970-01-02", None]), Date()).to_pylist() == [1, None]
     assert texts_of(pa.array([0, None, 1 << 40]), Date()).to_pylist() == [
         "1970-01-01", None, str(1 << 40)
     ]  # fmt: skip
@@ -156,7 +150,7 @@ def test_no_other_type_is_wider(other: Int64 | String) -> None:
 
 
 def test_columns_are_written_with_all_digits_at_any_depth() -> None:
-    from ripple.model.schema.shown_texts import written_table
+    from ripple.model.schema.logical.texts import written_table
 
     time = pa.array([1_769_851_800_000_000_007, None], pa.timestamp("ns", "Etc/UTC"))
     small = pa.array([Exact("0"), Exact("-0.00000001")], pa.decimal128(19, 8))

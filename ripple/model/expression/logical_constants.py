@@ -7,7 +7,7 @@ from typing import Any
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.held import rule_of
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import Date, DateTime
 
 
@@ -41,7 +41,7 @@ class PlainTime:
         return f"datetime.datetime.fromisoformat({self.text!r})"
 
 
-def plain_held(value: Any) -> PlainDate | PlainTime | None:
+def plain_logical(value: Any) -> PlainDate | PlainTime | None:
     """Return the constant of a date or a time, None for another value.
 
     Raises PlanError for a time without a zone.

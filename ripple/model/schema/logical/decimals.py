@@ -1,0 +1,107 @@
+"""Decimals: counts of 10 ** -scale."""
+
+from __future__ import annotations
+
+import decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.core.arguments import shown
+from ripple.core.errors import SchemaError
+from ripple.model.schema.text_columns import validity
+from ripple.model.schema.types import PRECISION_MAX, Decimal
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.model.schema.decimal_form import DecimalForm
+
+    Ints = npt.NDArray[np.int64]
+
+_DIGITS_MAX = 1000  # of a value in Python; one with more cannot fit
+_WIDE = decimal.Context(prec=2 * _DIGITS_MAX)
+
+
+class DecimalRule:
+    """The rule of one decimal type: numbers count units of 10 ** -scale."""
+
+    def __init__(self, kind: Decimal) -> None:
+        self._kind = kind
+        most = 10**kind.precision - 1 if kind.precision <= PRECISION_MAX else (1 << 63) - 1
+        self.bounds = (-most, most)
+        self.word = f"a decimal of {kind.precision} digits, {kind.scale} behind the point"
+        self.arrow = pa.decimal128(kind.precision, kind.scale)
+        size = {"precision": kind.precision, "scale": kind.scale}
+        self.avro = {"type": "bytes", "logicalType": "decimal", **size}
+        self.json = {"type": "string"}
+
+    def form(self, form: str | None, zone: str | None) -> DecimalForm:
+        for name, given in (("format", form), ("zone", zone)):
+            if given is not None:
+                raise SchemaError(f"{name} is {shown(given)}, and a decimal has none")
+        from ripple.model.schema.decimal_form import DecimalForm  # noqa: PLC0415 - few have decimals
+
+        return DecimalForm(self._kind)
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        return bool(kinds.is_decimal(arrow) or kinds.is_integer(arrow))
+
+    def stored(self, column: pa.Array) -> pa.Array:
+        return self.form(None, None).parsed(column.cast(pa.string()))[0]
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        units = np.ascontiguousarray(column.fill_null(0), np.int64)
+        wide = np.empty((len(units), 2), np.int64)
+        wide[:, 0], wide[:, 1] = units, units >> 63
+        buffers = [validity(column), pa.py_buffer(wide)]
+        return pa.Array.from_buffers(self.arrow, len(units), buffers)
+
+    def number(self, value: Any) -> int | None:
+        if isinstance(value, (bool, np.bool_)):
+            return None
+        if isinstance(value, (int, np.integer)):
+            value = decimal.Decimal(int(value))
+        if not isinstance(value, decimal.Decimal) or not value.is_finite():
+            return None
+        if len(value.as_tuple().digits) > _DIGITS_MAX or abs(value.adjusted()) > _DIGITS_MAX:
+            return None
+        units = value.scaleb(self._kind.scale, _WIDE)
+        number = int(units)
+        is_one = number == units and self.bounds[0] <= number <= self.bounds[1]
+        return number if is_one else None
+
+    def value(self, number: int) -> decimal.Decimal:
+        return decimal.Decimal(number).scaleb(-self._kind.scale, _WIDE)
+
+    def text(self, value: Any) -> str | None:
+        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+            return str(int(value))
+        return str(value) if isinstance(value, decimal.Decimal) else None
+
+    def written(self, number: int) -> str:
+        return format(self.value(number), "f")
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        from ripple.model.schema import scaled  # noqa: PLC0415 - few have decimals
+
+        offsets, data = scaled.texts(
+            np.ascontiguousarray(column.fill_null(0), np.int64), self._kind.scale
+        )
+        plain = pa.Array.from_buffers(
+            pa.string(), len(column), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        )
+        if not column.null_count:
+            return plain
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
+
+        return pc.if_else(column.is_valid(), plain, pa.scalar(None, pa.string()))
+
+    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+        return np.array([self.value(number) for number in numbers.tolist()], object)
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        del array  # of dtype object it is a list
+        return None

@@ -1,0 +1,91 @@
+"""The rule of a logical type: all that is particular to it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from ripple.model.schema.logical.dates import DateRule
+from ripple.model.schema.logical.decimals import DecimalRule
+from ripple.model.schema.logical.times import DateTimeRule
+from ripple.model.schema.types import Date, DateTime, Decimal, Logical
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ripple.model.schema.date_form import DateForm
+    from ripple.model.schema.decimal_form import DecimalForm
+    from ripple.model.schema.document import Json
+    from ripple.model.schema.time_form import TimeForm
+
+    Ints = npt.NDArray[np.int64]
+
+
+class Rule(Protocol):
+    """The rule of one logical type.
+
+    word: a value in messages, with its article. arrow: the type of columns outside. bounds: the
+    smallest and the largest number.
+    """
+
+    word: str
+    arrow: pa.DataType
+    bounds: tuple[int, int]
+
+    @property
+    def avro(self) -> dict[str, Json]:
+        """The type in Avro."""
+
+    @property
+    def json(self) -> dict[str, Json]:
+        """The type in JSON Schema."""
+
+    def form(self, form: str | None, zone: str | None) -> DateForm | DecimalForm | TimeForm:
+        """Return how a source writes values. Raises SchemaError unless values have such a form."""
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        """Tell whether columns of an Arrow type hold such values, and not texts of them."""
+
+    def stored(self, column: pa.Array) -> pa.Array:
+        """Return a column of a type that ``takes`` accepts as int64, null for a misfit."""
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        """Return a column of int64 as one of ``arrow``."""
+
+    def number(self, value: Any) -> int | None:
+        """Return the number of a Python value; None for a value of another type."""
+
+    def value(self, number: int) -> Any:
+        """Return the Python value of a number."""
+
+    def text(self, value: Any) -> str | None:
+        """Return the text of a Python value, for its form; None for a value of another type."""
+
+    def written(self, number: int) -> str:
+        """Return the text of a number within bounds, as sinks write it."""
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        """Return a column of int64 within bounds as such texts."""
+
+    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+        """Return an array for users' functions. One of dates or times shares the memory."""
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        """Return the numbers of such an array, None if it is another one."""
+
+
+FIXED: dict[type, Rule] = {Date: DateRule(), DateTime: DateTimeRule()}
+"""The rules of types without parameters."""
+
+
+def rule_of(kind: Logical) -> Rule:
+    """Return the rule of a logical type."""
+    return _decimal_rule(kind) if isinstance(kind, Decimal) else FIXED[type(kind)]
+
+
+@lru_cache(maxsize=256)
+def _decimal_rule(kind: Decimal) -> Rule:
+    return DecimalRule(kind)

@@ -1,0 +1,74 @@
+"""Rows and tables with columns of numbers shown as dates, times and decimals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.core.frozen import frozen
+from ripple.core.sexp import dumps, loads
+from ripple.model.schema.logical.columns import shown
+from ripple.model.schema.logical.fields import has_logical, logical_in
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.notation import type_from_sexp, type_to_sexp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.model.schema.types import Field, FieldType
+
+NOTE = "ripple.type"  # in the metadata of a column
+
+
+@frozen
+class Showing:
+    """Turns columns of numbers into columns of dates, times and decimals. fields: of these."""
+
+    fields: tuple[Field, ...]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with the columns of these fields shown, as far as the rows have them."""
+        columns, found = rows.columns, list(rows.schema)
+        for field in self.fields:
+            at = rows.schema.get_field_index(field.name)
+            if at >= 0:
+                columns[at] = shown(columns[at], field.type)
+                found[at] = pa.field(field.name, columns[at].type, found[at].nullable)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found, rows.schema.metadata))
+
+
+def note_of(kind: FieldType) -> dict[str, str] | None:
+    """Return the metadata of a column of numbers, with its type; None for another type."""
+    return {NOTE: dumps(type_to_sexp(kind))} if has_logical(kind) else None
+
+
+def noted(table: pa.Table) -> pa.Table:
+    """Return a table of an engine with its columns shown, by their metadata; see ``note_of``."""
+    columns, found = table.columns, list(table.schema)
+    for at, field in enumerate(table.schema):
+        said = (field.metadata or {}).get(NOTE.encode())
+        if said is not None:
+            kind = type_from_sexp(loads(said.decode()))
+            chunks = columns[at].chunks or [pa.array([], field.type)]
+            columns[at] = pa.chunked_array([shown(chunk, kind) for chunk in chunks])
+            found[at] = pa.field(field.name, columns[at].type, field.nullable)
+    return pa.Table.from_arrays(columns, schema=pa.schema(found, table.schema.metadata))
+
+
+def showing(fields: Iterable[Field]) -> Showing | None:
+    """Return the ``Showing`` of these fields; None if none has a logical type."""
+    found = tuple(field for field in fields if has_logical(field.type))
+    return Showing(found) if found else None
+
+
+def shown_schema(stored: pa.Schema, fields: Iterable[Field]) -> pa.Schema:
+    """Return the schema of shown rows of flat columns. stored: the schema inside."""
+    logical = logical_in(fields)
+    return pa.schema(
+        [
+            one.with_type(rule_of(logical[one.name]).arrow) if one.name in logical else one
+            for one in stored
+        ],
+        stored.metadata,
+    )
