@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ripple.core.events import FromFuture, RecordsRefused, Remark, Uncomputable, VeryLate
-from ripple.model.window import watermark
-from ripple.task.units import unit_remark
+from ripple.task.units import TimeUnits
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
     from ripple.core.events import EventListener
     from ripple.engine.machine import Counters
     from ripple.engine.machine.partition import Partition
-    from ripple.model.batch import Batch
-    from ripple.model.pipeline.nodes import SourceSpec
 
 
 class ExceptionNotices:
@@ -33,24 +28,11 @@ class ExceptionNotices:
         self._before = {FromFuture: known.future, VeryLate: known.very_late}
         self._noticed: dict[Hashable, int] = {}
         self._refused: Counter[str] = Counter()
-        self._knows_unit = known.consumed > 0  # a resumed task has asked before
-        self.began_ns: dict[str, int] = {}
-
-    def begins(self, source: SourceSpec, batch: Batch) -> None:
-        """Note the least time of a source's first batch with rows, by the source's name."""
-        if source.time_field is None or source.name in self.began_ns or not batch.rows.num_rows:
-            return
-        times = batch.records.column(source.time_field)
-        if times.null_count < len(times):  # numpy has NaN for a null
-            self.began_ns[source.name] = int(np.nanmin(times.to_numpy(zero_copy_only=False)))
+        self.units = TimeUnits(is_known=known.consumed > 0)
 
     def look(self, engine: Partition) -> None:
         """Report changes since the last call. engine: with stabilized views."""
-        if not self._knows_unit and engine.watermark_ns != watermark.NONE:
-            remark = unit_remark(engine.plan, engine.watermark_ns, self.began_ns)
-            self._knows_unit = True
-            if remark is not None:
-                self._emit(Remark(remark))
+        self.look_at_times(engine)
         counters = engine.counters
         future = counters.future if engine.plan.has_windows else 0
         for kind, total in ((FromFuture, future), (VeryLate, counters.very_late)):
@@ -63,6 +45,12 @@ class ExceptionNotices:
                 first = next(iter(found.rows), None)
                 why = ((), "", "") if first is None else (first.key, first.step, first.reason)
                 self._emit(Uncomputable(fold, found.count, found.final, *why))
+
+    def look_at_times(self, engine: Partition) -> None:
+        """Ask about the unit of event times, once there is a watermark."""
+        remark = self.units.ask(engine.plan, engine.watermark_ns)
+        if remark is not None:
+            self._emit(Remark(remark))
 
     def refused(self, name: str, count: int, cause: str) -> None:
         """Take notice of records that became dead letters. cause: of the last one."""

@@ -180,7 +180,7 @@ class RecordIntake:
         """Apply a batch or a marker; rejected records become dead letters."""
         self._live.is_stabilized = False
         if isinstance(entry, Batch):
-            self._live.noticed.begins(source_of(self.engine.plan, name), entry)
+            self._live.noticed.units.begins(source_of(self.engine.plan, name), entry)
         if self._notes is None or isinstance(entry, Marker):
             rejected = self._drive.apply(name, entry)
         else:
@@ -215,6 +215,7 @@ class RecordIntake:
         """Declare the end of all inputs: windows end, and the resulting changes are written."""
         report = self._live.report
         report.watermark_ns = self.engine.watermark_ns
+        self._live.noticed.look_at_times(self.engine)
         changes = await self._write(self._drive.close)
         report.stabilizations += any(rows.num_rows for rows in changes.outputs.made.values())
         self.watch()

@@ -26,7 +26,6 @@ from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.several_sources import inputs_of
 from ripple.task.spec import TaskContext, TaskSpec
-from ripple.task.units import unit_remark
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
@@ -201,7 +200,7 @@ def run_once(
     )
     report = to_its_end(life, plan, waits=waits_in_loop(plan, sources))
     assert life.live is not None, "it has run"
-    remark = unit_remark(plan, report.watermark_ns, life.live.noticed.began_ns)
+    remark = life.live.noticed.units.remark
     if remark is not None:
         warnings.warn(f"pipeline {plan.name!r}: {remark}", stacklevel=4)
     lost = _lost(report, plan, are_kept=dead_letters is not None)

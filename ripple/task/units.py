@@ -4,16 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.model.batch import Batch
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
 
 # Of 2005 and 2100, in seconds since 1970. Synthetic trades begin before, 10^9 ns after 1970.
 _FIRST_S, _LAST_S = 1_104_537_600, 4_102_444_800
 _PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000}
+
+
+class TimeUnits:
+    """Asks once about the unit of a task's event times. remark: the question, None without one."""
+
+    def __init__(self, *, is_known: bool) -> None:
+        """Begin with no times. is_known: nothing is asked, as a previous task has."""
+        self.remark: str | None = None
+        self._is_known = is_known
+        self._began_ns: dict[str, int] = {}
+
+    def begins(self, source: SourceSpec, batch: Batch) -> None:
+        """Note the least time of a source's first batch with rows."""
+        if source.time_field is None or source.name in self._began_ns or not batch.rows.num_rows:
+            return
+        times = batch.records.column(source.time_field)
+        if times.null_count < len(times):  # numpy has NaN for a null
+            self._began_ns[source.name] = int(np.nanmin(times.to_numpy(zero_copy_only=False)))
+
+    def ask(self, plan: Plan, watermark_ns: int) -> str | None:
+        """Return the remark at the first watermark, None from then on."""
+        if self._is_known or watermark_ns == watermark.NONE:
+            return None
+        self._is_known = True
+        self.remark = unit_remark(plan, watermark_ns, self._began_ns)
+        return self.remark
 
 
 def unit_remark(plan: Plan, watermark_ns: int, began_ns: Mapping[str, int]) -> str | None:

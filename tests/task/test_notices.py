@@ -129,7 +129,7 @@ def test_times_that_look_as_if_they_had_another_unit_are_asked_about_once() -> N
     noticed = ExceptionNotices(reader.emit, engine.counters)
     for second in range(3):
         rows = pa.RecordBatch.from_pylist([{"name": "a", "at": 1_704_067_200 + second}])
-        noticed.begins(plan.source, Batch(rows, second + 1))
+        noticed.units.begins(plan.source, Batch(rows, second + 1))
         engine.apply("ticks", rows, second + 1)
         engine.stabilize()
         noticed.look(engine)

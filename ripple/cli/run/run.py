@@ -36,11 +36,10 @@ from ripple.connectors.locate import (
 from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import to_its_end
+from ripple.task.run import open_sources, plain_life
 from ripple.task.rejection_limit import AllRejectedError, RejectionLimit
 from ripple.task.report import Report
-from ripple.task.run import open_sources, plain_life
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
-from ripple.task.units import unit_remark
 
 if TYPE_CHECKING:
     import argparse
@@ -195,7 +194,7 @@ def run(options: argparse.Namespace) -> int:
         progress.clear()
     say_counts(report.rejected, report.letters)
     assert life.live is not None, "it has run"
-    remark = unit_remark(plan, report.watermark_ns, life.live.noticed.began_ns)
+    remark = life.live.noticed.units.remark
     _say_results(life.engine, report, time.perf_counter() - started_s, remark, quiet=options.quiet)
     return 0
 
