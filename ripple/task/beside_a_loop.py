@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import warnings
 from collections.abc import AsyncIterable, Iterator
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,12 +14,14 @@ from ripple.connectors.python_sinks import CallingSink
 from ripple.connectors.stream import Stream
 from ripple.core.arguments import need_function
 from ripple.core.calls import called
-from ripple.core.errors import InputError, LostRecordsWarning, PlanError
+from ripple.core.errors import InputError, PlanError
 from ripple.model.schema.python_rows import python_rows
 from ripple.task.arguments import plan_of, sinks_of, sources_of
 from ripple.task.blocking import GRACE_S, in_own_loop
+from ripple.task.ended import Ended
 from ripple.task.loop_items import LoopCalls, LoopItems, loop_sink
-from ripple.task.run import run, run_once
+from ripple.task.one_shot_run import run_once
+from ripple.task.run import run
 from ripple.task.task import Task
 
 if TYPE_CHECKING:
@@ -64,10 +65,8 @@ async def arun(pipeline: Pipeline | Plan, *, source: Any, sink: Any, **arguments
     files are as they were. Raises as ``rp.run`` does.
     """
     plan = plan_of(pipeline)
-    report, lost = await _Beside(plan, source, sink, arguments).run()
-    if lost:
-        warnings.warn(lost, LostRecordsWarning, stacklevel=2)
-    return report
+    ended = await _Beside(plan, source, sink, arguments).run()
+    return ended.warn(stacklevel=2)
 
 
 async def changes(
@@ -110,9 +109,8 @@ async def changes(
                 yield Change(name, row.pop("op", "set"), row)
                 if number % _ROWS_PER_TURN == 0:
                     await asyncio.sleep(0)
-        _, lost = await running
-        if lost:
-            warnings.warn(lost, LostRecordsWarning, stacklevel=2)
+        ended = await running
+        ended.warn(stacklevel=2)
     finally:
         is_left = True
         for _ in outputs:
@@ -169,12 +167,12 @@ class _Beside:
         self._live.append(LiveItems(given, ROWS_AT_ONCE, rows_in))
         return self._live[-1]
 
-    async def run(self) -> tuple[Report, str]:
-        """Run to the end; return also a warning, "" for none. Raises as ``arun`` does."""
-        ended: asyncio.Future[tuple[Report, str]] = self._loop.create_future()
+    async def run(self) -> Ended:
+        """Run to the end; raises as ``arun`` does."""
+        ended: asyncio.Future[Ended] = self._loop.create_future()
         threading.Thread(target=self._act, args=(ended,), name="rp.arun", daemon=True).start()
         try:
-            report, lost = await asyncio.shield(ended)
+            return await asyncio.shield(ended)
         except asyncio.CancelledError:
             self._cancel()
             await asyncio.wait([ended], timeout=GRACE_S)
@@ -187,7 +185,6 @@ class _Beside:
         finally:
             for one in self._of_loop:
                 await one.close()
-        return report, lost
 
     def _cancel(self) -> None:
         """Let the thread end: a durable run in good order, another one with an error."""
@@ -203,35 +200,34 @@ class _Beside:
 
     # --- in the thread ---
 
-    def _act(self, ended: asyncio.Future[tuple[Report, str]]) -> None:
-        report, error = None, None
+    def _act(self, ended: asyncio.Future[Ended]) -> None:
+        result, error = None, None
         try:
-            report = self._run()
+            result = self._run()
         except BaseException as raised:  # of any kind: nobody may wait for ever
             error = raised
 
         def tell() -> None:
             if ended.cancelled():
                 return
-            if report is not None:
-                ended.set_result(report)
+            if result is not None:
+                ended.set_result(result)
             else:
                 ended.set_exception(error or RuntimeError("the run had no result"))
 
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(tell)
 
-    def _run(self) -> tuple[Report, str]:
+    def _run(self) -> Ended:
         if self._task is None:
-            report, lost, hint = run_once(self._plan, **self._arguments)
-            return report, f"pipeline {self._plan.name!r}: {lost}{hint}" if lost else ""
+            return run_once(self._plan, **self._arguments)
         task = self._task
 
         async def run_it() -> Report:
             async with task:
                 return await task.run()
 
-        return in_own_loop(run_it, "rp.arun"), ""
+        return Ended(self._plan, in_own_loop(run_it, "rp.arun"))
 
     def _watch(self, engine: Engine, report: Report) -> None:
         if self._is_cancelled:

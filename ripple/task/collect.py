@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.dead_letter import DeadLetters, letter_of
-from ripple.core.arguments import need_bool, need_whole, plain
+from ripple.core.arguments import need_bool, need_whole
 from ripple.core.calls import called
-from ripple.core.errors import LimitError, LostRecordsWarning
+from ripple.core.errors import LimitError
 from ripple.core.row_ops import with_named_ops
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.layout import layout_of
 from ripple.engine.machine import Engine
 from ripple.model.schema.logical.showing import showing
 from ripple.task.arguments import plan_of
+from ripple.task.one_shot_run import run_once
 from ripple.task.result import Result
-from ripple.task.run import rejected_words, run_once
 from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def collect(
     memory = _Memory(max_bytes)
     kept = {one.name: _Kept(one, memory, keeps_changes=changes) for one in outputs}
     letters = _KeptLetters()
-    report, lost, hint = run_once(
+    ended = run_once(
         plan,
         source=source,
         sink=kept,
@@ -74,11 +73,7 @@ def collect(
         strict=strict,
         max_rejected=max_rejected,
     )
-    if report.rejected:
-        some = plain(rejected_words(report, "result.rejected has them"))
-        lost = f"{lost}, {some}" if lost else f"of {report.consumed} records, {some}"
-    if lost:
-        warnings.warn(f"pipeline {plan.name!r}: {lost}{hint}", LostRecordsWarning, stacklevel=3)
+    report = ended.warn(stacklevel=3, kept_in="result.rejected")
     shown: dict[str, pa.Schema] = {}
     if any(one.schema is None for one in kept.values()):
         with_none = Engine(plan).stabilize().outputs

@@ -23,7 +23,7 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.portions import Sources, sources_at
 from ripple.task.drive import Drive
 from ripple.task.one_shot import at_once
-from ripple.task.run import open_sources, plain_life
+from ripple.task.one_shot_run import open_sources, plain_life
 from tests.engine.machine.several import WAYS, pipeline_of, quoted
 from tests.engine.machine.stage_plans import Trade, trades
 from tests.spark.graph_places import Place

@@ -36,7 +36,7 @@ from ripple.connectors.locate import (
 from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import to_its_end
-from ripple.task.run import open_sources, plain_life
+from ripple.task.one_shot_run import open_sources, plain_life
 from ripple.task.rejection_limit import AllRejectedError, RejectionLimit
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP

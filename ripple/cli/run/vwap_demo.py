@@ -32,8 +32,8 @@ from ripple.connectors.synthetic.source import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.model.window import watermark
 from ripple.task.one_shot import at_once
+from ripple.task.one_shot_run import plain_life
 from ripple.task.report import Report
-from ripple.task.run import plain_life
 from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:

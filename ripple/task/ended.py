@@ -1,0 +1,72 @@
+"""The end of a one-shot run, with the warnings about it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from ripple.core.arguments import plain
+from ripple.core.errors import LostRecordsWarning
+from ripple.core.frozen import frozen
+from ripple.task.rejection_limit import reasons_text
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Plan
+    from ripple.task.report import Report
+
+_LATE = "a larger out_of_order= of the source, or lateness=, counts them"
+
+
+@frozen
+class Ended:
+    """The end of a run of ``plan``, with its report.
+
+    lost: the numbers of records that did not count and are not kept, as a text, "" for none. hint:
+    at the likely reason, in brackets, "" without one. remark: a question about the unit of the
+    event times, None without one.
+    """
+
+    plan: Plan
+    report: Report
+    lost: str = ""
+    hint: str = ""
+    remark: str | None = None
+
+    def warn(self, *, stacklevel: int, kept_in: str = "") -> Report:
+        """Warn of what was remarked and lost; return the report.
+
+        stacklevel: as of ``warnings.warn`` in the caller. kept_in: the place of rejected records in
+        memory, which are then told, too.
+        """
+        lost, report = self.lost, self.report
+        if kept_in and report.rejected:
+            some = plain(_rejected_text(report, f"{kept_in} has them"))
+            lost = f"{lost}, {some}" if lost else f"of {report.consumed} records, {some}"
+        name = f"pipeline {self.plan.name!r}"
+        if self.remark is not None:
+            warnings.warn(f"{name}: {self.remark}", stacklevel=stacklevel + 1)
+        if lost:
+            warnings.warn(f"{name}: {lost}{self.hint}", LostRecordsWarning, stacklevel + 1)
+        return report
+
+
+def _rejected_text(report: Report, where: str) -> str:
+    """Say how many records were rejected and why, and where they are."""
+    return f"{report.rejected.total()} rejected ({reasons_text(report.rejected)}; {where})"
+
+
+def lost_text(report: Report, plan: Plan, *, are_kept: bool) -> str:
+    """Say how many records did not count and are not kept; "" if there are none."""
+    parts = []
+    if report.rejected and not are_kept:
+        parts.append(_rejected_text(report, "dead_letters= keeps them"))
+    if report.very_late:
+        parts.append(f"{report.very_late} too late for their windows ({_LATE})")
+    for name in (*(ask.name for ask in plan.asks), *(scan.name for scan in plan.scans)):
+        found = report.uncomputable.get(name)
+        if found is not None and found.rows:
+            first = f"{found.rows[0].step}: {found.rows[0].reason}"
+            rows = "1 row" if found.count == 1 else f"{found.count} rows"
+            parts.append(f"{rows} of {name!r} without a result (first: {first})")
+    lost = plain(", ".join(parts))
+    return f"of {report.consumed} records, some do not count: {lost}" if lost else ""
