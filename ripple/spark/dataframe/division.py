@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], str | None]:
     """Return the fields that divide the rows of all sources, or () and why one task reads all.
 
-    Each task then has all rows of its keys, in order, and its results are those of one task over
-    all rows. is_open: whether windows stay open at the end.
+    Each task then has all rows of its keys, in order. Its results equal the results of one task
+    over all rows. is_open: whether windows stay open at the end.
     """
     why = waiting_why(plan, is_open=is_open) or _reading_why(plan)
     if why is not None:
@@ -40,7 +40,7 @@ def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], 
 def numbered_why(plan: Plan) -> str | None:
     """Return which events have numbers among all rows, None where there are none.
 
-    Their digests are those of one task only in one task; their rows are the same in several.
+    Several tasks give the same rows, but other digests than one task.
     """
     for output in plan.outputs:
         if output.is_stream:

@@ -9,6 +9,7 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.schema.types import DateTime, Logical, bare_type
+from ripple.spark.dataframe.paths import quoted
 from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.session import blaming
 from ripple.task.arguments import sources_of
@@ -49,10 +50,10 @@ def frames_at(spark: SparkSession, plan: Plan, source: Any, *, header: bool) -> 
 
     header: whether files of CSV name their columns. Raises InputError for a missing place.
     """
-    places = {name: SparkPlace.of(one) for name, one in sources_of(plan, source).items()}
+    given = sources_of(plan, source)
+    places = {name: SparkPlace.of(one) for name, one in given.items()}
     if not any(places.values()):
         return source
-    given = sources_of(plan, source)
     found = {
         one.name: given[one.name] if place is None else _frame(spark, one, place, header=header)
         for one in plan.sources
@@ -94,7 +95,7 @@ def _texts(spark: SparkSession, source: SourceSpec, path: str, *, header: bool) 
 
 
 def _cast(name: str, kind: DataType) -> Column:
-    text = functions.col("`" + name.replace("`", "``") + "`")
+    text = functions.col(quoted(name))
     found = text.try_cast(kind)
     return functions.when(text.rlike(_ISO), found) if isinstance(kind, TimestampType) else found
 

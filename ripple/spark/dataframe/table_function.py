@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 NAME = "ripple_replay"
 _TIME = pa.timestamp("us", "UTC")
 ROWS_AT_ONCE = 1 << 14
-# Times leave Spark as integers: in Python they would be those of the session's zone.
+# Times leave Spark as integers: Python would have them as local times of the session's zone.
 _AS_MICROS = {
     TimestampType: "unix_micros({0})",
     TimestampNTZType: "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', {0})",
@@ -121,7 +121,7 @@ class ReplayFunction:
         )
 
     def eval(self, row: Row, *_: Any) -> None:
-        """Take a row."""
+        """Take a row. PySpark gives the method its name; nothing is evaluated as code."""
         self._waiting.append(tuple(row[name] for name in self._kinds.names))
         if len(self._waiting) >= ROWS_AT_ONCE:
             self._flush()
@@ -151,7 +151,7 @@ class ReplayFunction:
 
 
 def _kinds_of(source: SourceSpec, schema: pa.Schema) -> pa.Schema:
-    """Return the columns, by field, as they are in Python: times in microseconds."""
+    """Return the columns, by field, with their types in Python: times in microseconds."""
     dates = {one.name for one in source.fields if isinstance(bare_type(one.type), Date)}
     return pa.schema(
         [

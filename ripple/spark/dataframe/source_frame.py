@@ -1,0 +1,226 @@
+"""The DataFrame of one source: checked, with the columns that order and divide its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.errors import InputError
+from ripple.core.extras import needed
+from ripple.model.schema.time_form import UNITS_NS
+from ripple.spark.dataframe.frame_fold import SOURCE
+from ripple.spark.dataframe.given import given_of
+from ripple.spark.dataframe.paths import path_in, plain, quoted
+from ripple.spark.options import NOWHERE
+from ripple.spark.sources import arrow_schema
+
+with needed("spark", "ripple.spark"):
+    from pyspark.sql import DataFrame, functions
+    from pyspark.sql.types import (
+        DateType,
+        DoubleType,
+        FloatType,
+        LongType,
+        TimestampNTZType,
+        TimestampType,
+    )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column
+    from pyspark.sql.types import StructType
+
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.spark.dataframe.given import Given
+    from ripple.spark.options import Bound
+
+# Columns of the union of several sources, beside SOURCE.
+TIME, REST, KEY = "ripple_time", "ripple_time_rest", "ripple_key"
+_FLOATS = (DoubleType, FloatType)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_NS = 86_400 * UNITS_NS["s"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """The checked DataFrame of one source.
+
+    given: its columns, order and identity. kinds: the types of the fields. rank: of the source
+    among several, None of the only one.
+    """
+
+    frame: DataFrame
+    source: SourceSpec
+    given: Given
+    kinds: StructType
+    rank: int | None
+
+    @classmethod
+    def of(
+        cls,
+        frame: Any,
+        source: SourceSpec,
+        *,
+        rank: int | None,
+        order_by: tuple[str, ...] = (),
+        identity: tuple[str, ...] = (),
+    ) -> SourceFrame:
+        """Check a DataFrame and its columns; computes nothing.
+
+        Raises InputError and SchemaError.
+        """
+        _check(frame, source)
+        names = frame.columns
+        columns, fields = {}, []
+        for number, field in enumerate(source.schema.fields):
+            path = path_in(frame.schema, field.name)
+            if path is not None:
+                columns[field.name] = f"{_prefix(rank)}{plain(field.name, number)}"
+                fields.append(functions.col(path).alias(field.name))
+        kinds = frame.select(*fields).schema
+        for name in order_by:
+            if path_in(frame.schema, name) is None:
+                raise InputError(
+                    f"the DataFrame of {source.name} cannot be ordered by {name!r}: it has "
+                    f"the columns {', '.join(names)}"
+                )
+        given = given_of(
+            source,
+            columns,
+            arrow_schema(kinds),
+            names,
+            order_by=order_by,
+            identity=identity,
+        )
+        return cls(frame, source, given, kinds, rank)
+
+    def within(self, start: Bound, stop: Bound) -> SourceFrame:
+        """Return the rows of a range of event time. Raises InputError for a range of offsets."""
+        frame = self.frame
+        for bound, is_start in ((start, True), (stop, False)):
+            if bound == NOWHERE:
+                continue
+            field = self.source.time_field
+            if bound.time_ns is None or field is None:
+                raise InputError(
+                    f"rows of the DataFrame of {self.source.name} have no offsets: a range begins "
+                    "and ends at an event time, or filter the DataFrame, with df.where"
+                )
+            value = self._at(field, bound.time_ns)
+            column = self._column(field)
+            frame = frame.where(column >= value if is_start else column < value)
+        return replace(self, frame=frame)
+
+    def columns(self, key: Sequence[str], tasks: int) -> list[Column]:
+        """Return the columns for a union of sources: of order, of key, and the fields."""
+        found = [self._column(name).alias(column) for name, column in self.given.columns]
+        found += [
+            self._column(name).alias(column)
+            for name, column in zip(self.given.order_by, self._order_columns, strict=True)
+        ]
+        if self.rank is None:
+            return found
+        own = [functions.lit(self.rank).cast("int").alias(SOURCE), *self._instant()]
+        if tasks > 1:
+            own += [self._column(name).alias(f"{KEY}_{name}") for name in key]
+        return [*own, *found]
+
+    def order(self, key: Sequence[str]) -> list[Column]:
+        """Return the order of the rows by columns of the union."""
+        names = dict(self.given.columns)
+        time = self.source.time_field
+        rest = self.given.identity or (
+            *(name for name in key if name in names),
+            *(name for name in names if name not in key),
+        )
+        first = [] if time is None else [time]
+        fields = [names[name] for name in rest if name != time]
+        listed = [*(names[name] for name in first), *self._order_columns, *fields]
+        floats = [names[name] for name in names if isinstance(self.kinds[name].dataType, _FLOATS)]
+        # Spark's order has -0.0 and 0.0 as equal, and so would leave theirs to chance.
+        signs = [
+            functions.when(column_of(one) == 0, column_of(one).cast("string")) for one in floats
+        ]
+        return [*map(column_of, listed), *signs]
+
+    @property
+    def _order_columns(self) -> list[str]:
+        """The columns of the union that have the values of ``order_by=``."""
+        return [f"{_prefix(self.rank)}ripple_order_{n}" for n in range(len(self.given.order_by))]
+
+    def _column(self, name: str) -> Column:
+        found = path_in(self.frame.schema, name)
+        assert found is not None
+        return functions.col(found)
+
+    def _instant(self) -> list[Column]:
+        """Return microseconds and the nanoseconds beyond, by which sources are read together."""
+        field = self.source.time_field
+        if field is None:
+            time = rest = functions.lit(None).cast("long")
+            return [time.alias(TIME), rest.alias(REST)]
+        column, kind = self._column(field), self.kinds[field].dataType
+        rest = functions.lit(0).cast("long")
+        if isinstance(kind, TimestampType):
+            time = functions.unix_micros(column)
+        elif isinstance(kind, TimestampNTZType):
+            begin = functions.lit(_EPOCH.replace(tzinfo=None))
+            time = functions.timestamp_diff("MICROSECOND", begin, column)
+        elif isinstance(kind, DateType):
+            time = functions.unix_date(column).cast("long") * (_DAY_NS // 1000)
+        else:
+            number, unit_ns = column.cast("long"), self._unit_ns(field)
+            rest = functions.pmod(number, functions.lit(1000)) if unit_ns == 1 else rest
+            time = functions.try_multiply(number, functions.lit(unit_ns // 1000))
+            if unit_ns == 1:
+                time = functions.floor(number / 1000).cast("long")
+        return [time.alias(TIME), rest.alias(REST)]
+
+    def _unit_ns(self, field: str) -> int:
+        checks = self.given.checks(self.source).get(field)
+        form = None if checks is None else checks.time_form
+        return UNITS_NS.get("ns" if form is None else form.form, 1)
+
+    def _at(self, field: str, time_ns: int) -> Column:
+        """Return the first value of a column of times that is not before a time."""
+        kind = self.kinds[field].dataType
+        moment = _EPOCH + timedelta(microseconds=-(-time_ns // 1000))
+        if isinstance(kind, TimestampType):
+            return functions.lit(moment)
+        if isinstance(kind, TimestampNTZType):
+            return functions.lit(moment.replace(tzinfo=None))
+        if isinstance(kind, DateType):
+            return functions.lit(date.fromordinal(_EPOCH.toordinal() - -time_ns // _DAY_NS))
+        return functions.lit(-(-time_ns // self._unit_ns(field))).cast(LongType())
+
+
+def column_of(name: str) -> Column:
+    """Return a column by its whole name, dots included."""
+    return functions.col(quoted(name))
+
+
+def _prefix(rank: int | None) -> str:
+    return "" if rank is None else f"ripple_{rank}_"
+
+
+def _check(frame: Any, source: SourceSpec) -> None:
+    """Raise InputError unless a source is a DataFrame with fixed rows."""
+    if not isinstance(frame, DataFrame):
+        raise InputError(
+            f"{source.name} is no DataFrame, and other sources are: give all as DataFrames "
+            "(of a log: spark.read.format('ripple.log').option('path', ...).load()), or all as URIs"
+        )
+    if frame.isStreaming:
+        raise InputError(
+            f"the DataFrame of {source.name} is a stream, which does not end: ripple.spark.run "
+            "takes it, with landing="
+        )
+    known = getattr(frame, "_jdf", None)  # of no Spark Connect
+    if known is not None and not known.queryExecution().analyzed().deterministic():
+        raise InputError(
+            f"the DataFrame of {source.name} has other rows each time that Spark computes it "
+            "(rand, uuid, monotonically_increasing_id or a function of yours): write it, as with "
+            "df.write.parquet('DIR'), and replay what was written, or df.localCheckpoint()"
+        )
