@@ -433,6 +433,7 @@ OF_EXTRA = {
     "ripple/spark/backfill/backfilling.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/applying.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/frames.py": ("spark", {"pyspark"}),
+    "ripple/spark/dataframe/source_frame.py": ("spark", {"pyspark"}),
     "ripple/spark/jvm.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/named.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/table_function.py": ("spark", {"pyspark"}),
