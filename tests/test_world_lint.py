@@ -185,7 +185,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks by HTTP for those two, in their threads, and breaks off what takes too long",
         ("http.client", "socket", "threading", "urllib.request"),
     ),
-    "ripple/connectors/stream.py": (
+    "ripple/connectors/stream_channel.py": (
         "takes rows of other threads, and tells a forked process from its parent",
         ("threading", "os.getpid"),
     ),

@@ -80,7 +80,7 @@ def open_source(
     )
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
-        if in_loop and is_stream(place):
+        if in_loop and is_pushed(place):
             return _formed(shape, lambda asked: place.inputs(name, asked), has_times=False)
         return _formed(
             shape,
@@ -416,7 +416,7 @@ def _held(place: Any, reading: Reading) -> Source | Inputs:
     raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
 
 
-def is_stream(place: object) -> TypeGuard[Stream]:
+def is_pushed(place: object) -> TypeGuard[Stream]:
     """Tell whether a source is one that the program pushes rows to."""
     if isinstance(place, (str, os.PathLike)):
         return False

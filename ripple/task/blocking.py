@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ripple.task.task import Task
+from ripple.world.running_loop import is_in_a_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -77,12 +78,3 @@ def run_durably(pipeline: Any, **arguments: Any) -> Report:
         if arguments["follow"] and task.report.stopped:
             return task.report
         raise
-
-
-def is_in_a_loop() -> bool:
-    """Tell whether an event loop runs in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

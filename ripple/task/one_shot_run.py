@@ -12,7 +12,7 @@ from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
-from ripple.connectors.locate import is_stream, open_sink, open_source, path_of, text_of
+from ripple.connectors.locate import is_pushed, open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import InputError
@@ -131,9 +131,9 @@ def waits_in_loop(plan: Plan, places: Mapping[str, Any]) -> bool:
     """
     if len(places) < 2 and not plan.asks:
         return False
-    if not any(is_stream(one) for one in places.values()):
+    if not any(is_pushed(one) for one in places.values()):
         return False
-    from ripple.task.blocking import is_in_a_loop  # noqa: PLC0415 - slow to import
+    from ripple.world.running_loop import is_in_a_loop  # noqa: PLC0415 - slow to import
 
     return not is_in_a_loop()
 
