@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,18 +35,38 @@ if TYPE_CHECKING:
 N = TypeVar("N", bound=Distinct | Scan)
 
 
-class HeldByKey(PlacedRows, Generic[N]):
+class BySlot(NamedTuple):
+    """The order of rows by slot, those of one slot as they stood.
+
+    order: the rows, with ``slots`` and ``times``. before: the time of the row of their key before
+    each, or ``watermark.NONE``.
+    """
+
+    order: Ints
+    slots: Ints
+    times: Ints
+    before: Ints
+
+
+class HeldByKey(PlacedRows, Generic[N], ABC):
     """Holds rows until none on time can precede them.
 
     Invariants: every row held is at or above the last mark; ``_last`` has per key the greatest time
     below it, for those keys where it may still decide.
     """
 
-    def __init__(self, node: N, fields: Fields, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(
+        self,
+        node: N,
+        fields: Fields,
+        feeds: Sequence[Mark],
+        by_input: ByInput,
+        span_ns: int | None,
+    ) -> None:
         """Make an empty node.
 
         fields: of its rows. feeds: the inputs that it waits for. by_input: finds the inputs of its
-        rows.
+        rows. span_ns: how long a key decides after its last row; None for ever.
         """
         self.node: N = node
         self.sides: Sequence[HeldByKey[N]] = (self,)
@@ -63,6 +84,8 @@ class HeldByKey(PlacedRows, Generic[N]):
         self._fields = fields
         self._held = HeldRows(fields)
         self._last = np.empty(0, np.int64)
+        self._span_ns = span_ns
+        self._swept_ns = watermark.NONE
 
     @property
     def watermark_ns(self) -> int:
@@ -110,11 +133,27 @@ class HeldByKey(PlacedRows, Generic[N]):
         """The types of the key's fields, as they are held."""
         return {name: self._held.schema.field(name).type for name in self._names}
 
-    def _given(self, rows: Rows | None) -> Rows | None:
-        """Note the rows that follow, and return them."""
-        self._taken = rows
-        self.given += 0 if rows is None else rows.count
-        return rows
+    def take(self) -> Rows | None:
+        """Return the rows made of those that became final, in order; None if there are none."""
+        mark_ns = self.watermark_ns
+        if mark_ns == watermark.NONE:
+            return None
+        final = self._final(mark_ns)
+        made = self._taken = None if final is None else self._made(*final)
+        self.given += 0 if made is None else made.count
+        if self._span_ns is not None and (
+            self._swept_ns == watermark.NONE or mark_ns - self._swept_ns > self._span_ns
+        ):
+            self._sweep(mark_ns)
+        return made
+
+    @abstractmethod
+    def _made(self, rows: Rows, slots: Ints) -> Rows | None:
+        """Take final rows, in their order; return the rows made of them, None for none."""
+
+    @abstractmethod
+    def _is_over(self, slots: Ints, mark_ns: int) -> npt.NDArray[np.bool_]:
+        """Return which keys decide nothing about any row from a mark on."""
 
     def lose(self, refused: Iterable[RejectedRow]) -> None:
         """Count some of the rows taken last, which a step cannot take, and name the first."""
@@ -143,8 +182,32 @@ class HeldByKey(PlacedRows, Generic[N]):
         rows.times_ns = np.array(final.column(TIME))
         slots = self._by_key.slots(rows)
         self._keys.adopt(slots)
-        self._last = grown(self._last, self._keys.capacity, watermark.NONE)
+        self._grow(self._keys.capacity)
         return rows, slots
+
+    def _by_slot(self, slots: Ints, times: Ints) -> BySlot:
+        """Return rows by slot, and note the time of the last row of each key."""
+        order = np.argsort(slots, kind="stable")
+        by_slot, at = slots[order], times[order]
+        is_first = np.ones(len(slots), np.bool_)
+        is_first[1:] = by_slot[1:] != by_slot[:-1]
+        is_last = np.ones(len(slots), np.bool_)
+        is_last[:-1] = is_first[1:]
+        before = np.empty(len(slots), np.int64)
+        before[1:] = at[:-1]
+        before[is_first] = self._last[by_slot[is_first]]
+        self._last[by_slot[is_last]] = at[is_last]
+        return BySlot(order, by_slot, at, before)
+
+    def _grow(self, capacity: int) -> None:
+        """Have room for each slot below ``capacity``."""
+        self._last = grown(self._last, capacity, watermark.NONE)
+
+    def _sweep(self, mark_ns: int) -> None:
+        """Free the keys that decide nothing any more: now and then, for it looks at all of them."""
+        self._swept_ns = mark_ns
+        slots = self._keys.index.live_slots()
+        self._free(slots[self._is_over(slots, mark_ns)])
 
     def _free(self, slots: Ints) -> None:
         """Free keys that decide nothing any more."""
@@ -152,6 +215,21 @@ class HeldByKey(PlacedRows, Generic[N]):
         self._keys.release(slots)
         if len(slots):
             self._keys.trim()
+
+    def _deciding(self) -> Ints:
+        """Return the keys that may still decide."""
+        slots = self._keys.index.live_slots()
+        return slots[~self._is_over(slots, self.watermark_ns)]
+
+    def _load(self, keys: pa.Table, held: pa.Table) -> Ints:
+        """Load keys, each with the time of its last row, and rows held; return the keys' slots."""
+        slots = self._keys.slots([keys.column(name).combine_chunks() for name in self._names])
+        self._keys.adopt(slots)
+        self._grow(self._keys.capacity)
+        self._last[slots] = keys.column(TIME).to_numpy()
+        for batch in held.combine_chunks().to_batches():
+            self._held.add(batch)
+        return slots
 
     @property
     def nbytes(self) -> int:

@@ -46,9 +46,8 @@ class RunningScanRows(ScanRows[RunningScan]):
         self._columns = [(name, running_column(of, read), read) for name, of, read in node.columns]
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
-        times = np.asarray(rows.times_ns)
-        by_slot = self._by_slot(slots, times)
-        of = Sorted(by_slot.slots, by_slot.begins.view(np.uint8), times[by_slot.order])
+        by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
+        of = Sorted(by_slot.slots, self._begins(by_slot).view(np.uint8), by_slot.times)
         back = np.empty(rows.count, np.int64)
         back[by_slot.order] = np.arange(rows.count)
         added: dict[str, Values] = {}
@@ -113,6 +112,7 @@ class RunningScanRows(ScanRows[RunningScan]):
         return made
 
     def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
         for _, column, _ in self._columns:
             column.grow(capacity)
 

@@ -42,7 +42,7 @@ class StepScanRows(ScanRows[StepScan]):
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
         node, states, step = self.node, self._states, self._step
         by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
-        begins = frozenset(by_slot.order[by_slot.begins].tolist())
+        begins = frozenset(by_slot.order[self._begins(by_slot)].tolist())
         columns = (values_of(as_list(rows.columns[one.name]), one.type) for one in node.fields_in)
         values = zip(*columns, strict=True)
         made: list[Stored] = []
@@ -81,6 +81,7 @@ class StepScanRows(ScanRows[StepScan]):
         return found
 
     def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
         self._states += [self.node.initial] * (capacity - len(self._states))
 
     def _end(self, slots: Ints) -> None:
