@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class StepScanRows(ScanRows[StepScan]):
     """Calls a function with the state of a key and each of its final rows.
 
-    Invariant: ``_states`` has the values of a state per slot.
+    Invariant: ``_states`` has the values of a state per slot. Where a table shows the rows from
+    their reading on, it has called the function: its states are taken, see ``reach``.
     """
 
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
@@ -38,10 +39,20 @@ class StepScanRows(ScanRows[StepScan]):
         super().__init__(node, feeds, by_input)
         self._step = StateStep(node).call
         self._states: list[Stored] = []
+        self._reached: list[Stored] = []
+
+    def reach(self, states: list[Stored]) -> None:
+        """Note the states after the rows that are about to become final, in their order."""
+        self._reached = states
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
         node, states, step = self.node, self._states, self._step
         by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
+        if node.is_eager:
+            for slot, state in zip(slots.tolist(), self._reached, strict=True):
+                states[slot] = state
+            self._reached = []
+            return None
         begins = frozenset(by_slot.order[self._begins(by_slot)].tolist())
         columns = (values_of(as_list(rows.columns[one.name]), one.type) for one in node.fields_in)
         values = zip(*columns, strict=True)
@@ -59,8 +70,6 @@ class StepScanRows(ScanRows[StepScan]):
             if result is not None:
                 made.append(result)
                 kept[at] = True
-        if self.node.is_eager:  # the table has shown them, and named those that failed
-            return None
         if failed:
             self._lose(rows, failed)
         rows.keep(kept)

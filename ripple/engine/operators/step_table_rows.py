@@ -180,7 +180,7 @@ class StepTableRows(EagerRows):
     # --- rows that leave ---
 
     def _end(self) -> None:
-        """Note the rows that the scan is about to give: they stay as they are."""
+        """Give the scan the states after the rows that it is about to take: these stay."""
         if self._scan.watermark_ns == watermark.END:
             over, self._ends = self._ends.rows()[2], RowOrder()
         else:
@@ -188,9 +188,12 @@ class StepTableRows(EagerRows):
         if not len(over):
             return
         counts: dict[tuple[Any, ...], int] = {}
+        states: list[Stored] = []
         for slot in over.tolist():
             key = self._made[slot].key
-            counts[key] = counts.get(key, 0) + 1
+            count = counts[key] = counts.get(key, 0) + 1
+            states.append(self._logs[key].entries[count - 1].after)
+        self._scan.reach(states)
         for key, count in counts.items():
             log = self._logs[key]
             log.drop(count)

@@ -245,6 +245,22 @@ def test_a_late_row_corrects_those_behind_it_until_they_are_final() -> None:
     assert [one[1:] for one in changes(("A", 1, 61))] == [(5, 4)]
 
 
+def test_a_table_calls_the_step_once_for_each_row_that_comes_in_order() -> None:
+    calls = []
+
+    def counted(state: Run, tick: Tick) -> Seen | None:
+        calls.append(tick.size)
+        return step(state, tick)
+
+    rows = scanned(start(), function=counted, settled=False, lateness=0)
+    engine = Engine(rows.sink("out").plan())
+    for size in range(1, 6):
+        read(engine, ("A", size, 100 * size))
+    engine.close()
+    engine.stabilize()
+    assert calls == [1, 2, 3, 4, 5]
+
+
 def rows_of(*rows: tuple[str, int, int]) -> list[dict[str, Any]]:
     return [
         {"symbol": symbol, "price": 1.0, "size": size, "venue": None, "timestamp_ns": at}
