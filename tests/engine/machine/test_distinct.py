@@ -22,12 +22,12 @@ from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline, crash_test
+from ripple.testing import check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS as FINAL_WAYS
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import ended, shown, strict
-from tests.engine.machine.ticks import Tick, ticks
+from tests.engine.machine.ticks import Tick, of_two_inputs, ticks
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 SIZES = (1, 7, 1000)
@@ -109,16 +109,12 @@ def test_distinct_rows_equal_their_evaluation_from_scratch(
 @given(
     ways=chosen,
     within=spans,
-    happened=ticks(max_size=30),
-    owners=st.lists(st.sampled_from(["a", "b"]), min_size=60, max_size=60),
-    marker=st.integers(0, 30),
+    happened=of_two_inputs(),
 )
 def test_distinct_rows_of_several_inputs_with_markers(
-    ways: list[Any], within: int, happened: Any, owners: list[str], marker: int
+    ways: list[Any], within: int, happened: tuple[list[Any], int]
 ) -> None:
-    mixed: list[Any] = list(zip(owners, happened, strict=False))
-    at = min(marker, len(mixed))
-    mixed.insert(at, Marker("b", 150))
+    mixed, at = happened
     pipeline = told_apart(start(), ways, within, 20)
     check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
 

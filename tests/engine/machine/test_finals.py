@@ -18,9 +18,9 @@ from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline, crash_test
+from ripple.testing import check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS, among_events, bars, pipeline_of, shown, windowed
-from tests.engine.machine.ticks import ASSIGNERS, TRIGGERS, Tick, ticks
+from tests.engine.machine.ticks import ASSIGNERS, TRIGGERS, Tick, of_two_inputs, ticks
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
 SIZES = (1, 7, 1000)
@@ -53,16 +53,13 @@ def test_streams_of_final_rows_equal_their_evaluation_from_scratch(  # noqa: PLR
 @given(
     ways=chosen,
     assigner=st.sampled_from(ASSIGNERS),
-    happened=ticks(max_size=30),
-    owners=st.lists(st.sampled_from(["a", "b"]), min_size=60, max_size=60),
-    marker=st.integers(0, 30),
+    happened=of_two_inputs(),
     restart=st.integers(0, 30),
 )
-def test_streams_of_final_rows_of_several_inputs_with_markers(  # noqa: PLR0917
-    ways: list[Any], assigner: Any, happened: Any, owners: list[str], marker: int, restart: int
+def test_streams_of_final_rows_of_several_inputs_with_markers(
+    ways: list[Any], assigner: Any, happened: tuple[list[Any], int], restart: int
 ) -> None:
-    mixed: list[Any] = list(zip(owners, happened, strict=False))
-    mixed.insert(min(marker, len(mixed)), Marker("b", 150))
+    mixed, _ = happened
     check_pipeline(
         pipeline_of(bars(events(), assigner, None, 20), ways),
         mixed,

@@ -16,8 +16,8 @@ from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline
-from tests.engine.machine.ticks import AGGREGATES, ASSIGNERS, TRIGGERS, Tick, ticks
+from ripple.testing import check_pipeline
+from tests.engine.machine.ticks import AGGREGATES, ASSIGNERS, TRIGGERS, Tick, of_two_inputs, ticks
 from tests.examples import EXAMPLES, SAMPLED
 
 SIZES = (1, 7, 1000)
@@ -133,16 +133,13 @@ def test_branches_equal_their_evaluation_from_scratch(
 @settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(
     ways=chosen,
-    happened=ticks(max_size=30),
-    owners=st.lists(st.sampled_from(["a", "b"]), min_size=60, max_size=60),
-    marker=st.integers(0, 30),
+    happened=of_two_inputs(),
     restart=st.integers(0, 30),
 )
 def test_branches_of_several_inputs_with_markers(
-    ways: list[Any], happened: list[Any], owners: list[str], marker: int, restart: int
+    ways: list[Any], happened: tuple[list[Any], int], restart: int
 ) -> None:
-    mixed: list[Any] = list(zip(owners, happened, strict=False))
-    mixed.insert(min(marker, len(mixed)), Marker("b", 150))
+    mixed, _ = happened
     check_pipeline(
         pipeline_of(ways),
         mixed,

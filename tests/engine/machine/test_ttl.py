@@ -17,9 +17,9 @@ from ripple.engine.snapshots.increment import applied
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.schema.columns import records_of
-from ripple.testing import Marker, check_pipeline, crash_test
+from ripple.testing import check_pipeline, crash_test
 from tests.engine.machine.interleaved import read_mixed
-from tests.engine.machine.ticks import AGGREGATES, Tick, ticks
+from tests.engine.machine.ticks import AGGREGATES, Tick, of_two_inputs, ticks
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 
 SIZES = (1, 7, 1000)
@@ -60,16 +60,12 @@ def test_keys_that_end_equal_their_evaluation_from_scratch(
 @settings(max_examples=8 * EXAMPLES // SAMPLED)
 @given(
     ttl=spans,
-    happened=ticks(max_size=30),
-    owners=st.lists(st.sampled_from(["a", "b"]), min_size=60, max_size=60),
-    marker=st.integers(0, 30),
+    happened=of_two_inputs(),
 )
 def test_keys_that_end_by_several_inputs_with_markers(
-    ttl: int, happened: Any, owners: list[str], marker: int
+    ttl: int, happened: tuple[list[Any], int]
 ) -> None:
-    mixed: list[Any] = list(zip(owners, happened, strict=False))
-    at = min(marker, len(mixed))
-    mixed.insert(at, Marker("b", 150))
+    mixed, at = happened
     check_pipeline(ending(start(), ttl), mixed, SIZES, inputs=["a", "b"], restarts=[at])
 
 

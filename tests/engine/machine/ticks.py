@@ -26,6 +26,7 @@ from ripple.model.window import (
     Trigger,
     Tumbling,
 )
+from ripple.testing import Marker
 
 
 @record(version=1)
@@ -95,6 +96,20 @@ def ticks(
     lengths = st.integers(0, 2).map(lambda third: third * part)
     lists = lengths.flatmap(lambda size: st.lists(event, min_size=size, max_size=size + part))
     return lists.map(_dated)
+
+
+def of_two_inputs() -> st.SearchStrategy[tuple[list[Any], int]]:
+    """Return lists of events of the inputs a and b, with a marker of b, and the index of that."""
+    owners = st.lists(st.sampled_from(["a", "b"]), min_size=60, max_size=60)
+    return st.builds(_with_marker, owners, ticks(max_size=30), st.integers(0, 30))
+
+
+def _with_marker(
+    owners: list[str], happened: list[dict[str, Any]], marker: int
+) -> tuple[list[Any], int]:
+    at = min(marker, len(happened))
+    mixed: list[Any] = list(zip(owners, happened, strict=False))
+    return [*mixed[:at], Marker("b", 150), *mixed[at:]], at
 
 
 def _dated(drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
