@@ -7,9 +7,11 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.uint8]
 
+class RowsBySlot:
+    def __init__(self, slots: Ints, begins: Flags, times: Ints) -> None: ...
+
 def lag(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: Ints,
     valid: Flags,
     counts: Ints,
@@ -18,12 +20,9 @@ def lag(
     out: Ints,
     out_valid: Flags,
 ) -> None: ...
-def gaps(
-    slots: Ints, begins: Flags, times: Ints, valid: Flags, counts: Ints, lasts: Ints, out: Ints
-) -> None: ...
+def gaps(rows: RowsBySlot, valid: Flags, counts: Ints, lasts: Ints, out: Ints) -> None: ...
 def ema(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: Floats,
     valid: Flags,
     weights: Floats,
@@ -32,8 +31,7 @@ def ema(
     out: Floats,
 ) -> None: ...
 def extreme(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: npt.NDArray[Any],
     valid: Flags,
     largest: bool,
@@ -42,8 +40,7 @@ def extreme(
     out: npt.NDArray[Any],
 ) -> None: ...
 def bar(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: npt.NDArray[Any],
     valid: Flags,
     every: float,
@@ -52,8 +49,7 @@ def bar(
     out: Ints,
 ) -> None: ...
 def part_counts(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: Ints,
     valid: Flags,
     every: int,
@@ -62,8 +58,7 @@ def part_counts(
     counts: Ints,
 ) -> None: ...
 def bar_parts(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: Ints,
     every: int,
     counts: Ints,
@@ -73,8 +68,7 @@ def bar_parts(
     parts: Ints,
 ) -> None: ...
 def cum_sum(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: Ints,
     valid: Flags,
     sums: Ints,
@@ -82,8 +76,7 @@ def cum_sum(
     failed: Flags,
 ) -> None: ...
 def rolling_sum(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: npt.NDArray[Any],
     valid: Flags,
     divides: bool,
@@ -94,8 +87,7 @@ def rolling_sum(
     failed: Flags,
 ) -> None: ...
 def rolling_extreme(
-    slots: Ints,
-    begins: Flags,
+    rows: RowsBySlot,
     values: npt.NDArray[Any],
     valid: Flags,
     largest: bool,

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Running values of rows by slot: each loop takes rows sorted by slot, of a slot in their order.
+"""Running values of rows by slot: arrays of state, and loops that change them.
 
-``begins`` marks rows at which a slot's state begins anew, ``valid`` those whose value is not null;
-rows without one leave the state and the result. A ring is a circular buffer of a slot's last
-values; ``counts`` tells how many came, so the oldest is at ``counts % width`` once it is full.
+``valid`` marks rows with a value; the others leave state and result. A ring is a circular buffer
+of a slot's last values; ``counts`` tells how many came, so the oldest is at ``counts % width`` once
+it is full.
 """
 
 from libc.math cimport fabs, isnan
@@ -42,19 +42,44 @@ cdef extern from "accumulator.h" nogil:
     double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
 
 
-cdef int check(
-    const int64_t[::1] slots, Py_ssize_t begins, Py_ssize_t valid, Py_ssize_t values,
-    Py_ssize_t out, Py_ssize_t room,
-) except -1:
-    check_slots(slots, room)
-    for length in (begins, valid, values, out):
-        check_length(slots.shape[0], length)
-    return 0
+cdef class RowsBySlot:
+    """Rows sorted by slot, of a slot in their order, with their event times.
+
+    ``begins`` marks rows at which the state of a slot begins anew.
+    """
+
+    cdef const int64_t[::1] slots
+    cdef const uint8_t[::1] begins
+    cdef const int64_t[::1] times
+
+    def __init__(
+        self, const int64_t[::1] slots not None, const uint8_t[::1] begins not None,
+        const int64_t[::1] times not None,
+    ):
+        check_length(slots.shape[0], begins.shape[0])
+        check_length(slots.shape[0], times.shape[0])
+        self.slots, self.begins, self.times = slots, begins, times
+
+    cdef int check(
+        self, Py_ssize_t values, Py_ssize_t valid, Py_ssize_t out, Py_ssize_t room
+    ) except -1:
+        """Raise IndexError or ValueError unless arrays fit the rows, and states their slots."""
+        check_slots(self.slots, room)
+        for length in (values, valid, out):
+            check_length(self.slots.shape[0], length)
+        return 0
+
+
+cdef inline int64_t entered(RowsBySlot rows, Py_ssize_t i, int64_t* counts) noexcept nogil:
+    """Return the slot of a row, with a count of 0 where its state begins anew."""
+    cdef int64_t slot = rows.slots[i]
+    if rows.begins[i]:
+        counts[slot] = 0
+    return slot
 
 
 def lag(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const int64_t[::1] values not None,
     const uint8_t[::1] valid not None,
     int64_t[::1] counts not None,
@@ -66,15 +91,13 @@ def lag(
     """Give each row the value, or the null, that came ring.shape[1] rows before it; else null."""
     cdef Py_ssize_t i
     cdef int64_t slot, at, width = ring.shape[1]
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
-    check_length(slots.shape[0], out_valid.shape[0])
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
+    check_length(rows.slots.shape[0], out_valid.shape[0])
     check_length(counts.shape[0], ring.shape[0])
     check_length(counts.shape[0], ring_valid.shape[0])
     check_length(width, ring_valid.shape[1])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            counts[slot] = 0
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
         at = counts[slot] % width
         out_valid[i] = counts[slot] >= width and ring_valid[slot, at]
         out[i] = ring[slot, at] if out_valid[i] else 0
@@ -83,9 +106,7 @@ def lag(
 
 
 def gaps(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
-    const int64_t[::1] times not None,
+    RowsBySlot rows not None,
     const uint8_t[::1] valid not None,
     int64_t[::1] counts not None,
     int64_t[::1] lasts not None,
@@ -94,23 +115,20 @@ def gaps(
     """Give each row the time since the value before it; -1 where there is none before."""
     cdef Py_ssize_t i
     cdef int64_t slot
-    check(slots, begins.shape[0], valid.shape[0], times.shape[0], out.shape[0], counts.shape[0])
+    rows.check(rows.times.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
     check_length(counts.shape[0], lasts.shape[0])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            counts[slot] = 0
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
         out[i] = -1
         if valid[i]:
             if counts[slot]:
-                out[i] = times[i] - lasts[slot]
+                out[i] = rows.times[i] - lasts[slot]
             counts[slot] = 1
-            lasts[slot] = times[i]
+            lasts[slot] = rows.times[i]
 
 
 def ema(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const double[::1] values not None,
     const uint8_t[::1] valid not None,
     const double[::1] weights not None,
@@ -121,13 +139,11 @@ def ema(
     """Move the mean of a slot towards each value by the row's weight: y + w (x - y)."""
     cdef Py_ssize_t i
     cdef int64_t slot
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
-    check_length(slots.shape[0], weights.shape[0])
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
+    check_length(rows.slots.shape[0], weights.shape[0])
     check_length(counts.shape[0], means.shape[0])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            counts[slot] = 0
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
         if valid[i]:
             if counts[slot]:
                 means[slot] += weights[i] * (values[i] - means[slot])
@@ -145,8 +161,7 @@ cdef inline bint beyond(number x, number most, bint largest) noexcept nogil:
 
 
 def extreme(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const number[::1] values not None,
     const uint8_t[::1] valid not None,
     bint largest,
@@ -157,20 +172,17 @@ def extreme(
     """Give each row the largest value of its slot so far, or the smallest."""
     cdef Py_ssize_t i
     cdef int64_t slot
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
     check_length(counts.shape[0], most.shape[0])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            counts[slot] = 0
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
         if valid[i] and (not counts[slot] or beyond(values[i], most[slot], largest)):
             counts[slot], most[slot] = 1, values[i] + <number>0
         out[i] = most[slot] if valid[i] else 0
 
 
 def bar(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const number[::1] values not None,
     const uint8_t[::1] valid not None,
     number every,
@@ -185,11 +197,11 @@ def bar(
     cdef Py_ssize_t i
     cdef int64_t slot
     cdef number more, least = -every
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], numbers.shape[0])
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], numbers.shape[0])
     check_length(numbers.shape[0], filled.shape[0])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
+    for i in range(rows.slots.shape[0]):
+        slot = rows.slots[i]
+        if rows.begins[i]:
             numbers[slot], filled[slot] = 0, 0
         out[i] = numbers[slot]
         if not valid[i] or values[i] != values[i]:
@@ -202,8 +214,7 @@ def bar(
 
 
 def part_counts(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const int64_t[::1] values not None,
     const uint8_t[::1] valid not None,
     int64_t every,
@@ -218,10 +229,10 @@ def part_counts(
     cdef Py_ssize_t i
     cdef int64_t slot
     cdef uint64_t rest, room
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], counts.shape[0], filled.shape[0])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
+    rows.check(values.shape[0], valid.shape[0], counts.shape[0], filled.shape[0])
+    for i in range(rows.slots.shape[0]):
+        slot = rows.slots[i]
+        if rows.begins[i]:
             filled[slot] = 0
         counts[i] = 1
         if not valid[i]:
@@ -240,8 +251,7 @@ def part_counts(
 
 
 def bar_parts(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const int64_t[::1] values not None,
     int64_t every,
     const int64_t[::1] counts not None,
@@ -256,16 +266,16 @@ def bar_parts(
     """
     cdef Py_ssize_t i, j, n = 0
     cdef int64_t slot, share, rest
-    check(slots, begins.shape[0], values.shape[0], counts.shape[0], counts.shape[0], numbers.shape[0])
+    rows.check(counts.shape[0], values.shape[0], counts.shape[0], numbers.shape[0])
     check_length(numbers.shape[0], filled.shape[0])
     check_length(out.shape[0], parts.shape[0])
-    for i in range(slots.shape[0]):
+    for i in range(rows.slots.shape[0]):
         n += counts[i]
     check_length(n, out.shape[0])
     n = 0
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
+    for i in range(rows.slots.shape[0]):
+        slot = rows.slots[i]
+        if rows.begins[i]:
             numbers[slot], filled[slot] = 0, 0
         rest = values[i]
         for j in range(counts[i]):
@@ -297,8 +307,7 @@ cdef inline bint fits(number a, number b) noexcept nogil:
 
 
 def cum_sum(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const int64_t[::1] values not None,
     const uint8_t[::1] valid not None,
     int64_t[::1] sums not None,
@@ -308,21 +317,29 @@ def cum_sum(
     """Give each row the sum so far; failed: where it has over 64 bits, and leaves the sum."""
     cdef Py_ssize_t i
     cdef int64_t slot
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], sums.shape[0])
-    check_length(slots.shape[0], failed.shape[0])
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            sums[slot] = 0
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], sums.shape[0])
+    check_length(rows.slots.shape[0], failed.shape[0])
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &sums[0])
         failed[i] = valid[i] and not fits(sums[slot], values[i])
         if valid[i] and not failed[i]:
             sums[slot] += values[i]
         out[i] = sums[slot] if valid[i] else 0
 
 
+cdef inline int add(
+    Accumulators* sums, i128* total, number value, int64_t direction, bint divides
+) noexcept nogil:
+    """Add a value to a sum, or take it out; integers, unless their mean is wanted, in 128 bits."""
+    if number is double:
+        return add_double(sums, 0, value, direction)
+    else:
+        total[0] += <i128>value * direction
+        return add_integer(sums, 0, value, direction) if divides else 0
+
+
 def rolling_sum(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const number[::1] values not None,
     const uint8_t[::1] valid not None,
     bint divides,
@@ -342,9 +359,9 @@ def rolling_sum(
     cdef Slot* memory
     cdef int bad = 0
     cdef i128 total = 0
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
-    check_length(slots.shape[0], whole.shape[0])
-    check_length(slots.shape[0], failed.shape[0])
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
+    check_length(rows.slots.shape[0], whole.shape[0])
+    check_length(rows.slots.shape[0], failed.shape[0])
     check_length(counts.shape[0], ring.shape[0])
     memory = <Slot*>malloc(sizeof(Slot))
     if memory == NULL:
@@ -352,40 +369,25 @@ def rolling_sum(
     accumulators_open(&sums)
     sums.slots, sums.stride = <char*>memory, sizeof(Slot)
     open_slot(&sums, 0)
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            counts[slot] = 0
-        if begins[i] or slot != last:
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
+        if rows.begins[i] or slot != last:
             last = slot
             clear_slot(&sums, 0)
             open_slot(&sums, 0)
             total = 0
             for j in range(min(counts[slot], width)):
-                if number is double:
-                    bad |= add_double(&sums, 0, ring[slot, j], 1)
-                else:
-                    total += <i128>ring[slot, j]
-                    if divides:
-                        bad |= add_integer(&sums, 0, ring[slot, j], 1)
+                bad |= add(&sums, &total, ring[slot, j], 1, divides)
         out[i], whole[i], failed[i] = 0.0, 0, 0
         if not valid[i]:
             continue
         at = counts[slot] % width
-        if counts[slot] >= width:
-            if number is double:
-                bad |= replace_double(&sums, 0, ring[slot, at], values[i])
-            else:
-                total += <i128>values[i] - <i128>ring[slot, at]
-                if divides:
-                    bad |= add_integer(&sums, 0, ring[slot, at], -1)
-                    bad |= add_integer(&sums, 0, values[i], 1)
-        elif number is double:
-            bad |= add_double(&sums, 0, values[i], 1)
+        if number is double and counts[slot] >= width:
+            bad |= replace_double(&sums, 0, ring[slot, at], values[i])
         else:
-            total += <i128>values[i]
-            if divides:
-                bad |= add_integer(&sums, 0, values[i], 1)
+            if counts[slot] >= width:
+                bad |= add(&sums, &total, ring[slot, at], -1, divides)
+            bad |= add(&sums, &total, values[i], 1, divides)
         ring[slot, at] = values[i]
         counts[slot] += 1
         if divides:
@@ -401,9 +403,24 @@ def rolling_sum(
         raise MemoryError
 
 
+cdef inline int64_t queued(
+    int64_t* queue, int64_t head, int64_t tail, const number* ring, int64_t width, int64_t k,
+    bint largest,
+) noexcept nogil:
+    """Add value ``k`` to the queue, and return its end.
+
+    The queue is circular, and has the numbers of values that are the extreme of all after them.
+    """
+    while tail > head and not beyond(
+        ring[queue[(tail - 1) % (width + 1)] % width], ring[k % width], largest
+    ):
+        tail -= 1
+    queue[tail % (width + 1)] = k
+    return tail + 1
+
+
 def rolling_extreme(
-    const int64_t[::1] slots not None,
-    const uint8_t[::1] begins not None,
+    RowsBySlot rows not None,
     const number[::1] values not None,
     const uint8_t[::1] valid not None,
     bint largest,
@@ -414,43 +431,27 @@ def rolling_extreme(
     """Give each row the largest, or the smallest, of the last ring.shape[1] values."""
     cdef Py_ssize_t i
     cdef int64_t slot, k, head = 0, tail = 0, first, last = -1, width = ring.shape[1]
-    cdef number x
-    # The numbers of values that are the extreme of all after them, as a circular queue.
     cdef int64_t* queue
-    check(slots, begins.shape[0], valid.shape[0], values.shape[0], out.shape[0], counts.shape[0])
+    rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
     check_length(counts.shape[0], ring.shape[0])
     queue = <int64_t*>malloc((width + 1) * sizeof(int64_t))
     if queue == NULL:
         raise MemoryError
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        if begins[i]:
-            counts[slot] = 0
-        if begins[i] or slot != last:
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
+        if rows.begins[i] or slot != last:
             last, head, tail = slot, 0, 0
             first = counts[slot] - min(counts[slot], width)
             for k in range(first, counts[slot]):
-                x = ring[slot, k % width]
-                while tail > head and not beyond(
-                    ring[slot, queue[(tail - 1) % (width + 1)] % width], x, largest
-                ):
-                    tail -= 1
-                queue[tail % (width + 1)] = k
-                tail += 1
+                tail = queued(queue, head, tail, &ring[slot, 0], width, k, largest)
         if not valid[i]:
             out[i] = 0
             continue
         k = counts[slot]
-        x = values[i] + <number>0
         while tail > head and queue[head % (width + 1)] <= k - width:
             head += 1
-        while tail > head and not beyond(
-            ring[slot, queue[(tail - 1) % (width + 1)] % width], x, largest
-        ):
-            tail -= 1
-        ring[slot, k % width] = x
-        queue[tail % (width + 1)] = k
-        tail += 1
+        ring[slot, k % width] = values[i] + <number>0
+        tail = queued(queue, head, tail, &ring[slot, 0], width, k, largest)
         counts[slot] = k + 1
         out[i] = ring[slot, queue[head % (width + 1)] % width]
     free(queue)

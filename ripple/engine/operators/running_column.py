@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.kernels.running import RowsBySlot
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
@@ -29,14 +31,6 @@ LN2 = 0.6931471805599453
 TOO_LONG = "the sum has over 64 bits"
 
 
-class Sorted(NamedTuple):
-    """Rows by slot, those of one slot in their order: where states begin anew, and event times."""
-
-    slots: Ints
-    begins: Flags
-    times: Ints
-
-
 class Found(NamedTuple):
     """Values, which are there (None for all), and which rows failed, for one reason."""
 
@@ -46,7 +40,7 @@ class Found(NamedTuple):
     reason: str = ""
 
 
-class RunningColumn:
+class RunningColumn(ABC):
     """State by slot as arrays, of one dimension or with a row for each slot; zeros at first."""
 
     def __init__(self, parts: dict[str, tuple[Any, int]]) -> None:
@@ -56,9 +50,9 @@ class RunningColumn:
             for name, (kind, width) in parts.items()
         }
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    @abstractmethod
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         """Return the result of each row, and change the states."""
-        raise NotImplementedError
 
     @property
     def part_count(self) -> int:
@@ -112,12 +106,12 @@ class _Lag(RunningColumn):
         super().__init__(parts)
         self._kind = kind
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         is_bool = self._kind is np.bool_
         words = values.astype(np.int64) if is_bool else values.view(np.int64)
         out, out_valid = np.zeros(len(values), np.int64), np.zeros(len(values), np.uint8)
         count, ring, ring_valid = self.parts.values()
-        running.lag(of.slots, of.begins, words, valid, count, ring, ring_valid, out, out_valid)
+        running.lag(of, words, valid, count, ring, ring_valid, out, out_valid)
         found = out.astype(np.bool_) if is_bool else out.view(self._kind)
         return Found(found, out_valid.view(np.bool_))
 
@@ -127,10 +121,10 @@ class _Extreme(RunningColumn):
         super().__init__({"count": (np.int64, 0), "most": (kind, 0)})
         self._largest = of.largest
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         out = np.zeros_like(values)
         count, most = self.parts.values()
-        running.extreme(of.slots, of.begins, values, valid, self._largest, count, most, out)
+        running.extreme(of, values, valid, self._largest, count, most, out)
         return Found(out, valid.view(np.bool_))
 
 
@@ -138,10 +132,10 @@ class _Sum(RunningColumn):
     def __init__(self) -> None:
         super().__init__({"sum": (np.int64, 0)})
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         out, failed = np.zeros(len(values), np.int64), np.zeros(len(values), np.uint8)
         (sums,) = self.parts.values()
-        running.cum_sum(of.slots, of.begins, values, valid, sums, out, failed)
+        running.cum_sum(of, values, valid, sums, out, failed)
         return Found(out, valid.view(np.bool_), failed.view(np.bool_), TOO_LONG)
 
 
@@ -153,11 +147,10 @@ class _Ema(RunningColumn):
         super().__init__(parts)
         self._of = of
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         out, parts = np.zeros(len(values)), self.parts
         running.ema(
-            of.slots,
-            of.begins,
+            of,
             values.astype(np.float64, copy=False),
             valid,
             self._weights(of, valid),
@@ -167,12 +160,12 @@ class _Ema(RunningColumn):
         )
         return Found(out, valid.view(np.bool_))
 
-    def _weights(self, of: Sorted, valid: Flags) -> npt.NDArray[np.float64]:
+    def _weights(self, of: RowsBySlot, valid: Flags) -> npt.NDArray[np.float64]:
         """Return the weight of each row."""
         if self._of.half_life_ns is None:
-            return np.full(len(of.slots), self._of.alpha, np.float64)
-        since, parts = np.empty(len(of.slots), np.int64), self.parts
-        running.gaps(of.slots, of.begins, of.times, valid, parts["seen"], parts["last"], since)
+            return np.full(len(valid), self._of.alpha, np.float64)
+        since, parts = np.empty(len(valid), np.int64), self.parts
+        running.gaps(of, valid, parts["seen"], parts["last"], since)
         columns = MATHS["expm1"].columns  # 1 - 2 ** -t has few digits left for a small t
         assert columns is not None, "it has a form for columns"
         half_lives = np.maximum(since, 0) / float(self._of.half_life_ns)
@@ -185,29 +178,29 @@ class _Bar(RunningColumn):
         super().__init__({"number": (np.int64, 0), "filled": (kind, 0)})
         self._every = float(of.every) if kind is np.float64 else int(of.every)
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         out = np.zeros(len(values), np.int64)
         number, filled = self.parts.values()
-        running.bar(of.slots, of.begins, values, valid, self._every, number, filled, out)
+        running.bar(of, values, valid, self._every, number, filled, out)
         return Found(out, None)
 
 
 class SplitBar(_Bar):
     """Bars that divide rows."""
 
-    def counts(self, of: Sorted, values: Ints, valid: Flags, most: int) -> Ints:
+    def counts(self, of: RowsBySlot, values: Ints, valid: Flags, most: int) -> Ints:
         """Return the number of parts of each row; 0 for ``most`` or more."""
         counts, every = np.zeros(len(values), np.int64), int(self._every)
         filled = self.parts["filled"].copy()
-        running.part_counts(of.slots, of.begins, values, valid, every, most, filled, counts)
+        running.part_counts(of, values, valid, every, most, filled, counts)
         return counts
 
-    def divided(self, of: Sorted, values: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    def divided(self, of: RowsBySlot, values: Ints, counts: Ints) -> tuple[Ints, Ints]:
         """Return the bar of each part, and its share of the value."""
         bars, shares = np.zeros((2, int(counts.sum())), np.int64)
         number, filled = self.parts.values()
         every = int(self._every)
-        running.bar_parts(of.slots, of.begins, values, every, counts, number, filled, bars, shares)
+        running.bar_parts(of, values, every, counts, number, filled, bars, shares)
         return bars, shares
 
 
@@ -216,18 +209,16 @@ class _Rolling(RunningColumn):
         super().__init__({"count": (np.int64, 0), "values": (kind, of.n)})
         self._what, self._kind = of.what, kind
 
-    def apply(self, of: Sorted, values: Array, valid: Flags) -> Found:
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         (came, ring), is_valid = self.parts.values(), valid.view(np.bool_)
         if self._what in ("min", "max"):
             most, largest = np.zeros_like(values), self._what == "max"
-            running.rolling_extreme(of.slots, of.begins, values, valid, largest, came, ring, most)
+            running.rolling_extreme(of, values, valid, largest, came, ring, most)
             return Found(most, is_valid)
         divides, count = self._what == "mean", len(values)
         out, whole = np.zeros(count), np.zeros(count, np.int64)
         failed = np.zeros(count, np.uint8)
-        running.rolling_sum(
-            of.slots, of.begins, values, valid, divides, came, ring, out, whole, failed
-        )
+        running.rolling_sum(of, values, valid, divides, came, ring, out, whole, failed)
         is_whole = self._kind is np.int64 and not divides
         return Found(whole if is_whole else out, is_valid, failed.view(np.bool_), TOO_LONG)
 

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.running import RowsBySlot
 from ripple.engine.operators.rows import RejectedRow, Rows, renumbered
-from ripple.engine.operators.running_column import Sorted, SplitBar, running_column
+from ripple.engine.operators.running_column import SplitBar, running_column
 from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.snapshots.internal import internal
 from ripple.model.expression.bound import Values, numbers
@@ -47,7 +48,7 @@ class RunningScanRows(ScanRows[RunningScan]):
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
         by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
-        of = Sorted(by_slot.slots, self._begins(by_slot).view(np.uint8), by_slot.times)
+        of = RowsBySlot(by_slot.slots, self._begins(by_slot).view(np.uint8), by_slot.times)
         back = np.empty(rows.count, np.int64)
         back[by_slot.order] = np.arange(rows.count)
         added: dict[str, Values] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import need_bool, need_whole, shown
@@ -133,15 +134,15 @@ def _rolling(what: str, x: Input, n: int) -> Rolling:
 
 
 @frozen
-class Running:
+class Running(ABC):
     """A function of a row and those before it. x: the field that it reads."""
 
     x: Input
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Its name for users."""
-        raise NotImplementedError
 
     @property
     def parameters(self) -> Sexp:
