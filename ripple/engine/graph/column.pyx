@@ -196,11 +196,12 @@ cdef class Column(Node):
 
     @property
     def nbytes(self):
-        """Bytes held by arrays, objects left out."""
+        """Bytes held by arrays, without values that are no numbers, which columns share."""
         cdef int f
         total = self.room + self.old_room * 9 + self.touched.nbytes
         for f in range(self.field_count):
-            total += (self.room + self.old_room) * (9 if self.fields[f].nullable else 8)
+            a_row = 16 if self.fields[f].kind == HELD else 8
+            total += (self.room + self.old_room) * (a_row + self.fields[f].nullable)
         return total
 
     cdef void shed(self) noexcept:
@@ -209,6 +210,7 @@ cdef class Column(Node):
         self.touched.shed()
 
     cdef void free_all(self) noexcept:
+        """Free all values and arrays: no slot is covered."""
         cdef Field* field
         cdef int64_t at
         cdef int f

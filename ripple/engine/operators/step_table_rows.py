@@ -215,7 +215,8 @@ class StepTableRows(EagerRows):
     def nbytes(self) -> int:
         """Bytes held, about 400 of them by row."""
         held = 400 + 16 * len(self._node.fields_in)
-        return self._ends.nbytes + self.keys.index.nbytes + held * len(self._made)
+        own = self._ends.nbytes + self.keys.index.nbytes + self.column.nbytes
+        return own + held * len(self._made)
 
     # --- snapshots: of the scan alone ---
 
