@@ -21,7 +21,7 @@ cdef enum:
 cdef class Intake:
     """Takes a batch if all of its records count, and are neither very late nor without a key.
 
-    What it does is what the steps that it stands for do, one after the other.
+    The result is that of the screen, the verdicts, the lookup of keys and the holder in turn.
     """
 
     # Invariant: `places` has a place in a batch for each column held, or where its numbers are from.
