@@ -1,4 +1,4 @@
-"""The longest turn of an event loop beside a run: what the process computes between two turns."""
+"""The longest turn of an event loop beside a run: the processor time between two turns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Running values and steps of ``.scan``: events a second of one core, beside Polars at once.
 
-The rows are compared with those of Polars, to the bit, before a time counts.
+The rows must equal the rows of Polars, to the bit, before a time counts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Held:
 
 
 def bought(position: Position, trade: Trade) -> Held:
-    """Add up what was bought."""
+    """Add up the bought sizes."""
     position.quantity += trade.size
     position.cost += trade.size * trade.number
     return Held(position.quantity, position.cost)

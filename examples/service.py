@@ -25,7 +25,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 @rp.record(version=1)
 class Trade:
-    """A trade as it is posted; at: nanoseconds since 1970."""
+    """A posted trade; at: nanoseconds since 1970."""
 
     symbol: str
     price: float = rp.field(gt=0, finite=True)

@@ -120,7 +120,7 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 
 def _way_out(found: pa.DataType, field: pa.Field) -> str:
-    """Return what to do about a column of times where a text is declared."""
+    """Return the way out for a column of times in place of a declared text."""
     if field.type != pa.string() or not kinds.is_timestamp(found):
         return ""
     return f": declare {field.name}: rp.Timestamp, without a format or with format='iso'"

@@ -83,7 +83,7 @@ class Connector:
 
     path_of: from that text to the file or folder, so that no run writes to its source; None if
     there is none. may_read: of a source of several files without a folder of their own, from that
-    text and a file's path to whether it may be one of them. within: of a source around another one,
+    text and a path to whether the source may read the file. within: of a source around another one,
     from that text to the other's URI. package: the distribution, as found by the registry.
 
     Functions for users, named as ``opens`` is; empty if there is none:

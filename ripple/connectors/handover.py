@@ -27,7 +27,7 @@ class Pause(Enum):
 
 
 class HandoverOverError(InputError):
-    """Nobody takes items any more."""
+    """The taker has stopped."""
 
 
 class Handover(Generic[T]):

@@ -1,4 +1,4 @@
-"""Frames and sets of files that libraries read when they are asked: in batches, as they come."""
+"""Lazy frames and sets of files, which libraries read in batches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def lazy_batches(place: Any, names: Sequence[str]) -> Iterator[Any] | None:
     """Return the batches of a lazy frame of Polars or a ``pyarrow.dataset``; None for others.
 
-    names: the columns that are wanted, as far as they are there. The rows are in the order of the
-    frame, or of the files.
+    names: the wanted columns; missing ones are left out. The rows are in the order of the frame, or
+    of the files.
     """
     library = type(place).__module__.partition(".")[0]
     if library == "polars" and hasattr(place, "collect_batches"):

@@ -33,7 +33,7 @@ SINK_OBJECTS = (
 def python_sink(place: Any, output: Output) -> Sink | None:
     """Return the sink of an output that writes to an object, None if it is no target.
 
-    Rows begin with ``op`` as text, one of OP_NAMES; those of an output of events have none.
+    Rows begin with ``op`` as a text of OP_NAMES; rows of events have none.
     A list and a queue take each row as a dict; a function, and an object with ``write``, take a
     batch at a time, with the reached ``Commit`` if they need a second argument; an open file takes
     lines of JSON. None of them is closed. Raises OutputError for an async object, which needs
@@ -99,7 +99,7 @@ class OpenFile:
 
 
 def taking(write: Callable[..., object]) -> Callable[[pa.RecordBatch, Commit], object]:
-    """Return a function as one of a batch and its commit, also if it takes the batch alone.
+    """Return a function of a batch and its commit, also for a function of the batch alone.
 
     Raises OutputError for an async function, which no caller would await.
     """
@@ -115,7 +115,7 @@ def takes_commit(write: Callable[..., object]) -> bool:
     """Tell whether a function has a second parameter that must be given."""
     try:
         given = signature(write).parameters.values()
-    except (TypeError, ValueError):  # one of C, without a signature
+    except (TypeError, ValueError):  # a function of C without a signature
         return False
     needed = [one for one in given if one.default is one.empty and one.kind in _BY_PLACE]
     return len(needed) > 1

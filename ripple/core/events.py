@@ -120,7 +120,7 @@ class CheckpointSkipped(NamedTuple):
 class EngineView(Protocol):
     """The visible state of a stabilized engine.
 
-    plan: what it computes. graph: its incremental graph. counters: of events, by outcome.
+    plan: of its pipeline. graph: its incremental graph. counters: of events, by outcome.
     last_retractions: rows of windows that were shown before and were corrected or withdrawn.
     """
 

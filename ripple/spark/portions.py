@@ -198,10 +198,10 @@ def sources_at(
     """Return the shares of all sources of a plan.
 
     given: the URI of the one source, or one for each by its name; see ``source_at``. markers: the
-    checkpoints with the markers of idle inputs. answers: those with the answers of services. cut:
-    those whose cut is the end. files_apart: see ``source_at``. Raises InputError and
-    ConnectorError, also for two sources of the same records and for ticks without an end, PlanError
-    for answers to other questions, and StoreError.
+    checkpoints with the markers of idle inputs. answers: the checkpoints with the answers of
+    services. cut: the checkpoints with the cut of the end. files_apart: see ``source_at``. Raises
+    InputError and ConnectorError, also for two sources of the same records and for ticks without
+    an end, PlanError for answers to other questions, and StoreError.
     """
     places = sources_of(plan, given)
     if len(plan.sources) > 1:

@@ -63,9 +63,8 @@ def replay(
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
     output: needed where there are several. timestamps: see ``Replay.rows``. The rest: see
-    ``Replay``. Nothing is read before Spark
-    needs it, and it is read each time. Raises PlanError, InputError, SchemaError, OutputError and
-    StoreError.
+    ``Replay``. Nothing is read before Spark needs it, and it is read each time. Raises PlanError,
+    InputError, SchemaError, OutputError and StoreError.
     """
     return Replay(spark, pipeline, source, **more).rows(output, timestamps=timestamps)
 
@@ -94,20 +93,22 @@ class Replay:
 
         pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
         folder or a pattern of files; ``table:NAME``, or a path of Spark's file systems, such as
-        ``s3a://...``; or a DataFrame; a mapping of source names to those when the
-        pipeline has several. start, stop: an offset, offsets by partition, or a time as text, which
-        alone fits several sources and DataFrames; see ``Bound.parse``. header: whether CSV files
-        name their columns. closes: whether windows end with the input. markers: the folder of
-        checkpoints, or ``s3://BUCKET/PREFIX``, of the durable run or the cluster whose markers of
-        idle inputs are read, too. answers: that of the run whose recorded answers of services are
-        read; no call is made, and rows without an answer wait. cut: that of the run or the cluster
-        up to whose newest checkpoints each input is read, so that ticks of a clock have an end.
+        ``s3a://...``; or a DataFrame; a mapping by source name when the pipeline has several.
+        start, stop: an offset, offsets by partition, or a time as text, which alone fits several
+        sources and DataFrames; see ``Bound.parse``. header: whether CSV files name their columns.
+        closes: whether windows end with the input.
 
-        Of DataFrames alone: order_by: columns that order rows of one event time; else their fields
-        do. identity: fields that tell records of one time apart; two that they do not are an error.
-        Both are by source where there are several. partitions: by key, where the key is known; by
-        default ``spark.sql.shuffle.partitions``. Raises PlanError, InputError, SchemaError and
-        StoreError.
+        Each a folder of checkpoints, or ``s3://BUCKET/PREFIX``, of a durable run or a cluster:
+        markers: with the markers of its idle inputs, which are read, too. answers: with its
+        recorded answers of services; no call is made, and rows without an answer wait. cut: with
+        the newest checkpoints, up to which each input is read, so that ticks of a clock end.
+
+        Of DataFrames alone: order_by: columns that order rows of one event time, before their
+        fields. identity: fields that identify a record within its event time; two records of one
+        identity are an error. Both are by source where there are several. partitions: by key, where
+        the key is known; by default ``spark.sql.shuffle.partitions``.
+
+        Raises PlanError, InputError, SchemaError and StoreError.
         """
         register(spark)
         self._spark = spark

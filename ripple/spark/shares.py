@@ -182,9 +182,9 @@ def source_at(
 
 
 def _in_order(place: str) -> str | None:
-    """Return the URI of the files of a folder or a pattern as one input, None where there is none.
+    """Return the URI of the files of a folder or a pattern as one input; None for other places.
 
-    That needs files whose names tell their format; others are told by a scheme before the folder.
+    Also None if the names of the files do not tell the format that the scheme of ``place`` has.
     """
     found = find(place, "source")
     if found.connector.path_of is None or not (os.path.isdir(found.path) or is_pattern(found.path)):

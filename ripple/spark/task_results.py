@@ -36,7 +36,7 @@ PARTITION, CUT = "partition", "cut"
 def changes_schema(plan: Plan, output: str) -> pa.Schema:
     """Return the columns of changes: the partition, its records until then, ``op``, the row.
 
-    Raises OutputError for a field of one of these names.
+    Raises OutputError for a field of the name ``partition`` or ``cut``.
     """
     fields = shown_fields(plan.output(output).fields)
     for name in (PARTITION, CUT):

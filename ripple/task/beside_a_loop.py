@@ -59,7 +59,7 @@ async def arun(pipeline: Pipeline | Plan, *, source: Any, sink: Any, **arguments
     Sources may also be async iterables, and an ``asyncio.Queue``, in which None is the end; sinks
     may be async functions, objects with an async ``write``, and an ``asyncio.Queue`` of rows. These
     are used in the running loop, and wait there; all else is called in the thread, ``on_batch``
-    too. arguments: those of ``rp.run``.
+    too. arguments: as for ``rp.run``.
 
     A cancellation ends a durable run in good order. It gives up a one-shot run as an error does:
     files are as they were. Raises as ``rp.run`` does.
@@ -77,7 +77,7 @@ async def changes(
     source: as ``rp.arun`` takes it. output: the name of the only one to yield; all are by default.
     Some batches of changes are ahead of the loop at most. Leaving the loop ends the run as a
     cancellation does: a checkpoint then has the changes that were ahead, which no loop gets.
-    arguments: those of ``rp.run`` but ``sink``. Raises as ``rp.run`` does.
+    arguments: as for ``rp.run``, without ``sink``. Raises as ``rp.run`` does.
     """
     plan = plan_of(pipeline)
     ready: asyncio.Queue[tuple[str, list[dict[str, Any]]] | None] = asyncio.Queue()
@@ -120,7 +120,7 @@ async def changes(
 
 
 class _StoppedError(InputError):
-    """Ends a one-shot run whose caller has given it up."""
+    """Ends a one-shot run that its caller has given up."""
 
 
 class _Beside:
@@ -177,10 +177,10 @@ class _Beside:
             self._cancel()
             await asyncio.wait([ended], timeout=GRACE_S)
             if self._task is not None and not ended.done():
-                self._calls.give_up()  # a sink that nobody empties
+                self._calls.give_up()  # a sink without a reader
                 await asyncio.wait([ended])
             if ended.done():
-                ended.exception()  # else it is told that nobody has looked at it
+                ended.exception()  # looked at, or asyncio warns of it
             raise
         finally:
             for one in self._of_loop:
@@ -204,7 +204,7 @@ class _Beside:
         result, error = None, None
         try:
             result = self._run()
-        except BaseException as raised:  # of any kind: nobody may wait for ever
+        except BaseException as raised:  # of any kind: the caller may not wait for ever
             error = raised
 
         def tell() -> None:

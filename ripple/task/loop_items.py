@@ -117,7 +117,7 @@ class LoopCalls:
             self._now.pop(future, None)
 
     def give_up(self) -> None:
-        """Let nobody wait any more. It is called in the loop."""
+        """End all waits. It is called in the loop."""
         self._is_over = True
         for future in [*self._now]:
             future.cancel()

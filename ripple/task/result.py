@@ -23,7 +23,7 @@ class Result:
 
     With one output it is a table itself: for ``pa.table``, Polars, DuckDB and other readers of
     ``__arrow_c_stream__``, and an iterable of its rows. Of several, ``result[name]`` is that of
-    one. The rows are each key's last one, by key; those of an output of events all its rows, in
+    one. The rows are each key's last one, by key; an output of events has all its rows, in
     order. ``changes`` has all changes, if the run kept them.
 
     report: of the run, None if there is none. rejected: the rejected records, a table of the

@@ -259,7 +259,7 @@ def judged(plan: Plan, sources: Container[str]) -> Plan:
     that part is not ahead of the input.
     """
     if not any(one.reject_future_ns is not None for one in plan.sources if one.name in sources):
-        return plan  # what is known of it stays known
+        return plan  # the same object: caches by plan stay valid
     checked = (
         replace(one, reject_future_ns=None) if one.name in sources else one for one in plan.sources
     )

@@ -216,7 +216,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _say_where(asked: Asked, coordinators: str, answers: str | None) -> None:
-    """Say what is started, and what shows its state. answers: the store that has some, or None."""
+    """Print the started processes, and the commands for their state. answers: a store, or None."""
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
         f"{PROGRAM} status --coordinator {coordinators} shows them"

@@ -58,10 +58,10 @@ def read_schema(uri: str | None) -> tuple[Schema, str | None]:
 
 
 def read_checks(uri: str | None, topic: Topic) -> Mapping[str, Checks]:
-    """Return the checks of a class's fields, and how they have times, for records of a topic.
+    """Return the checks and forms of times of a class's fields, for records of a topic.
 
     uri: the value of ``--schema``, of the class or a pipeline, or None. Raises InputError if its
-    records are not those of the topic.
+    records differ from the records of the topic.
     """
     if uri is None:
         return {}

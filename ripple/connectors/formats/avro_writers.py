@@ -89,7 +89,7 @@ def document_of(text: str) -> Any:
 
 
 def understood_in(document: Any, shape: RecordShape) -> Schema:
-    """Return a record's schema with those of its fields that the shape has."""
+    """Return a record's schema with only the fields that the shape has."""
     if not isinstance(document, dict) or document.get("type") != "record":
         raise SchemaError("it is no Avro record")
     fields = _wanted_of(

@@ -31,7 +31,7 @@ HELD = "held/", "held-right/"  # by side
 def held_key(node: Holding | Ask, side: int = 0) -> str:
     """Return the name of the table of rows that a node holds.
 
-    Of a join those of a side; of an ask the rows, then their answers so far; of a scan the rows,
+    Of a join the rows of a side; of an ask the rows, then their answers so far; of a scan the rows,
     then the states of keys.
     """
     return f"{HELD[side]}{node.node_key}"

@@ -181,9 +181,9 @@ class Expr:
     def __pow__(self, exponent: Operand) -> Expr:
         """Return a power of floats, correctly rounded, or of an integer and a plain one.
 
-        Of floats it is that of IEEE 754: NaN of a negative number to a power that is not whole,
-        1 to the power of 0, also of NaN. An integer to the power of a plain integer, from 0 to
-        63, is an integer; beyond 64 bits its row fails. Null if one of both is.
+        Powers of floats follow IEEE 754: NaN for a negative number to a power that is not whole,
+        1 for the power of 0, also of NaN. An integer to the power of a plain integer, from 0 to
+        63, is an integer; beyond 64 bits its row fails. Null if the base or the exponent is.
         """
         return Expr("**", (self, _exponent(exponent)))
 

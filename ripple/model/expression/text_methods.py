@@ -88,8 +88,8 @@ class TextMethods:
     def json_path_match(self, json_path: str, *, strict: bool = True) -> Expr:
         """Return the value at a path in a text of JSON; null if it is missing, or is null.
 
-        A string gives its text, any other value the text as it is written: end it with ``.cast``
-        for a number. json_path: names and indexes, as in ``$.user.names[0]`` or ``$["a b"]``. Of
+        A string gives its text, any other value its source text: end it with ``.cast`` for a
+        number. json_path: names and indexes, as in ``$.user.names[0]`` or ``$["a b"]``. Of
         two members of one name the last counts. A text that is not JSON, or has over 64 levels,
         fails its row; without ``strict`` it gives null.
         """

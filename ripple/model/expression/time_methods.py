@@ -29,8 +29,8 @@ _FORM = re.compile(r"(?:[^%]|%(?:[YmdHMSjuFTR%]|[369]f))*")
 class TimeMethods:
     """Functions of a time, int nanoseconds since 1970, or of a date; null of null.
 
-    A date has those of its days, and ``truncate`` gives a date. Of times they are those of UTC, or
-    of the zone that ``in_zone`` names.
+    A date has the functions of days, and ``truncate`` gives a date. Times are read in UTC, or in
+    the zone of ``in_zone``.
     """
 
     expr: Expr

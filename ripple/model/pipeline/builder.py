@@ -442,19 +442,18 @@ class Pipeline:
         into: ``rp.lag``, ``rp.ema``, ``rp.cum_max``, ``rp.cum_min``, ``rp.cum_sum``,
         ``rp.bar`` and ``rp.rolling_sum``, ``rolling_mean``, ``rolling_max`` and ``rolling_min``.
 
-        The order is by event time; rows of one time stand in the order of sources and offsets. key:
-        the field, or fields; never null. state: a dataclass of numbers, texts and booleans, each
-        with a default, with which a key begins. step: changes the state, and returns an instance of
-        ``into``, or anything else with its fields as attributes, or a dict of them, or None for no
-        row. It reads no clock, draws no random number and keeps nothing elsewhere. If it raises,
-        the state stays as it was, and the row is counted with those that cannot be computed. into:
-        the fields of a row, beside those of the key. settled: False, rows are a table, each is
-        there from its reading on and corrected when an earlier row of its key comes, until it is
-        final; True, they are a stream, each is given once, when no row on time can precede it,
-        ``lateness`` above it by the watermark. lateness: how far
-        below the watermark a row still counts, "60s" by default; rows that come by the watermark
-        are never late, and take none. ttl: how long after its last row a key's state lasts, in
-        event time; for ever by default.
+        The order is by event time; rows of one time stand in the order of sources and offsets.
+        key: the field, or fields; never null. state: a dataclass of numbers, texts and booleans,
+        each with a default as its value for a new key. step: changes the state, and returns an
+        instance of ``into``, or anything else with its fields as attributes, or a dict of them, or
+        None for no row. It reads no clock, draws no random number and keeps nothing elsewhere. If
+        it raises, the state is unchanged, and the row counts as one that cannot be computed. into:
+        the fields of a row, beside the key. settled: False, the rows are a table. Each is there
+        from its reading on, and corrected by earlier rows of its key, until it is final. True, they
+        are a stream. Each comes once, when no row on time can precede it: the watermark is past it
+        by ``lateness``. lateness: how far below the watermark a row still counts, "60s" by default;
+        rows that come by the watermark are never late, and take none. ttl: how long after its last
+        row a key's state lasts, in event time; for ever by default.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415
@@ -867,7 +866,7 @@ def _joined(both: Draft, verb: str, node: StreamJoin) -> Pipeline:
 
 
 def _at_once(both: Draft, node: StreamJoin | StepScan, fold: RowTable) -> Pipeline:
-    """Return the pipeline with a table of joined rows, or of those of a scan."""
+    """Return the pipeline with a table of the rows of a join or a scan."""
     whole = both.begun(fold.name)
     raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}
     return pipeline_of(

@@ -303,7 +303,7 @@ class StepScan(Scan):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The fields that are carried over: those of the key."""
+        """The fields of the key, which are carried over."""
         return tuple(field.name for field in self.key)
 
 

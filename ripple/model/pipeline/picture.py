@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 def svg(plan: Plan) -> str:
-    """Return the picture. A node tells its fields, and what it keeps, under the pointer."""
+    """Return the picture. Under the pointer a node shows its fields and its state."""
     graph = drawing(plan)
     shown = {node["id"] for node in graph["nodes"]}
     edges = [edge for edge in graph["edges"] if {edge["from"], edge["to"]} <= shown]

@@ -44,7 +44,7 @@ def cum_min(x: Input) -> Extreme:
 def cum_sum(x: Input) -> Sum:
     """Return the sum of the integers so far; null where ``x`` is.
 
-    A row whose sum has over 64 bits cannot be computed, and adds nothing.
+    A row with a sum beyond 64 bits cannot be computed, and adds nothing.
     """
     return Sum(x)
 

@@ -33,8 +33,8 @@ SOURCE = "ripple_source"
 class FrameFold:
     """The rows of a partition through the first stage, or, as the only one, through all.
 
-    given: what the DataFrame of each source has, in the order of their declarations. partitions: of
-    the rows. staged: whether further stages run elsewhere.
+    given: the columns and the order of each source, in the order of declaration. partitions: of the
+    rows. staged: whether further stages run elsewhere.
     """
 
     parcel: Parcel

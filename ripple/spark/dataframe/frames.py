@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def are_frames(source: Any) -> bool:
-    """Return whether a source, or one of several, is a DataFrame."""
+    """Return whether a source, or any of several, is a DataFrame."""
     given = source.values() if isinstance(source, Mapping) else [source]
     return any(isinstance(one, DataFrame) for one in given)
 

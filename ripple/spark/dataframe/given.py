@@ -1,4 +1,4 @@
-"""The rows of a source in a DataFrame: their columns, their order, and what tells them apart."""
+"""The rows of a source in a DataFrame: their columns, order and identity."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _check_types(source: SourceSpec, given: Given, schema: pa.Schema) -> None:
 
 
 def names_of(plan: Plan, given: Names, what: str) -> dict[str, tuple[str, ...]]:
-    """Return names by source. given: those of one source, or a mapping for several.
+    """Return names by source. given: the names of one source, or a mapping for several.
 
     Raises InputError.
     """

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
 
-# Spark's cast drops digits below a microsecond, and takes a text without a zone for one of the
-# session's: neither is a time of ISO 8601 that a record may have.
+# Spark's cast drops digits below a microsecond, and reads a text without a zone in the zone of the
+# session: a record may have neither.
 _ISO = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6}0*)?(Z|[+-]\d\d:\d\d)$"
 _KINDS = {
     "int64": LongType,

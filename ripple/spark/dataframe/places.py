@@ -10,7 +10,7 @@ from ripple.core.errors import InputError
 
 TABLE = "table:"
 FORMATS = ("parquet", "csv", "json", "orc", "delta")
-# File systems of Hadoop, whose packages are the user's; file: is that of each machine.
+# File systems of Hadoop; the user brings their packages. file: is the disk of each machine.
 SYSTEMS = (
     "file",
     "hdfs",

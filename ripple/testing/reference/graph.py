@@ -325,7 +325,7 @@ class GraphReference(Reference):
         return view
 
     def _scan_table(self, fold: RowTable, node: Scan) -> View:
-        """Return what is made of each row that ever came to a scan, all of them in order."""
+        """Return the results of all rows that ever came to a scan, in order."""
         view, states = View(), dict[Key, tuple[int, Any]]()
         for row in self._in_order(node.name, 0):
             last_ns, state = states.get(row.key, (row.time_ns, None))

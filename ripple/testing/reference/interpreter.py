@@ -436,7 +436,7 @@ def _results_of(
 ) -> Row:
     kinds = kinds_of(fold.fields_in)
     inputs = [inputs_of(member, one, fold, kinds) for one in rows]
-    if isinstance(member.aggregate, Custom):  # whose functions have dates, and not their numbers
+    if isinstance(member.aggregate, Custom):  # its functions take dates, not their numbers
         inputs = [_outside(member, values) for values in inputs]
     given, needed = len(member.aggregate.inputs), member.aggregate.needed
     entries = [

@@ -22,7 +22,7 @@ Came = tuple[int, Any]  # an event time, and a value
 def with_running(node: RunningScan, rows: Sequence[tuple[int, Row]]) -> Row:
     """Return the last of the rows of a key, in their order, with its running values.
 
-    Raises RefusedRow where one of them cannot be computed.
+    Raises RefusedRow if a value cannot be computed.
     """
     added: Row = {}
     for name, of, read in node.columns:

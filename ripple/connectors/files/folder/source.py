@@ -117,7 +117,7 @@ class FilesSource:
             self.close()
 
     def _moved(self, batch: Batch, first: int, path: str, named: pa.RecordBatch) -> Batch:
-        """Return a file's batch as one of all; ``first``: the offset of the file's first record."""
+        """Return a file's batch with offsets among all files. first: of the file's first record."""
         records = batch.records
         columns = [
             pa.repeat(named.column(field.name)[0], records.num_rows)

@@ -141,7 +141,7 @@ def power(x: float, y: float) -> float:
 
 
 def _positive_power(x: float, y: float) -> float:
-    exponent = y * math.log2(x)  # nearly: only what is far beyond the ends is decided by it
+    exponent = y * math.log2(x)  # nearly: decides only results far beyond the ends
     if abs(exponent) > _LOG2_MOST:
         return math.inf if exponent > 0 else 0.0
     dyadic = _dyadic(x, y)

@@ -1,11 +1,11 @@
 """Logarithms, exponentials, powers and decimal rounding of columns of floats, correctly rounded.
 
 ``rounded`` computes a result as the sum of two floats, head and tail, with a bound of its error.
-Where all numbers within it are rounded alike, that is the result: of all but one of some thousand
-with few products of pairs, of the others with pairs throughout. ``exact`` computes what is still
-open, and what is near the ends of the range. So a result is the float nearest to the exact one,
-and the same wherever sums, differences and products of floats are IEEE's; the tables are made of
-decimals, which are rounded correctly, too.
+Where all numbers within it are rounded alike, that is the result. Few products of pairs decide
+nearly all rows, and pairs throughout nearly all of the rest. ``exact`` computes undecided rows, and
+results near the ends of the range. So a result is the float nearest to the exact one, and the same
+on each processor with sums, differences and products of IEEE; the tables are made of decimals,
+which are rounded correctly, too.
 
 The errors. A product of two pairs errs by 2^-101 at most, a sum of two by 2^-103.
 

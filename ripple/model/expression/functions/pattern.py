@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ripple.core.arguments import plain, shown
 from ripple.core.errors import PlanError
 
-PATTERNS_MAX = 256  # patterns of which what was made is remembered
+PATTERNS_MAX = 256  # compiled patterns in memory
 GROUPS_MAX = 9  # in a replacement: RE2's have one digit
 
 _GROUP = "(?P<group>"
