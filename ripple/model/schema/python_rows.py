@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.values import Reader, list_reader, read_all, record_reader
 from ripple.model.schema.types import DateTime
 
 if TYPE_CHECKING:
@@ -28,16 +29,15 @@ def python_rows(rows: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    stored = _stored(column.type)
-    if stored == column.type:
-        listed: list[Any] = column.to_pylist()
-        return listed
-    return [_value(one, column.type) for one in column.cast(stored).to_pylist()]
+    each = _reader(column.type)
+    return read_all(
+        (column if each is None else column.cast(_stored(column.type))).to_pylist(), each
+    )
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
     """Return the type with integers for times in nanoseconds."""
-    if kinds.is_timestamp(kind) and kind.unit == "ns":
+    if _is_time(kind):
         return pa.int64()
     if kinds.is_list(kind):
         return pa.list_(kind.value_field.with_type(_stored(kind.value_type)))
@@ -46,13 +46,15 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _value(one: Any, kind: pa.DataType) -> Any:
-    if one is None:
-        return None
-    if kinds.is_timestamp(kind):
-        return _TIME.value(one) if kind.unit == "ns" else one
+def _reader(kind: pa.DataType) -> Reader | None:
+    if _is_time(kind):
+        return _TIME.value
     if kinds.is_list(kind):
-        return [_value(item, kind.value_type) for item in one]
+        return list_reader(_reader(kind.value_type))
     if kinds.is_struct(kind):
-        return {field.name: _value(one[field.name], field.type) for field in kind}
-    return one
+        return record_reader({field.name: _reader(field.type) for field in kind})
+    return None
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(kinds.is_timestamp(kind) and kind.unit == "ns")

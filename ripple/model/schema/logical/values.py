@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import FieldType, List, Logical, Record, bare_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+Reader: TypeAlias = Callable[[Any], Any]
+"""Makes the value in Python of a stored one that is not null."""
 
 
 def array_of(numbers: npt.NDArray[Any], kind: FieldType) -> npt.NDArray[Any]:
@@ -19,20 +22,36 @@ def array_of(numbers: npt.NDArray[Any], kind: FieldType) -> npt.NDArray[Any]:
 
 def values_of(listed: list[Any], kind: FieldType) -> list[Any]:
     """Return the numbers of a column as Python values of its type; None stays."""
-    if not has_logical(kind):
-        return listed
-    return [_value_of(one, kind) for one in listed]
+    return read_all(listed, _reader(kind))
 
 
-def _value_of(one: Any, kind: FieldType) -> Any:
+def _reader(kind: FieldType) -> Reader | None:
     kind = bare_type(kind)
-    if one is None or not has_logical(kind):
-        return one
     if isinstance(kind, Logical):
-        return rule_of(kind).value(one)
+        return rule_of(kind).value
     if isinstance(kind, List):
-        return [_value_of(item, kind.of) for item in one]
+        return list_reader(_reader(kind.of))
     if isinstance(kind, Record):
-        types = {field.name: field.type for field in kind.fields}
-        return {name: _value_of(item, types[name]) for name, item in one.items()}
-    return one
+        return record_reader({field.name: _reader(field.type) for field in kind.fields})
+    return None
+
+
+def read_all(listed: list[Any], each: Reader | None) -> list[Any]:
+    """Return values as a reader makes them; None stays, and without a reader all do."""
+    return listed if each is None else [None if one is None else each(one) for one in listed]
+
+
+def list_reader(each: Reader | None) -> Reader | None:
+    """Return the reader of lists, from that of their items."""
+    return None if each is None else lambda items: read_all(items, each)
+
+
+def record_reader(readers: Mapping[str, Reader | None]) -> Reader | None:
+    """Return the reader of dicts, from those of their values; a missing value stays so."""
+    found = {name: each for name, each in readers.items() if each is not None}
+
+    def read(row: dict[str, Any]) -> dict[str, Any]:
+        there = ((name, each, row.get(name)) for name, each in found.items())
+        return row | {name: each(value) for name, each, value in there if value is not None}
+
+    return read if found else None
