@@ -150,9 +150,10 @@ class _Checker:
             field_type = self.fields[expr.value]
             kind, nullable = kind_of(field_type)
             column = Typed("col", kind, nullable, (), expr.value)
-            if isinstance(bare := bare_type(field_type), Decimal):
+            bare = bare_type(field_type)
+            if isinstance(bare, Decimal):
                 return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
-            logical = _LOGICAL_KINDS.get(type(bare_type(field_type)))
+            logical = _LOGICAL_KINDS.get(type(bare))
             return column if logical is None else Typed("logical", logical, nullable, (column,))
         args = tuple(self.check(arg) for arg in expr.args)
         if _has_decimals(expr, args):

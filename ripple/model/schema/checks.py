@@ -70,16 +70,14 @@ class Checks:
 
     def __post_init__(self) -> None:
         for name, value in self.given().items():
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if name in _BOUNDS and not _is_bound(value):
                 raise SchemaError(
                     f"{name} is {value!r}, but a bound is a finite number, a date or a time"
                 )
             if name == "finite" and value is not True:
                 raise SchemaError(f"finite is {value!r}, but it is True or False")
-            if name.endswith("length") and not (
-                isinstance(value, int) and is_number and value >= 0
-            ):
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            if name.endswith("length") and not (is_whole and value >= 0):
                 raise SchemaError(f"{name} is {value!r}, but a length is a whole number from 0 on")
         for one, other in (("gt", "ge"), ("lt", "le")):
             if {one, other} <= self.given().keys():

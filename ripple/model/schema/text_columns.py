@@ -11,9 +11,7 @@ import pyarrow as pa
 def parts(array: Any) -> tuple[Any, Any, Any]:
     """Return the validity or None, the offsets and the bytes of a column of texts."""
     _, offsets, data = array.buffers()
-    valid = None
-    if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    valid = valid_in(array)
     if offsets is None or not len(array):
         return valid, np.zeros(1, np.int32), np.zeros(0, np.uint8)
     places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
@@ -31,9 +29,19 @@ def where_found(values: Any, found: Any, column: pa.Array) -> tuple[pa.Array, An
     return pa.array(values, mask=~(found & valid)), valid & ~found
 
 
-def validity(column: pa.Array) -> pa.Buffer | None:
-    """Return a bit per value, 0 for a null; None without nulls."""
+def text_column(offsets: Any, data: Any, valid: Any = None) -> pa.Array:
+    """Return a column of texts that a loop has written. valid: uint8[n], 0 for null."""
+    buffers = [bits(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def valid_in(column: pa.Array) -> Any:
+    """Return a byte per value, 0 for a null; None without nulls."""
     if not column.null_count:
         return None
-    is_there = column.is_valid().to_numpy(zero_copy_only=False)
-    return pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+
+
+def bits(valid: Any) -> pa.Buffer | None:
+    """Return ``valid_in`` with a bit per value, as Arrow has it."""
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from ripple.model.expression.expr import ROUNDINGS
 from ripple.model.expression.functions.function import Function, table
-from ripple.model.expression.functions.text import column
 from ripple.model.expression.program import NO_NUMBER, NO_ROOM, OVERFLOWN, ZERO_DIVISION
 from ripple.model.expression.typed import Kind
 from ripple.model.schema import scaled
-from ripple.model.schema.text_columns import parts
+from ripple.model.schema.text_columns import parts, text_column
 
 _INT, _TEXT, _FLOAT = (Kind.INT,), (Kind.TEXT,), (Kind.FLOAT,)
 _OF_VERDICT = np.array([0, NO_NUMBER, NO_ROOM], np.uint8)
@@ -40,7 +39,7 @@ def _of_units(units: Any, most: int) -> Any:
 
 
 def _to_text(values: Any, scale: int) -> Any:
-    return column(*scaled.texts(values, scale))
+    return text_column(*scaled.texts(values, scale))
 
 
 def _divide(values: Any, divisors: Any, shift: int, rounding: str) -> Any:

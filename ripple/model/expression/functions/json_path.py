@@ -12,10 +12,9 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.json_paths import LEVELS_MAX, STEPS_MAX, matched
-from ripple.model.expression.functions.text import column
 from ripple.model.expression.program import FAILURES, NO_JSON
 from ripple.model.expression.typed import Kind
-from ripple.model.schema.text_columns import parts
+from ripple.model.schema.text_columns import parts, text_column
 
 INDEX_MAX = 1 << 31
 _STEP = re.compile(
@@ -52,7 +51,7 @@ def steps_of(path: str) -> list[str | int]:
 def _match(array: Any, path: str, strict: bool = True) -> Any:
     steps = [step if isinstance(step, int) else step.encode() for step in steps_of(path)]
     found, places, pieces, wrong = matched(*parts(array), steps)
-    result = column(places, pieces, found)
+    result = text_column(places, pieces, found)
     return (result, wrong * np.uint8(NO_JSON)) if strict else result
 
 

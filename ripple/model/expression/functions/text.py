@@ -38,7 +38,7 @@ from ripple.model.expression.functions.strings import (
 )
 from ripple.model.expression.program import FAILURES, NO_NUMBER
 from ripple.model.expression.typed import Kind
-from ripple.model.schema.text_columns import parts
+from ripple.model.schema.text_columns import parts, text_column
 
 _TEXT = (Kind.TEXT,)
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -46,19 +46,12 @@ _INT = re.compile(r"[+-]?[0-9]+")
 DIGITS_MAX = 19  # of an integer of 64 bits
 
 
-def column(offsets: Any, data: Any, valid: Any = None) -> Any:
-    """Return a column of texts; valid: uint8[n], 0 for null."""
-    mask = None if valid is None else pa.array(valid.view(np.bool_)).buffers()[1]
-    buffers = [mask, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.StringArray.from_buffers(len(offsets) - 1, buffers[1], buffers[2], mask)
-
-
 def _cased(letters: Callable[[], Any], plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def cased(array: Any) -> Any:
         valid, offsets, data = parts(array)
         if not (data[offsets[0] : offsets[-1]] & 0x80).any():
             return plain(array)
-        return column(*mapped(valid, offsets, data, letters()), valid)
+        return text_column(*mapped(valid, offsets, data, letters()), valid)
 
     return cased
 
@@ -85,7 +78,7 @@ def _plain_slice(text: str, offset: int, length: int | None) -> str:
 def _split(array: Any, separator: str, number: int) -> Any:
     valid, offsets, data = parts(array)
     there, begins, ends = split_part(valid, offsets, data, separator.encode(), number)
-    return column(*gathered(begins, ends, data), there)
+    return text_column(*gathered(begins, ends, data), there)
 
 
 def _plain_split(text: str, separator: str, number: int) -> str | None:

@@ -9,8 +9,8 @@ from typing import Any
 from ripple.model.expression.functions.formula import arithmetic, choice, comparison, whole
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.strings import formatted
-from ripple.model.expression.functions.text import column
 from ripple.model.expression.typed import Kind, Typed
+from ripple.model.schema.text_columns import text_column
 
 SECOND = 1_000_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
@@ -195,7 +195,7 @@ _LONGER = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M"}
 
 
 def _text(times: Any, form: str) -> Any:
-    return column(*formatted(times, _expanded(form).encode()))
+    return text_column(*formatted(times, _expanded(form).encode()))
 
 
 def _expanded(form: str) -> str:

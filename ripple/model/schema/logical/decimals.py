@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
-from ripple.model.schema.text_columns import validity
+from ripple.model.schema.text_columns import bits, text_column, valid_in
 from ripple.model.schema.types import PRECISION_MAX, Decimal
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ class DecimalRule:
         return self.form(None, None).parsed(column.cast(pa.string()))[0]
 
     def shown(self, column: pa.Array) -> pa.Array:
-        units = np.ascontiguousarray(column.fill_null(0), np.int64)
+        units = _units(column)
         wide = np.empty((len(units), 2), np.int64)
         wide[:, 0], wide[:, 1] = units, units >> 63
-        buffers = [validity(column), pa.py_buffer(wide)]
+        buffers = [bits(valid_in(column)), pa.py_buffer(wide)]
         return pa.Array.from_buffers(self.arrow, len(units), buffers)
 
     def number(self, value: Any) -> int | None:
@@ -87,17 +87,8 @@ class DecimalRule:
     def texts(self, column: pa.Array) -> pa.Array:
         from ripple.model.schema import scaled  # noqa: PLC0415 - few have decimals
 
-        offsets, data = scaled.texts(
-            np.ascontiguousarray(column.fill_null(0), np.int64), self._kind.scale
-        )
-        plain = pa.Array.from_buffers(
-            pa.string(), len(column), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        )
-        if not column.null_count:
-            return plain
-        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
-
-        return pc.if_else(column.is_valid(), plain, pa.scalar(None, pa.string()))
+        written = scaled.texts(_units(column), self._kind.scale)
+        return text_column(*written, valid_in(column))
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
         return np.array([self.value(number) for number in numbers.tolist()], object)
@@ -105,3 +96,7 @@ class DecimalRule:
     def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
         del array  # of dtype object it is a list
         return None
+
+
+def _units(column: pa.Array) -> Ints:
+    return np.ascontiguousarray(column.fill_null(0), np.int64)

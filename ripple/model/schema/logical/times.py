@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.model.schema.text_columns import validity
+from ripple.model.schema.text_columns import text_column, valid_in
 from ripple.model.schema.time_form import ISO, UNITS_NS, TimeForm, in_ns
 from ripple.model.schema.time_texts import texts
 
@@ -85,9 +85,8 @@ class DateTimeRule:
         return str(self.texts(pa.array([number]))[0])
 
     def texts(self, column: pa.Array) -> pa.Array:
-        offsets, data = texts(np.ascontiguousarray(column.fill_null(0)))
-        buffers = [validity(column), pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.string(), len(column), buffers)
+        written = texts(np.ascontiguousarray(column.fill_null(0)))
+        return text_column(*written, valid_in(column))
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
         return numbers.view("datetime64[ns]")
