@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from ripple.model.aggregate import variance_pop as variance_pop
     from ripple.model.aggregate import vwap as vwap
     from ripple.model.aggregate.custom import custom as custom
-    from ripple.model.expression import Decimal as Decimal
     from ripple.model.expression import Expr as Expr
     from ripple.model.expression import coalesce as coalesce
     from ripple.model.expression import col as col
@@ -91,6 +90,7 @@ if TYPE_CHECKING:
     from ripple.model.running import rolling_mean as rolling_mean
     from ripple.model.running import rolling_min as rolling_min
     from ripple.model.running import rolling_sum as rolling_sum
+    from ripple.model.schema import Decimal as Decimal
     from ripple.model.schema import Schema as Schema
     from ripple.model.window import OnCount as OnCount
     from ripple.model.window import OnEveryElement as OnEveryElement
@@ -156,7 +156,6 @@ _NAMES_BY_HOME = {
         "SchemaError",
     ),
     "ripple.model.expression": (
-        "Decimal",
         "Expr",
         "coalesce",
         "col",
@@ -195,7 +194,7 @@ _NAMES_BY_HOME = {
         "rolling_min",
         "rolling_sum",
     ),
-    "ripple.model.schema": ("Schema",),
+    "ripple.model.schema": ("Decimal", "Schema"),
     "ripple.model.window": (
         "OnCount",
         "OnEveryElement",

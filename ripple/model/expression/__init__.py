@@ -1,8 +1,7 @@
 """Column expressions: built from names and operators, checked once, evaluated in bulk.
 
 expr        users' expressions, with text_methods and time_methods; typed: checked
-decimal_rules  how decimals become integers: decimal_type; logical_rules dates and
-            times, with logical_constants
+decimal_rules  how decimals become integers; logical_rules: dates and times; logical_constants
 bound       evaluated: numbers by the machine, texts and functions over columns (columns)
 functions   an entry for each function beside the operators
 compile     numbers and bools as straight-line code, which program runs, compiled
@@ -10,7 +9,6 @@ compile     numbers and bools as straight-line code, which program runs, compile
 
 from __future__ import annotations
 
-from ripple.model.expression.decimal_type import Decimal
 from ripple.model.expression.expr import (
     Expr,
     Operand,
@@ -27,7 +25,6 @@ from ripple.model.expression.expr import (
 )
 
 __all__ = [
-    "Decimal",
     "Expr",
     "Operand",
     "Scalar",

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
-from ripple.model.expression.decimal_type import PRECISION_MAX, Decimal, unscaled
 from ripple.model.expression.expr import INT64_MAX, INT64_MIN, Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import (
@@ -20,7 +19,9 @@ from ripple.model.expression.functions.formula import (
     converted,
     whole,
 )
+from ripple.model.expression.logical_constants import unscaled
 from ripple.model.expression.typed import LOGICAL_CASTS, Kind, Typed, any_of, plain_value
+from ripple.model.schema.types import PRECISION_MAX, Decimal
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 

@@ -7,20 +7,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
 from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
-from ripple.model.expression.decimal_type import (
-    PRECISION_MAX,
-    Decimal,
+from ripple.model.expression.logical_constants import (
+    PlainDate,
     PlainDecimal,
-    plain_digits,
+    PlainTime,
+    plain_logical,
 )
-from ripple.model.expression.logical_constants import PlainDate, PlainTime, plain_logical
+from ripple.model.schema.types import PRECISION_MAX, Decimal
 
 if TYPE_CHECKING:
     import decimal
@@ -452,8 +452,6 @@ def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
     """Return the expression of the constant ``value``; None is null."""
     if value is None:
         return Expr("null")
-    if type(value).__name__ == "Decimal" and type(value).__module__ == "decimal":
-        return Expr("lit", (), PlainDecimal(plain_digits(cast("decimal.Decimal", value))))
     constant = plain_logical(value)
     if constant is not None:
         return Expr("lit", (), constant)

@@ -1,14 +1,15 @@
-"""Dates and times as constants in expressions."""
+"""Dates, times and decimals as constants in expressions."""
 
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from typing import Any
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import Date, DateTime
+from ripple.model.schema.types import PRECISION_MAX, Date, DateTime
 
 
 @frozen
@@ -41,11 +42,23 @@ class PlainTime:
         return f"datetime.datetime.fromisoformat({self.text!r})"
 
 
-def plain_logical(value: Any) -> PlainDate | PlainTime | None:
-    """Return the constant of a date or a time, None for another value.
+@frozen
+class PlainDecimal:
+    """A constant, as it is written: ``1.50`` has two digits behind the point."""
 
-    Raises PlanError for a time without a zone.
+    digits: str
+
+    def __repr__(self) -> str:
+        return f"decimal.Decimal({self.digits!r})"
+
+
+def plain_logical(value: Any) -> PlainDate | PlainTime | PlainDecimal | None:
+    """Return the constant of a date, a time or a decimal, None for another value.
+
+    Raises PlanError for a time without a zone, and for a decimal of too many digits or of none.
     """
+    if type(value) is decimal.Decimal:
+        return PlainDecimal(_digits(value))
     if not isinstance(value, dt.date):
         return None
     if not isinstance(value, dt.datetime):
@@ -56,3 +69,20 @@ def plain_logical(value: Any) -> PlainDate | PlainTime | None:
     if number is None:
         raise PlanError(f"{value!r} has no zone: add one, as in tzinfo=datetime.UTC")
     return PlainTime(number)
+
+
+def _digits(value: decimal.Decimal) -> str:
+    """Return the digits with a point, zeros kept."""
+    if not value.is_finite():
+        raise PlanError(f"the decimal {value} is no number of digits")
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if abs(exponent) > PRECISION_MAX or len(digits) + max(exponent, 0) > PRECISION_MAX:
+        raise PlanError(f"the decimal {value} has more than {PRECISION_MAX} digits")
+    return format(value, "f")
+
+
+def unscaled(text: str) -> tuple[int, int]:
+    """Return the units of plain digits, and their scale."""
+    whole, _, fraction = text.partition(".")
+    return int(whole + fraction), len(fraction)

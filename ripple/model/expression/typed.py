@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.expression.decimal_type import Decimal, PlainDecimal
 from ripple.model.expression.expr import POWER_MAX, Expr
-from ripple.model.expression.logical_constants import PlainDate, PlainTime
+from ripple.model.expression.logical_constants import PlainDate, PlainDecimal, PlainTime
 from ripple.model.schema.types import (
     Bool,
     Date,
     DateTime,
+    Decimal,
     FieldType,
     Float,
     Int,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ripple.model.expression.decimal_type import Decimal
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM
+from ripple.model.schema.types import Decimal
 from ripple.testing.reference.failures import DIVISION, OVERFLOW, WORST, Failed
 
 _NO_NUMBER, _NO_ROOM = Failed(FAILURES[NO_NUMBER]), Failed(FAILURES[NO_ROOM])

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from ripple.model.expression.decimal_type import PlainDecimal
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
-from ripple.model.expression.logical_constants import PlainDate, PlainTime
+from ripple.model.expression.logical_constants import PlainDate, PlainDecimal, PlainTime
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import (
     Bool,
