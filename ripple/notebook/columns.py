@@ -14,9 +14,9 @@ from ripple.engine.graph.cell import Cell
 from ripple.model.expression.bound import Values
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.keys.space import KEY_TYPES, key_space
+from ripple.model.keys.space import key_space
 from ripple.model.schema.columns import called, objects
-from ripple.model.schema.types import Bool, Field, FieldType, Float, Int64, String
+from ripple.model.schema.types import KEY_TYPES, Bool, Field, FieldType, Float, Int64, String
 from ripple.model.schema.values import value_of
 from ripple.notebook.directory import Directory
 from ripple.notebook.keyed import KeyedColumn, LeafColumn

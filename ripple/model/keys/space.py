@@ -16,15 +16,13 @@ from ripple.core.frozen import frozen
 from ripple.core.hashing import mix_each
 from ripple.model.keys.index import KeyIndex
 from ripple.model.schema.exported import Lent
-from ripple.model.schema.types import Bool, Field, Int, Int64, Logical, String
+from ripple.model.schema.types import KEY_TYPES, Bool, Field, String
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Slots = npt.NDArray[np.int64]
     Hashes = npt.NDArray[np.uint64]
-
-KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 HASH_SEED = np.uint64(0x27D4EB2F165667C5)
 
@@ -172,13 +170,19 @@ class IntKeys:
 
 
 class PairKeys:
-    """Keys of two or more fields: ``left``'s key and one more field."""
+    """Keys of two or more fields: ``left``'s key and one more field.
+
+    Invariant: ``_parts`` are the spaces whose slots pairs hold, with their place in a pair.
+    """
 
     def __init__(self, left: KeySpace, field: Field) -> None:
         self.left = left
         self.right = TextKeys(field) if isinstance(field.type, String) else None
         self.fields = (*left.fields, field)
         self.index = KeyIndex()
+        self._parts: list[tuple[int, KeySpace]] = [(0, left)]
+        if self.right:
+            self._parts.append((1, self.right))
 
     @property
     def capacity(self) -> int:
@@ -220,25 +224,25 @@ class PairKeys:
         """Hold the parts of new slots."""
         new = self.index.adopt(slots)
         if len(new):
-            left, right = self.index.pairs_at(new)
-            self.left.index.retain(left)
-            if self.right:
-                self.right.index.retain(right)
+            for part, used in self._uses(new):
+                part.index.retain(used)
 
     def release(self, slots: Slots) -> None:
         """Free live, distinct slots, and the parts that nothing else uses."""
-        left, right = self.index.pairs_at(slots)
+        uses = self._uses(slots)
         self.index.free(slots)
-        _release_uses(self.left, left)
-        if self.right:
-            _release_uses(self.right, right)
+        for part, used in uses:
+            _release_uses(part, used)
 
     def trim(self) -> None:
         """Give the memory back if there are no keys."""
         self.index.trim()
-        self.left.trim()
-        if self.right:
-            self.right.trim()
+        for _, part in self._parts:
+            part.trim()
+
+    def _uses(self, slots: Slots) -> list[tuple[KeySpace, Slots]]:
+        pairs = self.index.pairs_at(slots)
+        return [(part, pairs[at]) for at, part in self._parts]
 
 
 class SlotKeys(PairKeys):
@@ -248,30 +252,15 @@ class SlotKeys(PairKeys):
     these slots and the further fields.
     """
 
+    def __init__(self, left: KeySpace, field: Field) -> None:
+        super().__init__(left, field)
+        self._parts = self._parts[1:]
+
     def slots(self, columns: Sequence[Any]) -> Slots:
         """Return the slot of each pair of a slot and a value of the last field."""
         left, last = columns
         right = self.right.slots([last]) if self.right else _ints(last)
         return self.index.slots_of_pairs(left, right)
-
-    def adopt(self, slots: Slots) -> None:
-        """Hold the last fields of new slots."""
-        new = self.index.adopt(slots)
-        if len(new) and self.right:
-            self.right.index.retain(self.index.pairs_at(new)[1])
-
-    def release(self, slots: Slots) -> None:
-        """Free live, distinct slots, and last fields that nothing else uses."""
-        right = self.index.pairs_at(slots)[1]
-        self.index.free(slots)
-        if self.right:
-            _release_uses(self.right, right)
-
-    def trim(self) -> None:
-        """Give the memory back if there are no keys."""
-        self.index.trim()
-        if self.right:
-            self.right.trim()
 
 
 class UnitKeys:

@@ -31,17 +31,15 @@ from ripple.model.records import nested_checks_of, schema_of, time_field_of
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.nested import OptionalRecord, flattened, optional_records
 from ripple.model.schema.types import (
-    Bool,
+    KEY_TYPES,
     DateTime,
     Decimal,
     Field,
     Float,
     Int,
     Int64,
-    Logical,
     Option,
     Schema,
-    String,
 )
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
@@ -54,7 +52,6 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 
 def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None:
@@ -120,7 +117,7 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
             f"the key {name!r} is a float, of which equal-looking ones differ: derive an integer, "
             f"for instance (rp.col({name!r}) * 100).round().cast(int)"
         )
-    if not isinstance(found, _KEY_TYPES):
+    if not isinstance(found, KEY_TYPES):
         raise PlanError(
             f"the key {name!r} is {type_text(found)}: choose a text, an integer or a bool"
         )

@@ -18,6 +18,7 @@ from ripple.model.schema.arrow import from_arrow, to_arrow
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.types import (
+    KEY_TYPES,
     Bool,
     Date,
     DateTime,
@@ -25,8 +26,6 @@ from ripple.model.schema.types import (
     FieldType,
     Float,
     Int,
-    Int64,
-    Logical,
     Schema,
     String,
     bare_type,
@@ -34,7 +33,7 @@ from ripple.model.schema.types import (
 
 T = TypeVar("T")
 CONSTANT_BYTES_MAX = 16 << 20  # of its columns in memory
-_TYPES = (String, Int, Int64, Bool, Float, Logical)
+_TYPES = (*KEY_TYPES, Float)
 _KINDS: tuple[tuple[Any, FieldType], ...] = (
     ((bool, np.bool_), Bool()),  # before int, which a bool is
     ((int, np.integer), Int()),

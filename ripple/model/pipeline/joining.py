@@ -31,17 +31,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.pipeline.table_join import HOWS
 from ripple.model.pipeline.union import finals_of
-from ripple.model.schema.types import (
-    Bool,
-    Field,
-    Float,
-    Int,
-    Int64,
-    Logical,
-    Option,
-    String,
-    bare_type,
-)
+from ripple.model.schema.types import KEY_TYPES, Field, Float, Int, Int64, Option, bare_type
 from ripple.model.window.duration import duration_ns, signed_duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT
 
@@ -304,7 +294,7 @@ def _keys(keys: Keys, draft: Draft, what: str) -> list[Field]:
                 f"{what} names {name!r}, a float, and floats are compared bit by bit here, NaN "
                 "with NaN: use a text or an integer"
             )
-        if not isinstance(bare, String | Int | Int64 | Bool | Logical):
+        if not isinstance(bare, KEY_TYPES):
             raise PlanError(
                 f"{what} names {name!r}, which is {type_text(bare)}: use a text, an integer or a "
                 "bool"

@@ -38,16 +38,13 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.schema.checks import TimedChecks
 from ripple.model.schema.types import (
+    KEY_TYPES,
     Bool,
     Field,
     FieldType,
     Float,
-    Int,
-    Int64,
-    Logical,
     Option,
     Schema,
-    String,
     bare_type,
 )
 from ripple.model.window.duration import duration_ns
@@ -61,8 +58,7 @@ if TYPE_CHECKING:
 VERSION_DELETED = "deleted"  # the field of a version that says that there is no row
 FORMATS = ("debezium",)
 TRUNCATIONS = ("stop", "letter")
-_KEY_TYPES = (String, Int, Int64, Bool, Logical)
-_TYPES = (*_KEY_TYPES, Float)
+_TYPES = (*KEY_TYPES, Float)
 
 
 def table_source(
@@ -231,7 +227,7 @@ def _key_names(key: Operand | Sequence[Operand], types: Mapping[str, FieldType])
                 f"the key {name!r} may be null, and null identifies no row: let the record "
                 "declare it without None, and one that lacks it becomes a dead letter"
             )
-        if not isinstance(types[name], _KEY_TYPES):
+        if not isinstance(types[name], KEY_TYPES):
             raise PlanError(
                 f"the key {name!r} is {type_text(types[name])}: choose a text, an integer or a bool"
             )

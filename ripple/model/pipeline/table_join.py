@@ -18,17 +18,7 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import refusal, window_below
 from ripple.model.pipeline.nodes import SIDES, Fields, TableJoin, type_of, types_of
-from ripple.model.schema.types import (
-    Bool,
-    Field,
-    Float,
-    Int,
-    Int64,
-    Logical,
-    Option,
-    String,
-    bare_type,
-)
+from ripple.model.schema.types import KEY_TYPES, Field, Float, Int, Int64, Option, bare_type
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
@@ -38,7 +28,6 @@ if TYPE_CHECKING:
     Keys = Operand | Sequence[Operand]
 
 HOWS = ("inner", "left", "right", "full")
-_KEY_TYPES = (String, Int, Int64, Bool, Logical)
 
 
 def table_join_of(
@@ -177,7 +166,7 @@ def check_compared(pair: tuple[str, str], left: Draft, right: Draft) -> None:
                 f"{name!r} is a float, and floats are compared bit by bit here, and NaN with NaN: "
                 "use text or integers"
             )
-        if not isinstance(of, _KEY_TYPES):
+        if not isinstance(of, KEY_TYPES):
             raise PlanError(f"{name!r} is {type_text(of)}: use text, integers or bools")
     if types[0] != types[1] and not all(isinstance(of, Int | Int64) for of in types):
         one, other = (f"{name!r} is {type_text(of)}" for of, name in zip(types, pair, strict=True))

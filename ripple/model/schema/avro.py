@@ -30,7 +30,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import SchemaError
-from ripple.core.sexp import dumps, loads
+from ripple.core.sexp import dumps
 from ripple.model.schema.avro_times import check_unit
 from ripple.model.schema.document import (
     Bounds,
@@ -45,12 +45,10 @@ from ripple.model.schema.document import (
     version_of,
 )
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.notation import type_from_sexp, type_to_sexp
+from ripple.model.schema.notation import marked, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
     Case,
-    Date,
-    DateTime,
     Field,
     FieldType,
     Float,
@@ -90,8 +88,6 @@ _PRIMITIVES: dict[str, FieldType] = {
 }
 _MARKED: dict[tuple[str, str], FieldType] = {
     ("long", "Int"): Int(),
-    ("int", "Date"): Date(),
-    ("long", "Date_time"): DateTime(),
     ("string", "Opaque"): Opaque(),
 }
 _ADVICE = {
@@ -243,8 +239,10 @@ class _Reader:
                 return List(self.kind(items, f"{path}[]", depth + 1))
             case {"type": str() as name, "ripple.type": str() as mark} if (name, mark) in _MARKED:
                 return _MARKED[name, mark]
-            case {"type": "bytes", "ripple.type": str() as mark} if mark.startswith("(Decimal "):
-                return type_from_sexp(loads(mark))
+            case {"type": str() as name, "ripple.type": str() as mark} if (
+                kind := marked(mark)
+            ) is not None and rule_of(kind).avro["type"] == name:
+                return kind
             case {"type": inner} if inner not in ("array", *_ADVICE):
                 check_unit(node, path)
                 return self.kind(inner, path, depth + 1)

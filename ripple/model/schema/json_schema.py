@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from ripple.core.errors import SchemaError
-from ripple.core.sexp import dumps, loads
+from ripple.core.sexp import dumps
 from ripple.model.schema.avro_times import is_named_unit
 from ripple.model.schema.document import (
     Bounds,
@@ -44,7 +44,7 @@ from ripple.model.schema.document import (
     version_of,
 )
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.notation import type_from_sexp, type_to_sexp
+from ripple.model.schema.notation import marked, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
     Case,
@@ -221,11 +221,12 @@ class _Reader:
         for keyword in _REFUSED:
             if keyword in node:
                 raise SchemaError(f"{path}: {keyword} cannot be expressed")
-        if node.get("x-ripple-type") == "opaque":
-            return Opaque()
         mark = node.get("x-ripple-type")
-        if isinstance(mark, str) and mark.startswith(("Date", "(Decimal ")):
-            return type_from_sexp(loads(mark))
+        if mark == "opaque":
+            return Opaque()
+        logical = marked(mark) if isinstance(mark, str) else None
+        if logical is not None:
+            return logical
         if "$ref" in node:
             return self._reference(node, path, depth)
         for keyword in ("anyOf", "oneOf", "allOf"):

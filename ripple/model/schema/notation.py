@@ -23,6 +23,7 @@ from ripple.model.schema.types import (
     Int,
     Int64,
     List,
+    Logical,
     Opaque,
     Option,
     Record,
@@ -144,6 +145,20 @@ def _type(value: Sexp, depth: int) -> FieldType:
         case ["Decimal", str() as precision, str() as scale]:
             return _decimal(_integer(precision, "Decimal"), _integer(scale, "Decimal"))
     raise SchemaError(f"not a field type: {_excerpt(value)}")
+
+
+def marked(text: str) -> Logical | None:
+    """Return the logical type that another notation marks with its text; None for another mark.
+
+    Raises SchemaError for a decimal that there is not.
+    """
+    kind = SCALARS.get(text)
+    if text.startswith("(Decimal "):
+        try:
+            kind = type_from_sexp(sexp.loads(text))
+        except sexp.SexpError as error:
+            raise SchemaError(f"not a field type: {error}") from None
+    return kind if isinstance(kind, Logical) else None
 
 
 def _decimal(precision: int, scale: int) -> Decimal:

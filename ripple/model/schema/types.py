@@ -108,6 +108,10 @@ class Decimal(Logical):
     __repr__ = __str__
 
 
+KEY_TYPES = (String, Int, Int64, Bool, Logical)
+"""The types of keys: of two floats that are equal, the bits may differ."""
+
+
 @frozen
 class Opaque:
     """A value known only by its S-expression (Ripple/OCaml's ``Sexp_opaque``)."""

@@ -142,6 +142,16 @@ def test_others_have_words_for_it() -> None:
     ).fields == (Field("day", String()),)  # fmt: skip
 
 
+@pytest.mark.parametrize("mark", ["(Decimal ", "(Decimal 4)", "(Decimal x 2)", "(Decimal 40 2)"])
+def test_a_mark_of_no_type_is_refused(mark: str) -> None:
+    avro = {"name": "x", "type": {"type": "bytes", "ripple.type": mark}}
+    text = {"type": "string", "x-ripple-type": mark}
+    with pytest.raises(SchemaError):
+        from_avro({"type": "record", "name": "f", "fields": [avro]})
+    with pytest.raises(SchemaError):
+        from_json_schema({"type": "object", "title": "f", "properties": {"x": text}})
+
+
 @pytest.mark.parametrize("other", [Int64(), String()])
 def test_no_other_type_is_wider(other: Int64 | String) -> None:
     changed = Schema("fill", (Field("day", other), FILL.fields[1]))
