@@ -22,7 +22,7 @@ from ripple.model.pipeline.nodes import (
     SourceSpec,
 )
 from ripple.model.pipeline.plan import Plan
-from ripple.model.window.spec import WindowSpec
+from ripple.model.window.spec import LATENESS_DEFAULT, WindowSpec
 
 
 class Stage(Enum):
@@ -384,6 +384,27 @@ def need_time(draft: Draft, why: str) -> None:
                 f"{why}, and the source {source.name!r} has no time field: declare one as "
                 "rp.Timestamp, or name it with .source(..., time=...)"
             )
+
+
+def need_records(draft: Draft, way: str) -> None:
+    """Raise PlanError for rows that are not of records, with the way out."""
+    if draft.finals:
+        raise PlanError(
+            f"rows of {draft.at!r} are told apart by the keys and windows of {draft.finals!r}, not "
+            f"as records: {way}"
+        )
+
+
+def lateness_of(draft: Draft, given: str | int | None) -> str | int:
+    """Return how late rows may be; rows in the order of the watermark never are.
+
+    Raises PlanError where such rows are given a lateness.
+    """
+    if not draft.is_settled:
+        return LATENESS_DEFAULT if given is None else given
+    if given is not None:
+        raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
+    return 0
 
 
 def window_below(draft: Draft) -> Any:

@@ -118,10 +118,9 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "union", ", ".join(step.reads)
     elif isinstance(step, Finals):
         kind, about = "finals", f"of {step.fold}"
-    elif isinstance(step, Distinct):
-        kind, about = "distinct", ", ".join(field.name for field in step.key)
-    elif isinstance(step, Scan):
-        kind, about = "scan", ", ".join(field.name for field in step.key)
+    elif isinstance(step, Distinct | Scan):
+        kind = "distinct" if isinstance(step, Distinct) else "scan"
+        about = ", ".join(field.name for field in step.key)
     elif isinstance(step, Versions):
         kind, about = "versions", f"of {step.reads}"
     elif isinstance(step, StreamJoin):

@@ -9,7 +9,7 @@ from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
 from ripple.model.expression.expr import as_column, col
 from ripple.model.pipeline.checks import blaming_field, check_new_field, check_result_field
-from ripple.model.pipeline.draft import need_time
+from ripple.model.pipeline.draft import lateness_of, need_time
 from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, Fields, Fold, FoldAggregate, types_of
 from ripple.model.schema.types import Field, Int64
 from ripple.model.window.duration import duration_ns
@@ -42,10 +42,7 @@ def window_of(
     Raises PlanError for rows without a time, and for partial results in the order of reading.
     """
     need_time(draft, "windows are spans of event time")
-    if draft.is_settled and lateness is not None:
-        raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
-    if lateness is None:
-        lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+    lateness = lateness_of(draft, lateness)
     spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
     if spec.shows_partial and (len(draft.read) > 1 or draft.waits):
         read = f"rows of {draft.root!r} come" if draft.waits else "the sources are read"

@@ -12,7 +12,6 @@ from ripple.model.pipeline.checks import (
     blaming_field,
     check_distinct,
     check_new_field,
-    check_result_field,
     check_suffix,
     field_name,
     type_text,
@@ -21,14 +20,13 @@ from ripple.model.pipeline.draft import Stage, need_time, united
 from ripple.model.pipeline.nodes import (
     PAIR_KEY,
     ROW_KEY,
-    WINDOW_FIELD_NAMES,
     AsofJoin,
     IntervalJoin,
     RowTable,
-    StepScan,
     type_of,
     types_of,
 )
+from ripple.model.pipeline.row_table import row_table
 from ripple.model.pipeline.table_join import HOWS
 from ripple.model.pipeline.union import finals_of
 from ripple.model.schema.types import KEY_TYPES, Field, Float, Int, Int64, Option, bare_type
@@ -116,27 +114,6 @@ def row_table_of(node: AsofJoin | IntervalJoin) -> RowTable:
     """Return the table of a join's rows from their reading on. Raises PlanError."""
     key = PAIR_KEY if isinstance(node, IntervalJoin) else ROW_KEY
     return row_table(node, key, "emit='eager'", "emit='final'")
-
-
-def row_table(
-    node: AsofJoin | IntervalJoin | StepScan, key: Fields, eager: str, final: str
-) -> RowTable:
-    """Return the table of a node's rows from their reading on. Raises PlanError.
-
-    eager, final: how the node was asked for it, and for a stream.
-    """
-    taken = [field.name for field in key]
-    for field in node.fields_out:
-        if field.name in (*taken, *WINDOW_FIELD_NAMES):
-            mine = "of the key of its rows" if field.name in taken else "of windows"
-            raise PlanError(
-                f"{field.name!r} is the name of a field {mine}, which {eager} cannot show: "
-                f"rename it with .map(..., into=...), or say {final}"
-            )
-        check_result_field(field.name)
-    name, row = f"{node.name}.rows", (*key, *node.fields_out)
-    path = f"{node.node_key}/{name}"
-    return RowTable(name, node.name, "", key, None, (), (), row, node.fields_out, path, node.name)
 
 
 def interval_of(

@@ -16,14 +16,14 @@ from ripple.model.pipeline.checks import (
     record_of,
     type_text,
 )
-from ripple.model.pipeline.draft import need_time
+from ripple.model.pipeline.draft import lateness_of, need_records, need_time
 from ripple.model.pipeline.nodes import ROW_KEY, RunningScan, StepScan, type_of, types_of
+from ripple.model.pipeline.row_table import row_table
 from ripple.model.records.members import members_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, String, bare_type
 from ripple.model.window.duration import duration_ns
-from ripple.model.window.spec import LATENESS_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,8 +97,6 @@ def scan_of(
 
 def table_of(node: StepScan) -> RowTable:
     """Return the table of a scan's rows from their reading on. Raises PlanError."""
-    from ripple.model.pipeline.joining import row_table  # noqa: PLC0415 - few scans are tables
-
     return row_table(node, ROW_KEY, "a scan without settled=True", "settled=True")
 
 
@@ -113,11 +111,7 @@ def _common(
 ) -> dict[str, Any]:
     """Return the arguments that all scan nodes have. Raises PlanError."""
     need_time(draft, "rows are taken in the order of event time")
-    if draft.finals:
-        raise PlanError(
-            f"rows of {draft.at!r} are told apart by the keys and windows of {draft.finals!r}, not "
-            "as records: put it before that fold"
-        )
+    need_records(draft, "put it before that fold")
     fields = dividing_fields(key, draft.fields)
     if not fields:
         raise PlanError(
@@ -125,11 +119,7 @@ def _common(
             "of all rows, .derive('one', one=rp.lit(1)) before it and key='one'"
         )
     need_bool("settled", settled)
-    if draft.is_settled and lateness is not None:
-        raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
-    if lateness is None:
-        lateness = 0 if draft.is_settled else LATENESS_DEFAULT
-    lateness_ns = duration_ns(lateness, "lateness")
+    lateness_ns = duration_ns(lateness_of(draft, lateness), "lateness")
     ttl_ns = None if ttl is None else duration_ns(ttl, "ttl")
     if ttl_ns == 0:
         raise PlanError("ttl is 0, and no state would last until the next row: take .map instead")

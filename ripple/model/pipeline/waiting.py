@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import dividing_fields
-from ripple.model.pipeline.draft import need_time, window_below
+from ripple.model.pipeline.draft import lateness_of, need_records, need_time, window_below
 from ripple.model.pipeline.nodes import (
     SOURCES_MAX,
     WINDOW_FIELD_NAMES,
@@ -17,7 +17,7 @@ from ripple.model.pipeline.nodes import (
     tables_below,
 )
 from ripple.model.window.duration import duration_ns
-from ripple.model.window.spec import LATENESS_DEFAULT, Sliding, ZonedTumbling
+from ripple.model.window.spec import Sliding, ZonedTumbling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +41,11 @@ def distinct_of(
     Raises PlanError for rows without an order in time, and for arguments at fault.
     """
     need_time(draft, "rows are compared by event time")
-    if draft.finals:
-        raise PlanError(
-            f"rows of {draft.at!r} are told apart by the keys and windows of {draft.finals!r}, not "
-            "as records: put it before that fold; or keep the first row a key by .partition(...), "
-            ".window(...) and rp.first_row in a fold, and its .finals(...)"
-        )
+    need_records(
+        draft,
+        "put it before that fold; or keep the first row a key by .partition(...), .window(...) and "
+        "rp.first_row in a fold, and its .finals(...)",
+    )
     fields = dividing_fields(key, draft.fields)
     if not fields:
         raise PlanError("key is missing: name the field whose first row is kept")
@@ -61,10 +60,7 @@ def distinct_of(
             "each row once; or show the rp.first_row of each rp.Session, whose gap is a nanosecond "
             "longer than within=, with rp.OnEveryElement(): the same rows, at once and corrected"
         )
-    if draft.is_settled and lateness is not None:
-        raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
-    if lateness is None:
-        lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+    lateness = lateness_of(draft, lateness)
     spans_ns = duration_ns(within, "within"), duration_ns(lateness, "lateness")
     return Distinct(name, fields, *spans_ns, draft.fields, draft.below(name), draft.at)
 
