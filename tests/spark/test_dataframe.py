@@ -18,11 +18,12 @@ from ripple.core.errors import InputError, SchemaError
 from ripple.engine.machine import Engine
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.nodes import SourceSpec
 from ripple.model.pipeline.plan import Plan
 from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import SOURCE as RANK
 from ripple.spark.dataframe.frame_fold import FrameFold
-from ripple.spark.dataframe.given import given_of, names_of
+from ripple.spark.dataframe.given import Given, given_of, names_of
 from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.dataframe.taken import chunks, repeated
 from ripple.spark.packets import REPORT, ROWS
@@ -95,6 +96,18 @@ def engine_over(plan: Plan, rows: dict[str, list[dict[str, Any]]]) -> Engine:
     return engine
 
 
+def given_in(
+    source: SourceSpec,
+    schema: pa.Schema,
+    *,
+    prefix: str = "",
+    order_by: tuple[str, ...] = (),
+    identity: tuple[str, ...] = (),
+) -> Given:
+    names = {name: f"{prefix}{name}" for name in schema.names}
+    return given_of(source, names, schema, schema.names, order_by=order_by, identity=identity)
+
+
 def replayed(
     parcel: Parcel, rows: dict[str, list[dict[str, Any]]], tasks: int, batch_rows: int = 128
 ) -> Report:
@@ -104,16 +117,14 @@ def replayed(
     for rank, source in enumerate(plan.sources):
         prefix = f"ripple_{rank}_" if len(rows) > 1 else ""
         schema = pa.schema(arrow_fields(source.fields))
-        names = {name: f"{prefix}{name}" for name in schema.names}
-        found = given_of(source, names, schema, schema.names, order_by=(), identity=())
-        given.append(found)
-        columns += [field.with_name(names[field.name]) for field in schema]
+        given.append(given_in(source, schema, prefix=prefix))
+        columns += [field.with_name(f"{prefix}{field.name}") for field in schema]
     parts: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for rank, one in enumerate(given):
         for row in rows[one.source]:
-            held = {column: row[name] for name, column in one.columns}
+            fields = {column: row[name] for name, column in one.columns}
             parts[int(row["symbol"][1:]) % tasks].append(
-                {"rank": (row["t"], rank), RANK: rank, **held}
+                {"rank": (row["t"], rank), RANK: rank, **fields}
             )
     fold = FrameFold(parcel, tuple(given), tasks, WantedResults((), every=batch_rows))
     reports = []
@@ -205,14 +216,7 @@ def test_a_dataframe_of_other_columns_is_refused_in_one_line(
     }
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
     with pytest.raises(SchemaError, match=expected) as failed:
-        given_of(
-            PLAN.source,
-            {name: name for name in columns},
-            schema,
-            list(columns),
-            order_by=order_by,
-            identity=(),
-        )
+        given_in(PLAN.source, schema, order_by=order_by)
     assert "\n" not in str(failed.value)
 
 
@@ -225,10 +229,9 @@ def test_without_event_time_an_order_must_be_named() -> None:
     plan = rp.Pipeline("p").source("steps", Step).partition("by", key="symbol")
     source = plan.fold("f", n=rp.count()).sink("out").plan().source
     schema = SCHEMA.remove(2)
-    names = {name: name for name in schema.names}
     with pytest.raises(InputError, match="order_by="):
-        given_of(source, names, schema, schema.names, order_by=(), identity=())
-    found = given_of(source, names, schema, schema.names, order_by=("price",), identity=("symbol",))
+        given_in(source, schema)
+    found = given_in(source, schema, order_by=("price",), identity=("symbol",))
     assert found.order_text(source) == "price, symbol"
 
 
@@ -242,18 +245,14 @@ def test_times_of_columns_need_no_format() -> None:
     source = plan.fold("f", n=rp.count()).sink("out").plan().source
     for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()):
         schema = pa.schema([("symbol", pa.string()), ("t", kind)])
-        names = {name: name for name in schema.names}
-        found = given_of(source, names, schema, schema.names, order_by=(), identity=())
+        found = given_in(source, schema)
         assert found.checks(source)["t"].time_form is None
 
 
 def test_an_identity_that_two_records_have_is_an_error_across_batches(file: Path) -> None:
     parcel = Parcel.of(f"{file}:bars", lambda _: b"")
     schema = pa.schema(arrow_fields(parcel.plan().source.fields))
-    names = {name: name for name in schema.names}
-    given = given_of(
-        parcel.plan().source, names, schema, schema.names, order_by=(), identity=("symbol",)
-    )
+    given = given_in(parcel.plan().source, schema, identity=("symbol",))
     fold = FrameFold(parcel, (given,), 1, WantedResults((), every=2))
     rows = [
         {"symbol": symbol, "price": 1.0, "size": size, "t": BEGIN_NS}
@@ -342,8 +341,7 @@ def test_changes_lead_to_the_last_table(file: Path) -> None:
     parcel = Parcel.of(f"{file}:rows", lambda _: b"")
     plan = parcel.plan()
     schema = pa.schema(arrow_fields(plan.source.fields))
-    names = {name: name for name in schema.names}
-    given = given_of(plan.source, names, schema, schema.names, order_by=(), identity=())
+    given = given_in(plan.source, schema)
     records = pa.RecordBatch.from_pylist(rows_of(plan, 300)["trades"], schema)
 
     def rows(*, changes: bool) -> list[dict[str, Any]]:
