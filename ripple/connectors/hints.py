@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ripple.model.batch import Rejected
+    from ripple.model.schema.types import Field
 
 _DELIMITERS = re.compile(r"[,;|\t]")
 _ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
@@ -46,7 +47,7 @@ COMMA = Hint.alike(
 class Hints:
     """Finds hints. ``first`` is the hint of the first record with one, None before it."""
 
-    def __init__(self, names: Iterable[Iterable[str]], *, commas: bool = False) -> None:
+    def __init__(self, names: Iterable[Iterable[str]] = (), *, commas: bool = False) -> None:
         """Take the names of the fields of each source; none where headings are read as such.
 
         commas: whether decimal commas are read.
@@ -54,6 +55,13 @@ class Hints:
         self._names = [*map(frozenset, names)]
         self._commas = commas
         self.first: Hint | None = None
+
+    @classmethod
+    def of(cls, sources: Iterable[Iterable[Field]], uris: Iterable[str], *, header: bool) -> Hints:
+        """Return those for a run. sources: the fields of each; uris: of files, if there are any."""
+        uris = [*uris]
+        names = [[field.name for field in one] for one in sources] if uris and not header else []
+        return cls(names, commas=any("decimal=" in one for one in uris))
 
     def look(self, record: Rejected) -> Hint | None:
         """Return the hint of a record, None for most."""

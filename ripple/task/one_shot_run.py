@@ -66,9 +66,7 @@ def run_once(
     only = uris.get(plan.sources[0].name) if len(sources) == 1 else None
     file = None if only is None else path_of(only, "source")
     given = open_sources(plan, sources, batch_rows, header=header)
-    has_names = bool(uris) and not header
-    names = [[field.name for field in one.fields] for one in plan.sources] if has_names else []
-    hints = Hints(names, commas=any("decimal=" in one for one in uris.values()))
+    hints = Hints.of((one.fields for one in plan.sources), uris.values(), header=header)
 
     def open_letters() -> DeadLetters:
         if isinstance(dead_letters, (str, os.PathLike)):

@@ -34,13 +34,12 @@ class ReportedLetters(DeadLetters):
         target: Target | None,
         *,
         file: str | None,
-        names: Iterable[Iterable[str]],
-        commas: bool = False,
+        hints: Hints,
         before_report: Callable[[], None],
     ) -> None:
-        """Count from 0. file: that is read, if it is one. names, commas: of ``open_letters``."""
+        """Count from 0. file: that is read, if it is one. hints: looks for them."""
         super().__init__(target)
-        self._file, self._hints = None if file == "-" else file, Hints(names, commas=commas)
+        self._file, self._hints = None if file == "-" else file, hints
         self._program = program
         self._kept_in = target.name if target is not None else None
         self._before_report = before_report
@@ -71,13 +70,11 @@ def open_letters(
     progress: Progress,
     *,
     file: str | None,
-    names: Iterable[Iterable[str]] = (),
-    commas: bool = False,
+    hints: Hints | None = None,
 ) -> DeadLetters:
     """Open the dead-letter target of ``--dead-letter``, if given. file: of the records, if any.
 
-    names: of the fields of each source where ``--header`` would read a heading: a hint then.
-    commas: whether decimal commas are read.
+    hints: looks for them, by default without the names of fields.
     With ``--strict`` the first rejected record ends the run with its error.
     """
     target = open_target(options.dead_letter) if options.dead_letter is not None else None
@@ -87,8 +84,7 @@ def open_letters(
         program,
         target,
         file=file,
-        names=names,
-        commas=commas,
+        hints=hints or Hints(),
         before_report=progress.clear,
     )
 

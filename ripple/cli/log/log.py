@@ -20,6 +20,7 @@ from ripple.cli.log.schema import SCHEMA_FORMS, read_checks, read_schema
 from ripple.cli.log.state import print_info, print_verified, repair
 from ripple.cli.log.table import print_table
 from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.hints import Hints
 from ripple.connectors.inputs import in_files
 from ripple.connectors.locate import open_source, path_of
 from ripple.connectors.registry import forms
@@ -217,8 +218,7 @@ def _append(options: argparse.Namespace) -> int:
         PROGRAM,
         target,
         file=path_of(place, "source"),
-        names=() if options.header else [[field.name for field in topic.schema.fields]],
-        commas="decimal=" in place,
+        hints=Hints.of([topic.schema.fields], [place], header=options.header),
         before_report=progress.clear,
     )
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
@@ -288,7 +288,7 @@ def _tail(options: argparse.Namespace) -> int:
 async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
-    letters = ReportedLetters(PROGRAM, None, file=None, names=(), before_report=lambda: None)
+    letters = ReportedLetters(PROGRAM, None, file=None, hints=Hints(), before_report=lambda: None)
     left, show = options.n, showing(topic.schema.fields)
     with PartitionReader(topic, partition or 0) as reader:
         offset = _start(reader, options.start)

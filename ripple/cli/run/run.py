@@ -26,6 +26,7 @@ from ripple.cli.lib.statistics import (
     watermark_of,
 )
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import (
     open_sink,
@@ -163,8 +164,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     limit = RejectionLimit.of(options.max_rejected)
     only = plan.sources[0] if len(sources) == 1 else None
-    names = [] if options.header else [[field.name for field in one.fields] for one in plan.sources]
-    has_commas = any("decimal=" in place for place in sources.values())
+    hints = Hints.of((one.fields for one in plan.sources), sources.values(), header=options.header)
     check_places(sources.values(), places, options.dead_letter, continues=False)
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)
@@ -174,7 +174,7 @@ def run(options: argparse.Namespace) -> int:
         plan,
         source,
         {name: partial(open_sink, place, plan, name) for name, place in places.items()},
-        lambda: open_letters(PROGRAM, options, progress, file=file, names=names, commas=has_commas),
+        lambda: open_letters(PROGRAM, options, progress, file=file, hints=hints),
         strict=options.strict,
         file=file,
         batch_rows=options.batch,
