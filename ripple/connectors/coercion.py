@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +16,11 @@ from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
+    from ripple.connectors.record_shape import RecordShape
     from ripple.model.schema.types import Logical
 
     Mask = npt.NDArray[np.bool_]
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MORE_DIGITS = "has more digits than a float holds"
 NOT_UTF8 = "is not valid UTF-8"
-NO_LOGICAL: Mapping[str, Logical] = MappingProxyType({})
 TYPED_TIME = "a time already, and not a number of its format: leave the format out"
 
 
@@ -38,9 +37,7 @@ def check_columns(
     source: str,
     *,
     is_empty: bool = False,
-    units: Collection[str] = (),
-    iso: Collection[str] = (),
-    logical: Mapping[str, Logical] = NO_LOGICAL,
+    shape: RecordShape | None = None,
 ) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
 
@@ -48,11 +45,11 @@ def check_columns(
     known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string. A name with dots may be the path of a value within structs.
-    units: fields of which columns of times are refused; iso: fields of text, of times of ISO 8601,
-    which may be columns of times; logical: fields of text that may be columns of
-    a logical type; as ``RecordShape`` has them.
+    shape: of the records; its ``units``, ``iso`` and ``logical`` name the fields that have columns of
+    times or of logical types, or must not have them.
     """
     found = with_leaf_types(found, wanted.names, source)
+    units, iso = (shape.units, shape.iso) if shape is not None else (frozenset(), frozenset())
     for field in wanted:
         index = found.get_all_field_indices(field.name)
         if len(index) > 1:
@@ -67,8 +64,9 @@ def check_columns(
             continue
         if field.name in iso and kinds.is_timestamp(kind):
             continue
-        if not _can_become(kind, field.type, logical.get(field.name)):
-            word, way_out = _word(logical.get(field.name), field), _way_out(kind, field)
+        logical = None if shape is None else shape.logical.get(field.name)
+        if not _can_become(kind, field.type, logical):
+            word, way_out = _word(logical, field), _way_out(kind, field)
             raise SchemaError(f"{what}, but the schema declares {word}{way_out}")
         if field.name in units and not kinds.is_integer(kind):
             raise SchemaError(f"{what}, {TYPED_TIME}")

@@ -193,7 +193,7 @@ def _to_its_end(records: Iterable[Any]) -> Iterator[Any]:
     """Yield the records, and the error of their iterator: those before it count."""
     try:
         yield from records
-    except Exception as error:
+    except Exception as error:  # any error of a user's iterator
         yield _Failure(error)
 
 
@@ -248,15 +248,7 @@ def of_arrow(item: Any, schema: pa.Schema, shape: RecordShape) -> Iterator[Held]
     # Before its reader: DuckDB counts by a query, and a connection has one at a time.
     is_empty = hasattr(item, "__len__") and not len(item)
     reader = _reader_of(item, tops, name, schema)
-    check_columns(
-        reader.schema,
-        schema,
-        name,
-        is_empty=is_empty,
-        units=shape.units,
-        iso=shape.iso,
-        logical=shape.logical,
-    )
+    check_columns(reader.schema, schema, name, is_empty=is_empty, shape=shape)
     found = with_leaf_types(reader.schema, schema.names, name)
     _check_any(found.names, schema, name)
     for batch in reader:

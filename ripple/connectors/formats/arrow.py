@@ -70,12 +70,5 @@ class ArrowValues:
         return row.select(known).replace_schema_metadata(None)
 
     def _check(self, found: pa.Schema) -> None:
-        check_columns(
-            found,
-            self._wanted,
-            "a value",
-            units=self.shape.units,
-            iso=self.shape.iso,
-            logical=self.shape.logical,
-        )
+        check_columns(found, self._wanted, "a value", shape=self.shape)
         self._checked = found

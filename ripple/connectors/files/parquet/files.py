@@ -114,15 +114,7 @@ class ParquetSource:
             )
         )
         is_empty = not file.metadata.num_rows
-        check_columns(
-            file.schema_arrow,
-            needed,
-            self._path,
-            is_empty=is_empty,
-            units=self._shape.units,
-            iso=self._shape.iso,
-            logical=self._shape.logical,
-        )
+        check_columns(file.schema_arrow, needed, self._path, is_empty=is_empty, shape=self._shape)
         groups, offset = _groups_from(file, from_offset)
         found = with_leaf_types(file.schema_arrow, needed.names, self._path)
         present = [name for name in needed.names if name in found.names]
