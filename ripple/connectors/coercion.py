@@ -45,7 +45,7 @@ def check_columns(
     known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
     (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string. A name with dots may be the path of a value within structs.
-    shape: of the records; its ``units``, ``iso`` and ``logical`` name the fields that have columns of
+    shape: of the records; its ``units``, ``iso`` and ``logical`` name fields that have columns of
     times or of logical types, or must not have them.
     """
     found = with_leaf_types(found, wanted.names, source)

@@ -36,7 +36,7 @@ def recut(
                 yield from cutter.cut(block)
             elif block.next_offset > from_offset:
                 yield from cutter.cut(block.split_at(from_offset)[1])
-    except Exception:
+    except Exception:  # of any kind: the records before it count
         yield from cutter.flush()
         raise
     yield from cutter.flush()

@@ -67,7 +67,7 @@ class LoopItems:
                 while len(self._ahead) >= AHEAD_MAX:
                     self._room.clear()
                     await self._room.wait()
-        except Exception as error:
+        except Exception as error:  # any error of a user's iterator
             self._error = error
         except asyncio.CancelledError:
             if not self._is_ended:  # it is no end: the rows are not all there
