@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
-
-import pyarrow as pa
 
 from ripple.connectors.connector import Part, Reading, Writing
 from ripple.connectors.contract import check_not_async, is_sink
@@ -40,12 +38,6 @@ if TYPE_CHECKING:
     from ripple.model.schema.checks import Checks
     from ripple.model.schema.types import Schema
     from ripple.world.ports import Executor
-
-SOURCE_OBJECTS = (
-    "a path or a list of paths, a folder, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data "
-    "frame, a list or an iterator of batches, of mappings or of instances of a record class, an "
-    "rp.Stream, or a source"
-)
 
 
 def open_source(
@@ -389,31 +381,18 @@ def _held(place: Any, reading: Reading) -> Source | Inputs:
     """Return the source of records that are in the program itself, or in files that it lists."""
     if is_readable(place):
         return place
-    name, shape, batch_rows = reading.name, reading.shape, reading.batch_rows
     if isinstance(place, (list, tuple)) and place and _are_paths(place):
         from ripple.connectors.files.folder.source import of_paths  # noqa: PLC0415 - few list any
 
         return of_paths([text_of(path) for path in place], reading)
     # slow to import
-    from ripple.connectors.lazy_frames import lazy_batches  # noqa: PLC0415
-    from ripple.connectors.memory import IteratorSource, MemorySource  # noqa: PLC0415
-    from ripple.connectors.stream import Stream  # noqa: PLC0415
+    from ripple.connectors.python_sources import SOURCE_OBJECTS, advice, python_source  # noqa: PLC0415
 
-    if isinstance(place, Stream):
-        return place.inputs(name, shape)
-    lazy = lazy_batches(place, [one.name.partition(".")[0] for one in shape.schema.fields])
-    if lazy is not None:
-        return IteratorSource(lazy, shape, name=name, batch_rows=batch_rows)
-    if isinstance(place, (pa.Table, pa.RecordBatch)):
-        return MemorySource([place], shape, name=name, batch_rows=batch_rows)
-    if hasattr(place, "__arrow_c_stream__"):
-        return IteratorSource([place], shape, name=name, batch_rows=batch_rows)
-    if isinstance(place, Sequence) and not isinstance(place, (bytes, bytearray, memoryview)):
-        return MemorySource(place, shape, name=name, batch_rows=batch_rows)
-    if isinstance(place, Iterable) and not isinstance(place, (Mapping, Sequence)):
-        return IteratorSource(place, shape, name=name, batch_rows=batch_rows)
-    advice = _advice(place, name)
-    raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
+    found = python_source(place, reading)
+    if found is None:
+        way_out = advice(place, reading.name)
+        raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{way_out}")
+    return found
 
 
 def is_pushed(place: object) -> TypeGuard[Stream]:
@@ -423,18 +402,6 @@ def is_pushed(place: object) -> TypeGuard[Stream]:
     from ripple.connectors.stream import Stream  # noqa: PLC0415 - slow to import
 
     return isinstance(place, Stream)
-
-
-def _advice(place: object, name: str) -> str:
-    """Return a remedy for an object that is no source; "" if none is known."""
-    if isinstance(place, Mapping):
-        return (
-            "; put one record into a list, and columns into a pa.table; a dict of sources has "
-            f"their names, here {name!r}"
-        )
-    if isinstance(place, AsyncIterable):
-        return "; an async iterable is one in await rp.arun(...)"
-    return "; a lazy frame is one after .collect()" if hasattr(place, "collect") else ""
 
 
 def _are_paths(given: Sequence[object]) -> bool:
