@@ -16,6 +16,7 @@ from ripple.engine.operators.arrow_types import shown_fields
 from ripple.spark import packets
 from ripple.spark.dataframe.frames import Frames, are_frames
 from ripple.spark.dataframe.named import frames_at
+from ripple.spark.dataframe.source_frame import column_of
 from ripple.spark.draft import Draft
 from ripple.spark.options import BATCH_ROWS, Bound, whole_at_least_1
 from ripple.spark.packets import LETTERS, REPORT, ROWS
@@ -152,7 +153,7 @@ class Replay:
         found = self._rows_in(self._packets((name,)), name)
         if timestamps:
             for field, beside in times_beside(self.plan, name).items():
-                micros = functions.floor(functions.col(f"`{field}`") / 1000).cast("long")
+                micros = functions.floor(column_of(field) / 1000).cast("long")
                 found = found.withColumn(beside, functions.timestamp_micros(micros))
         return found
 

@@ -70,8 +70,8 @@ def given_of(
     """Check a DataFrame's columns.
 
     columns: by field. schema: of the fields that it has. names: of all of its columns. Raises
-    SchemaError for missing columns and wrong types, InputError for a source
-    that needs offsets or an order, and for an unknown field of an identity.
+    SchemaError for missing columns and wrong types, InputError for a source that needs offsets or
+    an order, and for an unknown field of an identity.
     """
     _check_kind(source, order_by)
     missing = [

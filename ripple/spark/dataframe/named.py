@@ -9,8 +9,8 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.schema.types import DateTime, Logical, bare_type
-from ripple.spark.dataframe.paths import quoted
 from ripple.spark.dataframe.places import SparkPlace
+from ripple.spark.dataframe.source_frame import column_of
 from ripple.spark.session import blaming
 from ripple.task.arguments import sources_of
 
@@ -95,7 +95,7 @@ def _texts(spark: SparkSession, source: SourceSpec, path: str, *, header: bool) 
 
 
 def _cast(name: str, kind: DataType) -> Column:
-    text = functions.col(quoted(name))
+    text = column_of(name)
     found = text.try_cast(kind)
     return functions.when(text.rlike(_ISO), found) if isinstance(kind, TimestampType) else found
 
