@@ -22,14 +22,12 @@ from ripple.model.pipeline.nodes import (
     Fold,
     IntervalJoin,
     RowTable,
-    RunningScan,
     Scan,
     StepScan,
     TableJoin,
     sides_of,
 )
 from ripple.model.pipeline.plan import inputs_first
-from ripple.model.running.functions import Bar
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.interpreter import (
@@ -44,8 +42,8 @@ from ripple.testing.reference.interpreter import (
     typed,
 )
 from ripple.testing.reference.joins import joined_view, shown_row
-from ripple.testing.reference.running import divided, with_running
-from ripple.testing.reference.scans import scanned
+from ripple.testing.reference.running import divided
+from ripple.testing.reference.scans import States, applied
 from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
@@ -109,8 +107,8 @@ class GraphReference(Reference):
             if self._root_of(name) in self._roots[ask.reads]
         }
         """Per ask and input its waiting rows, in the order of the input."""
-        self._states: dict[tuple[str, Key], tuple[int, Any]] = {}
-        """Per node and key of scans, the time of the last row, and the state after it."""
+        self._states: dict[str, States] = {}
+        """Per scan the states of its keys."""
         self._parts: dict[Any, int] = {}
         """Per record, the index of the last of the rows that a scan divided it into."""
         self._answer_offset = 0
@@ -246,37 +244,28 @@ class GraphReference(Reference):
     def _scan(self, node: Scan, arrived: dict[str, list[Event]]) -> None:
         """Apply the rows that became final to the states of their keys, in their order."""
         mark_ns = self._mark_of(node.name)
-        if mark_ns is None:
+        if mark_ns is None or (isinstance(node, StepScan) and node.is_eager):
             return
+        states = self._states.setdefault(node.name, {})
         for row in self._in_order(node.name, 0):
             if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
                 continue
             row.is_decided = True
-            last_ns, state = self._states.get((node.name, row.key), (row.time_ns, None))
-            if node.ttl_ns is not None and row.time_ns - last_ns >= node.ttl_ns:
-                state = None
-            made = None
-            if isinstance(node, StepScan) and node.is_eager:
-                continue
-            try:
-                state, made = _applied(node, state, row)
-            except RefusedRow as refused:
-                self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), refused))
-            self._states[node.name, row.key] = row.time_ns, state
+            made = applied(node, states, row.key, row.time_ns, row.row)
             if made is None:
                 continue
-            splits = isinstance(node, RunningScan) and any(
-                isinstance(of, Bar) and of.split for _, of, _ in node.columns
-            )
-            if not splits:
+            if isinstance(made, RefusedRow):
+                self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), made))
+                continue
+            parts = divided(node, states[row.key][1], made)
+            if parts is None:
                 self._give(node, replace(row, row=made), arrived)
                 continue
-            assert isinstance(node, RunningScan), "it divides rows"
-            for one in divided(node, state, made):
+            for part in parts:
                 record = (node.name, row.name, row.place[:3])
                 index = self._parts[record] = self._parts.get(record, -1) + 1
-                part = replace(row, row=one, place=(*row.place[:3], index))
-                self._give(node, part, arrived)
+                one = replace(row, row=part, place=(*row.place[:3], index))
+                self._give(node, one, arrived)
 
     def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side that became final, with its match."""
@@ -326,21 +315,16 @@ class GraphReference(Reference):
 
     def _scan_table(self, fold: RowTable, node: Scan) -> View:
         """Return the results of all rows that ever came to a scan, in order."""
-        view, states = View(), dict[Key, tuple[int, Any]]()
+        view, states = View(), States()
         for row in self._in_order(node.name, 0):
-            last_ns, state = states.get(row.key, (row.time_ns, None))
-            if node.ttl_ns is not None and row.time_ns - last_ns >= node.ttl_ns:
-                state = None
             key = (row.name, row.place[1], row.place[3])
+            made = applied(node, states, row.key, row.time_ns, row.row)
+            if isinstance(made, RefusedRow):
+                view.put(key, RefusedRow(fold.name, made.reason))
+                continue
             names = (field.name for field in fold.key)
-            try:
-                state, made = _applied(node, state, row)
-            except RefusedRow as refused:
-                view.put(key, RefusedRow(fold.name, refused.reason))
-            else:
-                whole = made and dict(zip(names, key, strict=True)) | made
-                view.put(key, whole and shown_row(fold, whole))
-            states[row.key] = row.time_ns, state
+            whole = made and dict(zip(names, key, strict=True)) | made
+            view.put(key, whole and shown_row(fold, whole))
         return view
 
     def _pair_table(self, fold: RowTable, node: IntervalJoin) -> View:
@@ -688,16 +672,6 @@ class GraphReference(Reference):
         for name, rows in unfolded.items():
             views[name].unfolded = rows
         return views
-
-
-def _applied(node: Scan, state: Any, row: Held) -> tuple[Any, Row | None]:
-    """Return the state of a key after a row, None before the first, and the row made of it."""
-    if isinstance(node, StepScan):
-        return scanned(node, state or {}, row.row)
-    assert isinstance(node, RunningScan), "no other scans"
-    state = [] if state is None else state
-    state.append((row.time_ns, row.row))
-    return state, with_running(node, state)
 
 
 def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> bool:

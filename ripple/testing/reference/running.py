@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.expression.functions import exact
+from ripple.model.pipeline.nodes import RunningScan
 from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
 from ripple.testing.reference.steps import RefusedRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ripple.model.pipeline.nodes import RunningScan
+    from ripple.model.pipeline.nodes import Scan
     from ripple.testing.reference.steps import Row
 
 Came = tuple[int, Any]  # an event time, and a value
@@ -34,13 +35,14 @@ def with_running(node: RunningScan, rows: Sequence[tuple[int, Row]]) -> Row:
     return {**rows[-1][1], **added}
 
 
-def divided(node: RunningScan, rows: Sequence[tuple[int, Row]], made: Row) -> list[Row]:
-    """Return the parts of the last of the rows, which ``made`` is; itself where none divides it."""
-    for name, of, read in node.columns:
-        if isinstance(of, Bar) and of.split and read is not None:
-            parts = _parts(of, [row[read.name] for _, row in rows])
-            return [{**made, name: number, read.name: part} for number, part in parts]
-    return [made]
+def divided(node: Scan, rows: Any, made: Row) -> list[Row] | None:
+    """Return the parts of the last of the rows, which ``made`` is; None where none divides it."""
+    if isinstance(node, RunningScan):
+        for name, of, read in node.columns:
+            if isinstance(of, Bar) and of.split and read is not None:
+                parts = _parts(of, [row[read.name] for _, row in rows])
+                return [{**made, name: number, read.name: part} for number, part in parts]
+    return None
 
 
 def _parts(of: Bar, values: Sequence[int | None]) -> list[tuple[int, int | None]]:

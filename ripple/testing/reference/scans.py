@@ -1,21 +1,47 @@
-"""The function of a ``.scan(...)`` on one row, in plain Python, with new objects for each call."""
+"""The rows of a ``.scan(...)`` one by one, in plain Python, with new objects for each call."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ripple.model.pipeline.nodes import RunningScan, StepScan
 from ripple.model.records.instances import instances_of
+from ripple.testing.reference.running import with_running
 from ripple.testing.reference.steps import RefusedRow, checked, given_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.model.pipeline.nodes import StepScan
+    from ripple.model.pipeline.nodes import Scan
     from ripple.testing.reference.steps import Row
 
+States: TypeAlias = dict[tuple[Any, ...], tuple[int, Any]]
+"""Per key the time of its last row, and the state after it."""
 
-def scanned(
+
+def applied(
+    node: Scan, states: States, key: tuple[Any, ...], time_ns: int, row: Row
+) -> Row | RefusedRow | None:
+    """Apply a row to the state of its key; return the row made of it, None for none, or why not."""
+    last_ns, state = states.get(key, (time_ns, None))
+    if node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns:
+        state = None
+    made: Row | RefusedRow | None
+    try:
+        if isinstance(node, StepScan):
+            state, made = _scanned(node, state or {}, row)
+        else:
+            assert isinstance(node, RunningScan), "no other scans"
+            state = [*(state or ()), (time_ns, row)]
+            made = with_running(node, state)
+    except RefusedRow as refused:
+        made = refused
+    states[key] = time_ns, state
+    return made
+
+
+def _scanned(
     node: StepScan, before: Mapping[str, Any], row: Row
 ) -> tuple[dict[str, Any], Row | None]:
     """Return the state after a row, and the row that is made of it, if one is.

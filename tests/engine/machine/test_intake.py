@@ -33,7 +33,7 @@ class Order:
 SCHEMA = pa.schema(
     {"symbol": pa.string(), "number": pa.int64(), "open": pa.bool_(), "at_ns": pa.int64()}
 )
-WAYS = ("text", "integer", "two", "eager", "interval", "outer", "distinct")
+WAYS = ("text", "integer", "two", "eager", "interval", "outer", "distinct", "scan")
 
 times = st.one_of(st.integers(0, 60), st.integers(0, 60), st.sampled_from([None, *EXTREME_TIMES]))
 rows = st.lists(
@@ -63,6 +63,9 @@ def plan(way: str) -> Plan:
     if way == "distinct":
         one = left.distinct("one", "number", within=10, lateness=8)
         return one.sink("out").also(right.sink("other")).plan()
+    if way == "scan":
+        before = left.scan("s", "number", settled=True, lateness=8, before=rp.lag("open"))
+        return before.sink("out").also(right.sink("other")).plan()
     if way in ("interval", "outer"):
         how = "full" if way == "outer" else "left"
         joined = left.join_interval(
