@@ -108,7 +108,7 @@ cdef class Form:
         return self.write(values)
 
     def arrow(self, Written written not None):
-        """Return what was written as an array of Arrow's."""
+        """Return the written values as an array of Arrow's."""
         cdef vector[int64_t] places
         cdef int64_t i, n = written.held.size()
         for i in range(n):
@@ -159,7 +159,7 @@ cdef class Form:
         const uint8_t* present,
         const uint8_t* valid,
     ):
-        """Return n values as a Read, those at ``places`` of what is held.
+        """Return the n held values at ``places`` as a Read.
 
         present: by row, 0 for null, or NULL. valid: likewise, by place.
         """
@@ -206,7 +206,7 @@ cdef class Written:
 
     @property
     def fingerprints(self):
-        """What stands for each value where values are compared: a list of integers."""
+        """The numbers by which values are compared: a list of integers."""
         return list(self.prints)
 
 

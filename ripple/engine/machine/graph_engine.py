@@ -83,7 +83,7 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(slots=True)
 class _Settled:
-    """A fold and the node that gives its final rows, or one that waits; and what reads these.
+    """A fold with the node of its final rows, or a waiting node; and the readers of these.
 
     only_shows: whether outputs alone read them.
     """

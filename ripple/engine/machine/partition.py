@@ -609,7 +609,7 @@ class Partition(Sending):
         return PendingSnapshot(rest, {**savings, **whole})
 
     def _whole(self) -> dict[str, SavedTable]:
-        """Begin to dump the state without slots, and so without increments: none of most."""
+        """Begin to dump the state without slots, and so without increments; most have none."""
         return {}
 
     def _rejected_counters(self) -> Mapping[str, int]:

@@ -60,7 +60,7 @@ class Port(Way):
         self.layout = Layout(self.accepted)
         self._admission = Admission(source, self.layout)
         self.intake: Intake | None = None
-        """What holds whole batches, where that is all there is to do with a record."""
+        """The holder of whole batches, where a record needs nothing else."""
 
     def lead(
         self,

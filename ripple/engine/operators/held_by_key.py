@@ -36,7 +36,7 @@ N = TypeVar("N", bound=Distinct | Scan)
 
 
 class BySlot(NamedTuple):
-    """The order of rows by slot, those of one slot as they stood.
+    """Rows by slot, in a slot in their former order.
 
     order: the rows, with ``slots`` and ``times``. before: the time of the row of their key before
     each, or ``watermark.NONE``.
@@ -134,7 +134,7 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         return {name: self._held.schema.field(name).type for name in self._names}
 
     def take(self) -> Rows | None:
-        """Return the rows made of those that became final, in order; None if there are none."""
+        """Return the rows made of new final rows, in order; None if there are none."""
         mark_ns = self.watermark_ns
         if mark_ns == watermark.NONE:
             return None

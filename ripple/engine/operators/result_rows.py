@@ -154,7 +154,7 @@ class ResultRows:
     ) -> tuple[npt.NDArray[np.bool_], dict[int, Failure]]:
         """Return which rows pass the filters, the only steps; and failures by slot.
 
-        named: the fields that the filters read, but for those of the key.
+        named: the fields that the filters read, without the key.
         """
         rows = Rows({**key_columns(column.keys, slots), **named}, len(slots))
         rows.run(self.fold.steps)

@@ -39,7 +39,7 @@ class _Split(NamedTuple):
 
 
 class RunningScanRows(ScanRows[RunningScan]):
-    """Adds fields to each final row, from it and those of its key before it."""
+    """Adds fields to each final row, from it and the rows of its key before it."""
 
     def __init__(self, node: RunningScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""

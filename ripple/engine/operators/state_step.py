@@ -54,7 +54,7 @@ class StateStep:
 
 
 def _changeable(cls: type) -> Any:
-    """Return an instance of a state's class, whose fields may be set also if that is frozen."""
+    """Return an instance of a state's class with fields that may be set, even of a frozen one."""
     setter: Any = cls.__setattr__
     if setter is object.__setattr__:
         return object.__new__(cls)
@@ -95,7 +95,7 @@ class _Fitting:
 
 
 def _kind_of(of: FieldType) -> type | None:
-    """Return the Python type of which every value is taken as it is."""
+    """Return the Python type of values that are taken as they are."""
     return _PYTHON.get(type(bare_type(of)))
 
 

@@ -101,7 +101,7 @@ class StepTableRows(EagerRows):
         self._ends = RowOrder()
 
     def settle(self, watermark_ns: int) -> None:
-        """Take the new rows, run their keys again from there, and show what changed."""
+        """Take the new rows, run their keys again from there, and show the changes."""
         del watermark_ns
         news = self._scan.take_news()
         if news is not None:

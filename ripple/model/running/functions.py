@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Input: TypeAlias = Any
 """A field: its name, or a column expression."""
 
-ROWS_MAX = 10_000  # that a function looks back, each of which is kept by key
+ROWS_MAX = 10_000  # that a function looks back, and that are kept by key
 
 
 def lag(x: Input, n: int = 1) -> Lag:

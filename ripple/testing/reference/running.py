@@ -97,7 +97,7 @@ def _extreme(values: Sequence[Any], *, largest: bool) -> Any:
 
 
 def _special(values: Sequence[Any]) -> float | None:
-    """Return the sum of values of which some are not finite; None where all are."""
+    """Return the sum of values if some are not finite, else None."""
     odd = [value for value in values if isinstance(value, float) and not math.isfinite(value)]
     return sum(odd) if odd else None
 

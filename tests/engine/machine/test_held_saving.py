@@ -1,4 +1,4 @@
-"""Snapshots of held rows, made in steps while others come and leave: those of the cut."""
+"""Snapshots of held rows have the rows of the cut, while others come and leave."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def add(held: HeldRows, first: int, count: int) -> None:
     held.add(pa.RecordBatch.from_arrays([numbers] * 3, schema=held.schema))
 
 
-def test_rows_are_dropped_again_once_they_are_dumped_or_nobody_wants_them() -> None:
+def test_rows_are_dropped_again_once_they_are_dumped_or_the_dump_is_given_up() -> None:
     held = held_rows(3000)
     first, second = held.saving(), held.saving()
     held.take_below(3000)

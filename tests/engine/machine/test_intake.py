@@ -126,7 +126,7 @@ def test_batches_without_anything_to_look_at_are_taken_at_once() -> None:
     assert port.alone.held.count == 3
 
 
-def test_a_batch_between_whose_rows_nothing_was_is_not_taken_with_rejected_ones() -> None:
+def test_a_batch_without_gaps_is_not_taken_with_rejected_rows() -> None:
     engine = Engine(plan("text"))
     with pytest.raises(InputError, match="1 cannot have been rejected"):
         engine.apply("left", batch([("a", 1, True, 20)]), 1, rejected=1)

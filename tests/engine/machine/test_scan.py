@@ -30,7 +30,7 @@ FIELDS = rp.schema_of(Tick).fields
 
 @dataclass
 class Run:
-    """What is known of a symbol."""
+    """The state of a symbol."""
 
     count: int = 0
     total: int = 0

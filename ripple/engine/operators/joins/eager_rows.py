@@ -1,4 +1,4 @@
-"""Rows from their reading on: common to those of all joins and of scans."""
+"""Rows from their reading on, of joins and of scans."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class TableJoinRows(DerivedColumn):
     ) -> None:
         """Join the rows of ``left`` and ``right``, which may be the same.
 
-        keys: those of the rows, where they are not its own.
+        keys: of the rows, if another column has them.
         """
         self.fold = join
         self.result_rows = ResultRows(join)
