@@ -19,7 +19,6 @@ from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.msgpack import MsgpackValues
 from ripple.connectors.formats.registry import Registered
 from ripple.connectors.kafka.row_values import row_values
-from ripple.connectors.locate import open_source
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.transforms.chain import Chain
@@ -28,11 +27,11 @@ from ripple.core.errors import InputError, PlanError, SchemaError
 from ripple.model.batch import Batch
 from ripple.model.keys.partitioner import key_bytes
 from ripple.model.pipeline.nodes import DELETED
-from ripple.model.records import nested_checks_of, schema_of
+from ripple.model.records import schema_of
 from ripple.model.schema import Date, Field, Option, fingerprint
 from ripple.storage.log import PartitionWriter, Topic
-from ripple.task.one_shot import at_once, entries
 from ripple.world import LiveClock, LiveDisk
+from tests.connectors.read_records import PLACES, rows_and_causes
 
 DAY, LAST = dt.date(2026, 1, 31), dt.date(9999, 12, 31)
 WORDS = "day is no date of ISO 8601 such as 2026-01-31"
@@ -68,34 +67,12 @@ OBJECTS = [
 
 
 def read(place: Any, cls: type = Fill) -> tuple[list[dict[str, Any]], list[str]]:
-    inputs = open_source(place, schema_of(cls), name="fills", checks=nested_checks_of(cls))
-    try:
-        found = [one for one in entries(inputs, 2) if isinstance(one, Batch)]
-    finally:
-        at_once(inputs.close())
-    rows = [row for batch in found for row in batch.records.to_pylist()]
-    return rows, [bad.cause for batch in found for bad in batch.rejected]
+    return rows_and_causes(place, cls)
 
 
-def lines(folder: Path) -> str:
-    (folder / "fills.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return str(folder / "fills.jsonl")
-
-
-def csv(folder: Path) -> str:
-    text = "".join(f"{one['name']},{one['day']},{one['ends'] or ''}\n" for one in ROWS)
-    (folder / "fills.csv").write_text(text)
-    return str(folder / "fills.csv")
-
-
-def parquet_texts(folder: Path) -> str:
-    pq.write_table(pa.Table.from_pylist(ROWS), folder / "fills.parquet")
-    return str(folder / "fills.parquet")
-
-
-@pytest.mark.parametrize("made", [csv, lines, parquet_texts, lambda _: ROWS, lambda _: iter(ROWS)])
-def test_texts_are_dates(made: Any, tmp_path: Path) -> None:
-    assert read(made(tmp_path)) == (WANTED, [WORDS])
+@pytest.mark.parametrize("kind", PLACES)
+def test_texts_are_dates(kind: str, tmp_path: Path) -> None:
+    assert read(PLACES[kind](tmp_path, ROWS)) == (WANTED, [WORDS])
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])

@@ -14,20 +14,11 @@ import pytest
 
 import ripple as rp
 from ripple.connectors.kafka.row_values import row_values
-from ripple.connectors.locate import open_sink, open_source
+from ripple.connectors.locate import open_sink
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import OutputError, PlanError, SchemaError
-from ripple.model.batch import Batch
-from ripple.model.keys.partitioner import key_bytes
-from ripple.model.records import nested_checks_of, schema_of
-from ripple.model.schema import DateTime, Field, Schema, fingerprint
-from ripple.model.schema.arrow import from_arrow, to_arrow
-from ripple.model.schema.avro import from_avro, to_avro
-from ripple.model.schema.json_schema import from_json_schema, to_json_schema
-from ripple.model.schema.logical.columns import shown, stored, texts_of
-from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.logical.times import Nanos
-from ripple.task.one_shot import at_once, entries
+from tests.connectors.read_records import PLACES, rows_and_causes
 
 NOON = 1_769_860_800_000_000_000
 AT = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
@@ -54,30 +45,13 @@ WANTED = [
 ]
 
 
-def read(place: Any, cls: type = Quote) -> tuple[list[dict[str, Any]], list[str]]:
-    inputs = open_source(place, schema_of(cls), name="quotes", checks=nested_checks_of(cls))
-    try:
-        found = [one for one in entries(inputs, 2) if isinstance(one, Batch)]
-    finally:
-        at_once(inputs.close())
-    rows = [row for batch in found for row in batch.records.to_pylist()]
-    return rows, [bad.cause for batch in found for bad in batch.rejected]
+def read(place: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    return rows_and_causes(place, Quote)
 
 
-def lines(folder: Path) -> str:
-    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return str(folder / "q.jsonl")
-
-
-def csv(folder: Path) -> str:
-    said = ({name: "" if one is None else one for name, one in row.items()} for row in ROWS)
-    (folder / "q.csv").write_text("".join(",".join(map(str, one.values())) + "\n" for one in said))
-    return str(folder / "q.csv")
-
-
-@pytest.mark.parametrize("made", [csv, lines, lambda _: ROWS])
-def test_texts_and_units_are_times(made: Any, tmp_path: Path) -> None:
-    assert read(made(tmp_path)) == (WANTED, [WORDS])
+@pytest.mark.parametrize("kind", PLACES)
+def test_texts_and_units_are_times(kind: str, tmp_path: Path) -> None:
+    assert read(PLACES[kind](tmp_path, ROWS)) == (WANTED, [WORDS])
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -170,24 +144,6 @@ def test_several_times_are_for_the_source_to_choose() -> None:
 def test_what_holds_less_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="field 'hour' is a time of nanoseconds, and Delta Lake"):
         open_sink(f"delta:{tmp_path}/d", folded(), "out")
-
-
-def test_its_name_and_bytes_are_pinned() -> None:
-    schema = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional=True)))
-    assert fingerprint(schema) == "3898848780b67fd7"
-    assert from_arrow(to_arrow(schema)) == schema
-    assert from_avro(to_avro(schema)) == schema
-    assert from_json_schema(to_json_schema(schema)) == schema
-    times = pa.record_batch({"at": pa.array([NOON])})
-    assert key_bytes(times, ("at",)).to_pylist() == [NOON.to_bytes(8, "big")]
-    column = shown(pa.array([NOON, None]), DateTime())
-    assert stored(column, DateTime()).to_pylist() == [NOON, None]
-    assert texts_of(pa.array([NOON, None]), DateTime()).to_pylist() == [
-        "2026-01-31T12:00:00.000000000Z", None
-    ]  # fmt: skip
-    rule = rule_of(DateTime())
-    for number in (-(1 << 63), -1, 0, NOON + 1, (1 << 63) - 1):
-        assert rule.number(rule.value(number)) == number
 
 
 def test_messagepack_gets_texts() -> None:

@@ -8,33 +8,19 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import ripple as rp
 from ripple.connectors.kafka.row_values import row_values
-from ripple.connectors.locate import open_source
 from ripple.connectors.log.topic_fields import check_topic
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import OutputError, PlanError, SchemaError
-from ripple.model.batch import Batch
-from ripple.model.expression import Expr, col
-from ripple.model.records import nested_checks_of, schema_of
-from ripple.model.schema import Decimal, Field, Int64, Option, Schema, fingerprint
-from ripple.model.schema.arrow import from_arrow, to_arrow
-from ripple.model.schema.avro import from_avro, to_avro
-from ripple.model.schema.columns import fitted
-from ripple.model.schema.json_schema import from_json_schema, to_json_schema
-from ripple.model.schema.logical.columns import as_shown, shown, stored
-from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.notation import dumps, loads
+from ripple.model.records import schema_of
+from ripple.model.schema import Decimal, Field, Int64, Schema
 from ripple.model.schema.types import Date, DateTime
-from ripple.task.one_shot import at_once, entries
-from ripple.testing.reference.expressions import Failed, evaluate, python_type
+from tests.connectors.read_records import rows_and_causes
 
 D = decimal.Decimal
 MISTYPED = "price is not a decimal of 12 digits, 4 behind the point"
@@ -59,13 +45,7 @@ OBJECTS = [
 
 
 def read(place: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    inputs = open_source(place, schema_of(Trade), name="t", checks=nested_checks_of(Trade))
-    try:
-        found = [one for one in entries(inputs, 2) if isinstance(one, Batch)]
-    finally:
-        at_once(inputs.close())
-    rows = [row for batch in found for row in batch.records.to_pylist()]
-    return rows, [bad.cause for batch in found for bad in batch.rejected]
+    return rows_and_causes(place, Trade)
 
 
 def test_texts_and_numbers_of_json_are_exact(tmp_path: Path) -> None:
@@ -167,67 +147,6 @@ def test_a_sum_beyond_64_bits_is_absent_as_of_integers() -> None:
     )  # fmt: skip
     assert report.uncomputable["f"].count == 1
     assert read([most])[0][0]["price"] == 10**12 - 1
-
-
-@given(
-    st.lists(st.integers(-(10**12) + 1, 10**12 - 1) | st.none(), min_size=1, max_size=20),
-    st.sampled_from(
-        [
-            col("p") * 3,
-            col("p") + D("0.00001"),
-            -col("p"),
-            col("p").round(1),
-            col("p").divide(7, scale=3),
-            col("p").cast(rp.Decimal(18, 6)),
-            col("p").fill_null(D("1.5")),
-            col("p") > D("0.5"),
-            col("p").cast(str),
-            col("p").is_in([0, D("1.25")]),
-        ]
-    ),
-)
-def test_expressions_of_fields_equal_fractions(units: list[int | None], expr: Expr) -> None:
-    kind = Option(Decimal(12, 4))
-    found = expr.bind({"p": kind}).evaluate({"p": pa.array(units, pa.int64())}, len(units))
-    values = (
-        found.values.to_pylist() if isinstance(found.values, pa.Array) else found.values.tolist()
-    )
-    for at, number in enumerate(units):
-        expected = evaluate(expr, {"p": number}, {"p": python_type(kind)})
-        assert not isinstance(expected, Failed)
-        seen = None if found.valid is not None and not found.valid[at] else values[at]
-        assert (seen, type(seen)) == (expected, type(expected)), (expr, number)
-
-
-def test_types_of_results() -> None:
-    fields = {"p": Decimal(12, 4)}
-    assert (col("p") * col("p")).bind(fields).type == Decimal.wide(8)
-    assert col("p").bind(fields).type == Decimal(12, 4)
-    assert col("p").round(1).cast(rp.Decimal(9, 2)).bind(fields).type == Decimal(9, 2)
-
-
-def test_its_name_and_bytes_are_pinned() -> None:
-    schema = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
-    assert "(typ(Decimal 12 4))" in dumps(schema)
-    assert loads(dumps(schema)) == schema
-    assert fingerprint(schema) == "6352d10f94b74ad9"
-    assert from_arrow(to_arrow(schema)) == schema
-    assert from_avro(to_avro(schema)) == schema
-    assert from_json_schema(to_json_schema(schema)) == schema
-    with pytest.raises(SchemaError, match="up to 18 digits"):
-        loads(dumps(schema).replace("12 4", "38 4"))
-    units = pa.array([1, -1, None, 10**12 - 1])
-    column = shown(units, Decimal(12, 4))
-    column.validate(full=True)
-    assert column.to_pylist() == [D("0.0001"), D("-0.0001"), None, D("99999999.9999")]
-    assert as_shown(units, pa.decimal128(12, 4)) == column
-    assert stored(column, Decimal(12, 4)).equals(units)
-    assert fitted([D("1.5"), 2, True, 1.5], Decimal(3, 1), "p").misfits.keys() == {2, 3}
-    rule = rule_of(Decimal(3, 1))
-    assert [rule.number(D(one)) for one in ("99.9", "100", "0.05", "1e999999", "NaN")] == [
-        999, None, None, None, None
-    ]  # fmt: skip
-    assert rule.numbers(np.array([1.5])) is None
 
 
 def test_aggregates_of_users_and_candles_have_decimals() -> None:

@@ -14,17 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import ripple as rp
-from ripple.connectors.locate import open_source
 from ripple.connectors.postgres.messages import Column
 from ripple.connectors.postgres.row import Rows
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError, PlanError, SchemaError
-from ripple.model.batch import Batch
-from ripple.model.records import nested_checks_of, schema_of
+from ripple.model.records import schema_of
 from ripple.model.schema import fingerprint
 from ripple.storage.log import PartitionWriter, Topic
-from ripple.task.one_shot import at_once, entries
 from ripple.world import LiveClock, LiveDisk
+from tests.connectors.read_records import PLACES, csv_file, read, rows_of
 
 NOON = 1_769_860_800_000_000_000  # 2026-01-31
 GOOD, BAD = "2026-01-31T13:00:00+01:00", "2026-01-31T24:00:00Z"
@@ -59,52 +57,10 @@ WANTED = [
 REASONS = [(1, WORDS), (3, "at is not at least 0"), (4, "sent does not fit in 64 bits")]
 
 
-def read(place: Any, cls: type = Order, batch_rows: int = 100) -> list[Batch]:
-    inputs = open_source(
-        place, schema_of(cls), name="orders", checks=nested_checks_of(cls), batch_rows=batch_rows
-    )
-    try:
-        return [one for one in entries(inputs, batch_rows) if isinstance(one, Batch)]
-    finally:
-        at_once(inputs.close())
-
-
-def rows_of(batches: list[Batch]) -> list[dict[str, Any]]:
-    return [row for batch in batches for row in batch.records.to_pylist()]
-
-
-def csv_file(folder: Path) -> str:
-    lines = (f"{row['name']},{row['at']},{'' if row['sent'] is None else row['sent']}\n"
-             for row in ROWS)  # fmt: skip
-    (folder / "orders.csv").write_text("".join(lines))
-    return str(folder / "orders.csv")
-
-
-def json_file(folder: Path) -> str:
-    (folder / "orders.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
-    return str(folder / "orders.jsonl")
-
-
-def parquet_file(folder: Path) -> str:
-    pq.write_table(pa.Table.from_pylist(ROWS), folder / "orders.parquet")
-    return str(folder / "orders.parquet")
-
-
-@pytest.mark.parametrize(
-    "put",
-    [
-        csv_file,
-        json_file,
-        parquet_file,
-        lambda _: list(ROWS),
-        lambda _: iter(ROWS),
-        lambda _: pa.Table.from_pylist(ROWS),
-    ],
-    ids=["csv", "jsonl", "parquet", "list", "iterator", "table"],
-)
+@pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("batch_rows", [1, 3, 100])
-def test_each_source_has_times_by_their_forms(put: Any, batch_rows: int, tmp_path: Path) -> None:
-    batches = read(put(tmp_path), batch_rows=batch_rows)
+def test_each_source_has_times_by_their_forms(kind: str, batch_rows: int, tmp_path: Path) -> None:
+    batches = read(PLACES[kind](tmp_path, ROWS), Order, batch_rows)
     assert rows_of(batches) == WANTED
     rejected = [bad for batch in batches for bad in batch.rejected]
     assert [(bad.offset, bad.reason) for bad in rejected] == REASONS
@@ -118,7 +74,9 @@ def test_topics_have_nanoseconds_whatever_the_form(tmp_path: Path) -> None:
     with PartitionWriter(topic, 0, LiveClock()) as writer:
         columns = {"name": ["a"], "at": [NOON], "sent": [NOON]}
         writer.append(pa.RecordBatch.from_pydict(columns))
-    assert rows_of(read(f"log:{tmp_path}/orders")) == [{"name": "a", "at": NOON, "sent": NOON}]
+    assert rows_of(read(f"log:{tmp_path}/orders", Order)) == [
+        {"name": "a", "at": NOON, "sent": NOON}
+    ]
 
 
 def test_a_call_of_the_type_is_told_where_the_form_stands() -> None:
@@ -223,7 +181,7 @@ def test_a_pipeline_from_text_to_windows(tmp_path: Path) -> None:
     by_name = rp.Pipeline("orders").source("orders", Order, time="at").partition("by", "name")
     pipeline = by_name.window("hour", rp.Tumbling("1h")).fold("counts", n=rp.count()).sink("out")
     out, letters = tmp_path / "out.jsonl", tmp_path / "letters.jsonl"
-    rp.run(pipeline, source=csv_file(tmp_path), sink=str(out), dead_letters=str(letters))
+    rp.run(pipeline, source=csv_file(tmp_path, ROWS), sink=str(out), dead_letters=str(letters))
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert {(row["name"], row["window_start_ns"], row["n"]) for row in rows} == {
         ("a", NOON, 1),

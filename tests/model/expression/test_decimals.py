@@ -15,8 +15,9 @@ import ripple as rp
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.expression import Expr, col, lit, when
 from ripple.model.expression.expr import ROUNDINGS
-from ripple.model.schema.types import Float, Int64, Option, String
-from ripple.testing.reference.expressions import Failed, evaluate
+from ripple.model.schema.types import Decimal, Float, Int64, Option, String
+from ripple.testing.reference.expressions import python_type
+from tests.model.expression.reference import equals_reference
 
 FIELDS = {"t": Option(String()), "u": Option(String()), "n": Option(Int64()), "x": Option(Float())}
 KINDS = {"t": str, "u": str, "n": int, "x": float}
@@ -111,26 +112,37 @@ def results(draw: st.DrawFn) -> Expr:
 
 @given(results(), ROWS)
 def test_decimals_equal_fractions(expr: Expr, rows: list[dict[str, Any]]) -> None:
-    columns = {
-        name: pa.array([row[name] for row in rows], kind)
-        for name, kind in (
-            ("t", pa.string()), ("u", pa.string()), ("n", pa.int64()), ("x", pa.float64())
-        )
-    }  # fmt: skip
-    found = expr.bind(FIELDS).evaluate(columns, len(rows))
-    values = (
-        found.values.to_pylist() if isinstance(found.values, pa.Array) else found.values.tolist()
-    )
-    for j, row in enumerate(rows):
-        expected = evaluate(expr, row, KINDS)
-        if isinstance(expected, Failed):
-            assert found.failed.get(j, "none").startswith(expected.reason), (expr, row, expected)
-        elif expected is None:
-            assert found.valid is not None
-            assert not found.valid[j], (expr, row)
-        else:
-            assert found.valid is None or found.valid[j], (expr, row)
-            assert (type(values[j]), values[j]) == (type(expected), expected)
+    equals_reference(expr, rows, FIELDS, KINDS)
+
+
+@given(
+    st.lists(st.integers(-(10**12) + 1, 10**12 - 1) | st.none(), min_size=1, max_size=20),
+    st.sampled_from(
+        [
+            col("p") * 3,
+            col("p") + decimal.Decimal("0.00001"),
+            -col("p"),
+            col("p").round(1),
+            col("p").divide(7, scale=3),
+            col("p").cast(rp.Decimal(18, 6)),
+            col("p").fill_null(decimal.Decimal("1.5")),
+            col("p") > decimal.Decimal("0.5"),
+            col("p").cast(str),
+            col("p").is_in([0, decimal.Decimal("1.25")]),
+        ]
+    ),
+)
+def test_expressions_of_fields_equal_fractions(units: list[int | None], expr: Expr) -> None:
+    kind = Option(Decimal(12, 4))
+    rows = [{"p": number} for number in units]
+    equals_reference(expr, rows, {"p": kind}, {"p": python_type(kind)})
+
+
+def test_types_of_results() -> None:
+    fields = {"p": Decimal(12, 4)}
+    assert (col("p") * col("p")).bind(fields).type == Decimal.wide(8)
+    assert col("p").bind(fields).type == Decimal(12, 4)
+    assert col("p").round(1).cast(rp.Decimal(9, 2)).bind(fields).type == Decimal(9, 2)
 
 
 @pytest.mark.parametrize("expr", [lit(decimal.Decimal("1.50")), lit(decimal.Decimal("1E+2"))])

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from ripple.core.errors import SchemaError
 from ripple.exchange.wire.bin_prot import codec_for
 from ripple.exchange.wire.records import SCHEMA
+from ripple.model.keys.partitioner import key_bytes
 from ripple.model.schema import (
     Date,
+    DateTime,
+    Decimal,
     Field,
     Int64,
     List,
@@ -32,11 +35,13 @@ from ripple.model.schema.avro import from_avro, to_avro
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.date_form import DateForm
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
-from ripple.model.schema.logical.columns import shown, stored, stored_columns, texts_of
+from ripple.model.schema.logical.columns import as_shown, shown, stored, stored_columns, texts_of
 from ripple.model.schema.logical.dates import DATE_LEAST, DATE_MOST
 from ripple.model.schema.logical.fields import stored_type
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.notation import dumps, loads
 
+NOON = 1_769_860_800_000_000_000  # 2026-01-31
 FILL = Schema("fill", (Field("day", Date()), Field("ends", Date(), optional=True)))
 EPOCH = dt.date(1970, 1, 1)
 
@@ -117,25 +122,69 @@ def test_columns_come_back_as_numbers() -> None:
     ]  # fmt: skip
 
 
-def test_its_name_and_bytes_are_pinned() -> None:
-    text = dumps(FILL)
-    assert "(typ Date)" in text
-    assert loads(text) == FILL
-    assert fingerprint(FILL) == "d1ba8b5674c8d39a"
+QUOTE = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional=True)))
+PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "name"),
+    [
+        (FILL, "(typ Date)", "d1ba8b5674c8d39a"),
+        (QUOTE, "(typ Date_time)", "3898848780b67fd7"),
+        (PRICED, "(typ(Decimal 12 4))", "6352d10f94b74ad9"),
+    ],
+)
+def test_names_are_pinned_and_each_notation_has_them(schema: Schema, text: str, name: str) -> None:
+    assert text in dumps(schema)
+    assert loads(dumps(schema)) == schema
+    assert fingerprint(schema) == name
+    assert from_arrow(to_arrow(schema)) == schema
+    assert from_avro(to_avro(schema)) == schema
+    assert from_json_schema(to_json_schema(schema)) == schema
+
+
+def test_bytes_of_records_are_pinned() -> None:
     assert SCHEMA.loads(SCHEMA.dumps(FILL)) == FILL
     codec = codec_for(FILL)
     assert codec.dumps({"day": 20_484, "ends": -1}).hex() == "fe045001ffff"
     assert codec.loads(codec.dumps({"day": 20_484})) == {"day": 20_484}
 
 
+def test_times_come_back_as_numbers() -> None:
+    times = pa.record_batch({"at": pa.array([NOON])})
+    assert key_bytes(times, ("at",)).to_pylist() == [NOON.to_bytes(8, "big")]
+    column = shown(pa.array([NOON, None]), DateTime())
+    assert stored(column, DateTime()).to_pylist() == [NOON, None]
+    assert texts_of(pa.array([NOON, None]), DateTime()).to_pylist() == [
+        "2026-01-31T12:00:00.000000000Z", None
+    ]  # fmt: skip
+    rule = rule_of(DateTime())
+    for number in (-(1 << 63), -1, 0, NOON + 1, (1 << 63) - 1):
+        assert rule.number(rule.value(number)) == number
+
+
+def test_decimals_come_back_as_units() -> None:
+    with pytest.raises(SchemaError, match="up to 18 digits"):
+        loads(dumps(PRICED).replace("12 4", "38 4"))
+    units = pa.array([1, -1, None, 10**12 - 1])
+    column = shown(units, Decimal(12, 4))
+    column.validate(full=True)
+    assert column.to_pylist() == [Exact("0.0001"), Exact("-0.0001"), None, Exact("99999999.9999")]
+    assert as_shown(units, pa.decimal128(12, 4)) == column
+    assert stored(column, Decimal(12, 4)).equals(units)
+    assert fitted([Exact("1.5"), 2, True, 1.5], Decimal(3, 1), "p").misfits.keys() == {2, 3}
+    rule = rule_of(Decimal(3, 1))
+    assert [rule.number(Exact(one)) for one in ("99.9", "100", "0.05", "1e999999", "NaN")] == [
+        999, None, None, None, None
+    ]  # fmt: skip
+    assert rule.numbers(np.array([1.5])) is None
+
+
 def test_others_have_words_for_it() -> None:
     assert to_arrow(FILL).field("day").type == pa.date32()
-    assert from_arrow(to_arrow(FILL)) == FILL
     assert from_arrow(pa.schema([("day", pa.date32())]), name="f").fields[0].type == Date()
     avro = {"type": "int", "logicalType": "date", "ripple.type": "Date"}
     assert to_avro(FILL)["fields"][0] == {"name": "day", "type": avro}  # type: ignore[index, call-overload]
-    assert from_avro(to_avro(FILL)) == FILL
-    assert from_json_schema(to_json_schema(FILL)) == FILL
     assert from_json_schema(
         {"type": "object", "title": "f", "required": ["day"],
          "properties": {"day": {"type": "string", "format": "date"}}}
