@@ -38,7 +38,7 @@ cdef enum Kind:
 
 cdef struct Column:
     Kind kind
-    bint digits             # whether a number is taken, too, as it is written
+    bint digits             # whether a number is taken, too, by its source text
     Py_ssize_t seen         # the row of the last member of this name
     uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
     int32_t* offsets        # strings only
@@ -69,7 +69,7 @@ cdef class JsonParser:
 
     ``columns`` is a list of (member name, Arrow type: string, int64, float64 or bool). ``paths``:
     the parts of names that are paths, too; a member of the whole name may also have the value.
-    ``digits``: the names of strings that numbers are taken for, as they are written.
+    ``digits``: the names of strings that also take numbers, by their source text.
     ``objects``: the paths of the objects that have columns within, numbered after the columns.
     """
 

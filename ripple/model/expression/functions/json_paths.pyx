@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What a path leads to in each text of JSON of a column, found in one pass over the text."""
+"""The value at a path in each text of JSON of a column, found in one pass over the text."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
@@ -32,7 +32,7 @@ cdef struct Search:
 
 
 cdef const uint8_t* text_end(const uint8_t* p, const uint8_t* end, Search* search) noexcept nogil:
-    """Return the end of a string whose escapes are Unicode, or NULL."""
+    """Return the end of a string if its escapes are Unicode, else NULL."""
     cdef bint escaped = False
     cdef const uint8_t* after = string_end(p, end, &escaped)
     if after != NULL and escaped and unescape(p + 1, after - 1, search.scratch) < 0:
@@ -115,9 +115,9 @@ cdef const uint8_t* value_end(
 
 def matched(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data,
             list steps not None):
-    """Return (validity, offsets, bytes) of what is found in each text, and uint8[n]: 1 if no JSON.
+    """Return (validity, offsets, bytes) of the found values, and uint8[n]: 1 if no JSON.
 
-    A string is its text, another value as it is written, null and what is not there is null.
+    A string is its text, another value its source text. A missing value and ``null`` are null.
     steps: the keys as bytes and indexes as integers, STEPS_MAX at most.
     """
     cdef Py_ssize_t n = offsets.shape[0] - 1, j, longest = 0
