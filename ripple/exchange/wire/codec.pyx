@@ -706,6 +706,7 @@ cdef class _Record(Codec):
     cdef tuple codecs
     cdef tuple optional
     cdef object cls
+    cdef object make
     cdef Shape shape
     cdef Py_ssize_t* offsets
 
@@ -828,7 +829,7 @@ cdef class _Record(Codec):
             Py_INCREF(item)
             PyTuple_SET_ITEM(items, i, item)
         try:
-            return ripple_call(self.cls, items, self.names)
+            return ripple_call(self.make, items, self.names)
         except (TypeError, ValueError, RippleError) as error:
             raise malformed(r, f"{self.cls.__name__} refuses its fields: {error}") from error
 
@@ -991,13 +992,14 @@ def pair(Codec a not None, Codec b not None) -> Codec:
     return tuple_as(a, b)
 
 
-def record(cls, fields, optional=()) -> Codec:
+def record(cls, fields, optional=(), make=None) -> Codec:
     """Encode a record: ``fields`` maps names to codecs, in wire order.
 
     ``cls`` is ``dict``, or a class that takes the fields by keyword and has them as attributes.
     With ``dict``, instances of record classes can be written too; they are read as dicts.
     The fields named in ``optional`` are encoded as options and may be missing from a dict.
-    A dataclass without ``__post_init__`` is filled in place, without a Python call.
+    A dataclass without ``__post_init__`` is filled in place, without a Python call. ``make`` is
+    called in the place of ``cls``, for instances that the class itself does not make.
     """
     cdef _Record codec = _Record.__new__(_Record)
     cdef Py_ssize_t i
@@ -1005,6 +1007,7 @@ def record(cls, fields, optional=()) -> Codec:
     codecs = tuple(option(c) if name in optional else c for name, c in fields.items())
     named(codec, cls.__name__, sum([(<Codec>c).size_min for c in codecs]))
     codec.cls, codec.names, codec.codecs = cls, names, codecs
+    codec.make = cls if make is None else make
     codec.optional = tuple(name in optional for name in names)
     codec.offsets = <Py_ssize_t*>PyMem_Malloc(max(1, len(names)) * sizeof(Py_ssize_t))
     if codec.offsets == NULL:
@@ -1026,7 +1029,7 @@ cdef Shape shape_of(_Record codec) except *:
     cdef Py_ssize_t i
     if codec.cls is dict:
         return SHAPE_DICT
-    if not only_fills(codec.cls, codec.names):
+    if codec.make is not codec.cls or not only_fills(codec.cls, codec.names):
         return SHAPE_CALL
     for i in range(len(codec.names)):
         if codec.offsets[i] < 0:

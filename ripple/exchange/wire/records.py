@@ -56,7 +56,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
     record(types.Ref, {"name": STRING}),
     record(types.Date, {}),
     record(types.DateTime, {}),
-    record(types.Decimal, {"precision": INT, "scale": INT}),
+    record(types.Decimal, {"precision": INT, "scale": INT}, make=types.Decimal.of),
 )
 _field_type.define(FIELD_TYPE)
 

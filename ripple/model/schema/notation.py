@@ -11,7 +11,6 @@ from ripple.core import sexp
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.schema.types import (
     DEPTH_MAX,
-    PRECISION_MAX,
     Bool,
     Case,
     Date,
@@ -162,10 +161,8 @@ def marked(text: str) -> Logical | None:
 
 
 def _decimal(precision: int, scale: int) -> Decimal:
-    if precision == PRECISION_MAX + 1 and scale <= PRECISION_MAX:
-        return Decimal.wide(scale)
     try:
-        return Decimal(precision, scale)
+        return Decimal.of(precision, scale)
     except PlanError as error:
         raise SchemaError(str(error)) from None
 

@@ -102,6 +102,12 @@ class Decimal(Logical):
         object.__setattr__(found, "precision", PRECISION_MAX + 1)
         return found
 
+    @classmethod
+    def of(cls, precision: int, scale: int) -> Decimal:
+        """Return the type with these, also that of ``wide``. Raises PlanError."""
+        is_wide = precision == PRECISION_MAX + 1 and scale <= PRECISION_MAX
+        return cls.wide(scale) if is_wide else cls(precision, scale)
+
     def __str__(self) -> str:
         return f"rp.Decimal({self.precision}, {self.scale})"
 
