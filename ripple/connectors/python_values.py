@@ -43,9 +43,9 @@ def column_of(
 ) -> tuple[pa.Array, dict[int, str]]:
     """Return values (None is null) as a column, and the reasons why some do not convert.
 
-    Those are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
+    Misfits are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
     numbers count as Python's. Raises SchemaError for a value of another type than ``field``,
-    naming its row, which counts from ``first``. kind: the logical type whose texts ``field`` has.
+    naming its row, which counts from ``first``. kind: the logical type of the texts.
     """
     if set(map(type, values)) <= _PLAIN[field.type]:
         try:
@@ -86,13 +86,13 @@ def plain_types(fields: Iterable[Field]) -> dict[str, set[type]]:
 
 
 def as_texts(values: Iterable[Any], kind: Logical) -> list[Any]:
-    """Return values with texts for those of a logical type; others are unchanged."""
+    """Return values with texts for values of a logical type; others are unchanged."""
     rule = rule_of(kind)
     return [value if text is None else text for value in values for text in [rule.text(value)]]
 
 
 def word_of(arrow: pa.DataType, kind: Logical | None) -> str:
-    """Return how rejections call a value of a column. kind: the logical type whose texts it has."""
+    """Return the word for a column's values in rejections. kind: the logical type of its texts."""
     return TYPE_WORDS[arrow] if kind is None else rule_of(kind).word
 
 

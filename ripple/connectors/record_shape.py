@@ -108,7 +108,7 @@ class RecordShape:
 
     @property
     def digits(self) -> frozenset[str]:
-        """The fields of text that numbers are taken for, too, as they are written: decimals."""
+        """The fields of text that also take numbers, by their source text: decimals."""
         return frozenset(name for name, kind in self.logical.items() if isinstance(kind, Decimal))
 
     def delivered(self) -> tuple[Field, ...]:

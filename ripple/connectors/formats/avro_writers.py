@@ -54,7 +54,7 @@ class Writer(NamedTuple):
     def to_ns(self, row: Any, logical: Mapping[str, Logical] = MappingProxyType({})) -> None:
         """Turn the moments of a row, if it is one, into nanoseconds, and dates into texts.
 
-        Those are the dates of ``logical``; a day beyond the calendar becomes its digits.
+        logical: has the dates; a day beyond the calendar becomes its digits.
         """
         for name, ticks_ns in self.ticks_ns.items():
             *around, last = name.split(".")
@@ -175,7 +175,7 @@ def _wanted_of(
     keeps_units: bool = False,
     logical: Mapping[str, Logical] = MappingProxyType({}),
 ) -> list[Any]:
-    """Return those fields of a schema that are known by their paths, with all types in place.
+    """Return the fields of a schema that are known by their paths, with all types in place.
 
     logical: of which the values become texts, see ``RecordShape``.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def forms_of(shape: RecordShape) -> Chain:
-    """Return the chain from records as they are written to those of ``shape``."""
+    """Return the chain from a source's records to records of ``shape``."""
     return Chain([ReadTime(name, form) for name, form in shape.forms.items()], shape)
 
 

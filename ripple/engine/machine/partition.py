@@ -298,7 +298,7 @@ class Partition(Sending):
             self._shown[leaf.fold.name] = len(leaf.column)
 
     def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
-        """Free final rows after their changes were taken: a fold's before those below it.
+        """Free final rows after their changes were taken: a fold's rows before its inputs'.
 
         So keys that a join shares with its left side are there as long as its rows are. Returns
         final rows by fold, if ``names``.

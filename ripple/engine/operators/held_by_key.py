@@ -130,7 +130,7 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
 
     @property
     def key_types(self) -> dict[str, pa.DataType]:
-        """The types of the key's fields, as they are held."""
+        """The stored types of the key's fields."""
         return {name: self._held.schema.field(name).type for name in self._names}
 
     def take(self) -> Rows | None:

@@ -171,7 +171,7 @@ class HeldRows:
         return self.waiting.take_below(mark_ns)
 
     def made(self, numbers: Ints) -> Made:
-        """Return some of the rows as they are made here, if all fields are held with each."""
+        """Return some of the rows in one piece, if each is held with all its fields."""
         return gathered(self.schema, len(numbers), [(self.rows, self.schema.names, numbers)])
 
     def batches(self, numbers: Ints) -> list[pa.RecordBatch]:
@@ -181,7 +181,7 @@ class HeldRows:
         return _split(self._beside_keys, numbers)
 
     def rows_at(self, numbers: Ints) -> pa.RecordBatch | Made:
-        """Return some of the rows, as they are made here if all fields are held with each."""
+        """Return some of the rows: ``made`` if each is held with all its fields, else a batch."""
         return self.made(numbers) if self._keys is None else self._beside_keys(numbers)
 
     def _beside_keys(self, numbers: Ints) -> pa.RecordBatch:

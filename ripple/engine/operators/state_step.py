@@ -69,7 +69,7 @@ def _changeable(cls: type) -> Any:
 
 
 class _Fitting:
-    """Checks values of fields one by one, and returns them as they are stored."""
+    """Checks values of fields one by one, and returns the stored values."""
 
     def __init__(self, fields: Fields, what: str) -> None:
         self._fields, self._what = fields, what
@@ -95,7 +95,7 @@ class _Fitting:
 
 
 def _kind_of(of: FieldType) -> type | None:
-    """Return the Python type of values that are taken as they are."""
+    """Return the Python type of values that need no conversion."""
     return _PYTHON.get(type(bare_type(of)))
 
 

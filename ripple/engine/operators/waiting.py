@@ -108,7 +108,7 @@ class Side(Protocol):
         """Hold rows of one batch; identities: where their places do not tell them."""
 
     def intake(self, gate: Gate) -> Intake | None:
-        """Return the intake of whole batches of a source, all of whose records count; or None."""
+        """Return the intake of whole batches of a source without rejected records; or None."""
 
 
 class Holder(Waiting, Protocol):

@@ -44,7 +44,7 @@ class PlainTime:
 
 @frozen
 class PlainDecimal:
-    """A constant, as it is written: ``1.50`` has two digits behind the point."""
+    """A constant with the digits of its text: ``1.50`` has two behind the point."""
 
     digits: str
 

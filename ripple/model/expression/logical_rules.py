@@ -192,13 +192,13 @@ def _begin(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _function(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    """Return a function of times as one of their nanoseconds; local times are integers."""
+    """Return a function of times as a function of nanoseconds; local times are integers."""
     number = _number(expr, args[0], Kind.TIME)
     return find(expr.operation).typed((number,), tuple(map(plain_value, args[1:])))
 
 
 def _within(number: Typed, kind: Kind) -> Typed:
-    """Return a date, of which those beyond the calendar fail: a sum overflows there."""
+    """Return a date that fails beyond the calendar: a sum overflows there."""
     if kind is Kind.DATE:
         for beyond in (INT64_MAX - DATE_MOST, INT64_MIN - DATE_LEAST):
             number = arithmetic("-", arithmetic("+", number, beyond), beyond)

@@ -57,7 +57,7 @@ FIELD_TYPES: dict[Kind, FieldType] = {
 _LOGICAL_KINDS: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME}
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 LOGICAL_CASTS = {"date": Kind.DATE, "datetime": Kind.TIME}
-"""What ``.cast`` makes of an integer."""
+"""The results of ``.cast`` of an integer, by target."""
 _TEXT_OF = {
     Kind.INT: "str.of_integer",
     Kind.FLOAT: "str.of_float",

@@ -310,7 +310,7 @@ class StepScan(Scan):
 # Invariant: ``columns`` are the last of ``fields_out``, after ``fields_in``.
 @frozen
 class RunningScan(Scan):
-    """The rows with further fields, which follow from a row and those before it.
+    """The rows with further fields, which follow from a row and the rows before it.
 
     columns: per such field its name, its function, and the field that this reads; None where it
     counts rows.

@@ -57,7 +57,7 @@ def svg(plan: Plan) -> str:
 
 
 def layout(names: list[str], edges: list[Mapping[str, Any]]) -> dict[str, Place]:
-    """Return where each node goes; names: each after those with an edge to it.
+    """Return the place of each node; names: each after the nodes with an edge to it.
 
     A node's column is its longest distance from a source. In a column nodes are ordered by the mean
     row of their neighbours, some times back and forth (Sugiyama, Tagawa and Toda 1981).

@@ -211,7 +211,7 @@ def _state_of(state: type) -> tuple[Fields, tuple[Any, ...]]:
 
 
 def _default(state: type, first: Any, field: Field) -> Any:
-    """Return the default of a field as it is stored. Raises PlanError."""
+    """Return the stored value of a field's default. Raises PlanError."""
     what, value = f"the default of {state.__name__}.{field.name}", getattr(first, field.name)
     try:
         found = fitted([value], type_of(field), what, 1)

@@ -1,4 +1,4 @@
-"""The functions of a row and those before it, by key and in their order."""
+"""The functions of a row and the rows before it, by key and in their order."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def bar(x: Input | None = None, *, every: float, split: bool = False) -> Bar:
 def rolling_sum(x: Input, n: int) -> Rolling:
     """Return the exact sum of the last ``n`` values, this row's included; null where ``x`` is.
 
-    Floats as ``math.fsum``, rounded once; a row whose sum of integers has over 64 bits cannot be
+    Floats as ``math.fsum``, rounded once; a row with a sum of integers beyond 64 bits cannot be
     computed. The first rows of a key have fewer values. n: at most 10,000.
     """
     return _rolling("sum", x, n)
@@ -135,7 +135,7 @@ def _rolling(what: str, x: Input, n: int) -> Rolling:
 
 @frozen
 class Running(ABC):
-    """A function of a row and those before it. x: the field that it reads."""
+    """A function of a row and the rows before it. x: the field that it reads."""
 
     x: Input
 

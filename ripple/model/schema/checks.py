@@ -236,7 +236,7 @@ def checks_with(given: Mapping[str, Any]) -> Checks:
 
 
 def form_of(kind: FieldType, checks: Checks | None) -> Form | None:
-    """Return how a source writes the values of a field with these checks; None as they are stored.
+    """Return the form of a field with these checks in its source; None for the stored form.
 
     Raises SchemaError for a form that values of the type do not have.
     """

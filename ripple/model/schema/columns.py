@@ -118,9 +118,9 @@ def _fitted(given: Any, of: FieldType, what: str, rows: int | None) -> Fitted:
 
 
 def _numbers_of(given: Any, of: Logical, what: str) -> tuple[Any, FieldType, dict[int, str]]:
-    """Return an array of a logical type as one of its numbers, null where it has no such value.
+    """Return the numbers of an array of a logical type, null for a misfit, and reasons by row.
 
-    With the reasons, by row. A list, and an array of objects, are returned as they are.
+    A list, and an array of objects, are returned unchanged.
     """
     rule = rule_of(of)
     if isinstance(given, pa.ChunkedArray):

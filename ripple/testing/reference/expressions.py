@@ -43,7 +43,7 @@ _PYTHON_TYPES: dict[Any, type] = {
 
 
 def python_type(of: Any) -> Any:
-    """Return the Python type of a field type's values, ``object`` for those without operators.
+    """Return the Python type of a field type's values, ``object`` for types without operators.
 
     Of decimals it is their ``Scale``.
     """

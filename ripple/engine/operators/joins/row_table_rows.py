@@ -164,7 +164,7 @@ class RowTableRows(EagerRows):
         return slots, values, masks
 
     def _matched(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return those slots that have a row, and their rows of both sides."""
+        """Return the slots with a row, and their rows of both sides."""
         numbers = self._number_of[slots]
         left = self._left
         matches = self._matches(left.words(SLOT, numbers), left.words(TIME, numbers))

@@ -214,7 +214,7 @@ class TableJoinRows(DerivedColumn):
             self.uncomputable.note(rows, failed)
 
     def _is_there(self, left: Ints, right: Ints) -> Mask:
-        """Return which rows have the sides that they need, and one of them; -1 for none."""
+        """Return the rows with a side, and with all sides that they need. -1: none."""
         there: Mask = (left >= 0) | (right >= 0)
         for slots, needed in zip((left, right), self._needs, strict=True):
             if needed:
@@ -233,7 +233,7 @@ class TableJoinRows(DerivedColumn):
     def _fields_of(self, left: Ints, right: Ints, wanted: set[str] | None) -> dict[str, Any]:
         """Return fields of rows that are not in the key, by name.
 
-        left, right: where they are on either side. wanted: those to read, None for all.
+        left, right: where they are on either side. wanted: the names to read, None for all.
         """
         named: dict[str, Any] = {}
         for column, slots, names in zip(

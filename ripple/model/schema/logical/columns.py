@@ -1,4 +1,4 @@
-"""Columns of logical types: numbers as they are stored, and what others see of them."""
+"""Columns of logical types: stored numbers, and shown values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def types_in(arrow: pa.DataType) -> list[pa.DataType]:
-    """Return the types within one of lists or structs."""
+    """Return the types within a type of lists or structs."""
     return [arrow.field(at).type for at in range(arrow.num_fields)]
 
 

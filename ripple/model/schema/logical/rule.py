@@ -53,7 +53,7 @@ class Rule(Protocol):
         """Return a column of a type that ``takes`` accepts as int64, null for a misfit."""
 
     def shown(self, column: pa.Array) -> pa.Array:
-        """Return a column of int64 as one of ``arrow``."""
+        """Return a column of int64 as a column of ``arrow``."""
 
     def number(self, value: Any) -> int | None:
         """Return the number of a Python value; None for a value of another type."""
@@ -71,7 +71,7 @@ class Rule(Protocol):
         """Return a column of int64 within bounds as such texts."""
 
     def array(self, numbers: Ints) -> npt.NDArray[Any]:
-        """Return an array for users' functions. One of dates or times shares the memory."""
+        """Return an array for users' functions. Arrays of dates and times share the memory."""
 
     def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
         """Return the numbers of such an array, None if it is another one."""

@@ -46,7 +46,7 @@ def written(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
 
 
 def written_table(table: pa.Table, *, decimals: bool = True) -> pa.Table:
-    """Return a table whose columns are as ``written`` returns them. decimals: those, too."""
+    """Return a table with each column as ``written`` returns it. decimals: also decimals."""
     for at, field in enumerate(table.schema):
         if is_written(field.type) and (decimals or not kinds.is_decimal(field.type)):
             chunks = [written(chunk) for chunk in table.column(at).chunks]
