@@ -279,7 +279,7 @@ def test_a_result_of_every_type_comes_back(server: Postgres) -> None:
         rp.run(pipeline, source=EVENTS, sink="postgres:results")
         columns = ", ".join(f'"{name}"' for name in KINDS)
         found = server.rows(f"SELECT {columns} FROM results ORDER BY k")
-        assert [*zip(*found, strict=True)] == [kind.held for kind in KINDS.values()]
+        assert [*zip(*found, strict=True)] == [kind.stored for kind in KINDS.values()]
 
 
 def test_a_commit_whose_answer_was_lost_is_not_made_twice(server: Postgres) -> None:
