@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.connectors.memory import ColumnsFound, as_mapping, of_arrow, of_rows
+from ripple.connectors.arrow_items import of_arrow
 from ripple.connectors.python_values import plain_types
 from ripple.connectors.record_shape import RecordShape, arrow_schema_of
+from ripple.connectors.row_items import ColumnsFound, as_mapping, of_rows
 from ripple.connectors.stream_channel import StreamChannel
 from ripple.connectors.stream_inputs import StreamInputs
 from ripple.connectors.transforms.forms import as_written

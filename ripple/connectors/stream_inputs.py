@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.connectors.cutting import joined
 from ripple.connectors.inputs import Signal
-from ripple.connectors.memory import of_rows
+from ripple.connectors.row_items import of_rows
 from ripple.connectors.validation import screened
 
 if TYPE_CHECKING:
