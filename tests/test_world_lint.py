@@ -98,9 +98,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/task/task.py": ("names its process, for people", ("os.getpid", "os.uname")),
     "ripple/connectors/locate.py": ("tells a source's name from a file's", ("os.path.exists",)),
     "ripple/connectors/registry.py": (
-        "tells files from pipes and devices, and folders of files from logs",
-        ("os.stat", "os.path.exists"),
+        "tells files from folders, pipes and devices",
+        ("os.stat",),
     ),
+    "ripple/connectors/log/connector.py": ("tells a log from other folders", ("os.path.exists",)),
     "ripple/connectors/files/csv/dialect.py": (
         "tells options from a file's name",
         ("os.path.lexists",),

@@ -83,7 +83,8 @@ class Connector:
 
     path_of: from that text to the file or folder, so that no run writes to its source; None if
     there is none. may_read: of a source of several files without a folder of their own, from that
-    text and a path to whether the source may read the file. within: of a source around another one,
+    text and a path to whether the source may read the file. claims: from a folder to whether it is
+    the connector's own, and none of files for one source. within: of a source around another one,
     from that text to the other's URI. package: the distribution, as found by the registry.
 
     Functions for users, named as ``opens`` is; empty if there is none:
@@ -105,6 +106,7 @@ class Connector:
     continued_sink: Use | None = None
     path_of: Callable[[str], str | None] | None = None
     may_read: Callable[[str, str], bool] | None = None
+    claims: Callable[[str], bool] | None = None
     within: Callable[[str], str] | None = None
     package: str = "ripple"
     settings: str = ""

@@ -92,26 +92,14 @@ def find(text: str, use: UseName) -> Uri:
     unknown scheme, an existing file of that name is found as well. Raises InputError or
     OutputError if there is no connector, or it does not support the use; ConnectorError.
     """
-    error = _REFUSALS[use][0]
-    named = _SCHEME.fullmatch(text)
-    connector = connector_of(text)
-    if named and connector is None and not _mode(text):
-        raise error(
-            f"there is no file {text!r} and no scheme {named[1]!r}: there are "
-            f"{_listed(schemes(), ' and ')}; a path with a colon begins with ./ or /"
-        )
-    path = named[2] if named and connector else text
-    found = connector or _of_name(text, use)
-    if connector is None and use == "source" and _is_several(text):
-        found = own()[OF_FILES]
+    found, path = connector_of(text), text.partition(":")[2]
+    if found is None:
+        found, path = _of_path(text, use), text
     way: Use | None = getattr(found, use, None)
-    if found is None and text.endswith("/") and not _mode(text):
-        raise error(f"there is no folder {text!r}")
-    if found is None and stat.S_ISDIR(_mode(text)):
-        raise error(f"{text!r} is a folder: if it is an event log, write log:{text}")
     if found is None or way is None or (way.suffixes and not path):
         raise refused(repr(text), use)
     if way.suffixes and not way.on_stream and is_stream(path):
+        error = _REFUSALS[use][0]
         raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
     return Uri(found, way, path)
 
@@ -183,11 +171,28 @@ def _mode(path: str) -> int:
         return 0
 
 
-def _is_several(text: str) -> bool:
-    """Whether a path is a folder that is no event log, or a pattern of files."""
-    if stat.S_ISDIR(_mode(text)):
-        return not os.path.exists(os.path.join(text, "topic"))
-    return is_pattern(text)
+def _of_path(text: str, use: UseName) -> Connector | None:
+    """Return the connector of a path, None if its name tells of none; raises as ``find`` does."""
+    error, mode, named = _REFUSALS[use][0], _mode(text), _SCHEME.fullmatch(text)
+    if named and not mode:
+        raise error(
+            f"there is no file {text!r} and no scheme {named[1]!r}: there are "
+            f"{_listed(schemes(), ' and ')}; a path with a colon begins with ./ or /"
+        )
+    is_folder = stat.S_ISDIR(mode)
+    if use == "source" and (not _is_claimed(text) if is_folder else is_pattern(text)):
+        return own()[OF_FILES]
+    found = _of_name(text, use)
+    if found is None and text.endswith("/") and not mode:
+        raise error(f"there is no folder {text!r}")
+    if found is None and is_folder:
+        raise error(f"{text!r} is a folder: if it is an event log, write log:{text}")
+    return found
+
+
+def _is_claimed(folder: str) -> bool:
+    """Whether a folder is something of a connector's, and no folder of files."""
+    return any(each.claims is not None and each.claims(folder) for each in own().values())
 
 
 def _of_name(path: str, use: UseName) -> Connector | None:

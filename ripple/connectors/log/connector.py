@@ -1,5 +1,7 @@
 """The connector of the embedded log."""
 
+import os
+
 from ripple.connectors.connector import Connector, Use
 from ripple.storage.log_uri import FORM, path_of
 
@@ -34,6 +36,7 @@ CONNECTOR = Connector(
         takes_events=True,
     ),
     path_of=path_of,
+    claims=lambda folder: os.path.exists(os.path.join(folder, "topic")),
     check="ripple.connectors.log.discovery:check",
     discover="ripple.connectors.log.discovery:discover",
 )
