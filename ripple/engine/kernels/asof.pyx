@@ -201,7 +201,7 @@ cdef class Matches:
         self.find_needed(oldest_ns, found)
         return int64s(found)
 
-    cdef void find_needed(self, int64_t oldest_ns, vector[int64_t]& found) noexcept nogil:
+    cdef int find_needed(self, int64_t oldest_ns, vector[int64_t]& found) except -1 nogil:
         cdef const int64_t* times = self.right.rows.columns[self.right.time].words.data()
         cdef const RunRow* row
         cdef size_t i
@@ -215,6 +215,7 @@ cdef class Matches:
             while row != self.runs[i].end():
                 found.push_back(row.number)
                 row += 1
+        return 0
 
     def drop(self, int64_t oldest_ns, int64_t capacity):
         """Drop the rows of the right side that do not wait, but for those known from a time on.
@@ -231,7 +232,7 @@ cdef class Matches:
         self.note_used(self.left, self.my_slot, is_used)
         return is_used
 
-    cdef void renumber(self, const vector[int64_t]& renumbered) noexcept nogil:
+    cdef int renumber(self, const vector[int64_t]& renumbered) except -1 nogil:
         """Give known rows their new numbers; those without one are not known any more."""
         cdef vector[RunRow] rows
         cdef RunRow row
@@ -247,6 +248,7 @@ cdef class Matches:
                 if row.number >= 0:
                     rows.push_back(row)
             self.runs[i].rows.swap(rows)
+        return 0
 
     cdef int note_used(self, Waiting side, size_t slot, uint8_t[::1] is_used) except -1:
         cdef const vector[int64_t]* slots = &side.rows.columns[slot].words
