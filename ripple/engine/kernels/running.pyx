@@ -96,13 +96,14 @@ def lag(
     check_length(counts.shape[0], ring.shape[0])
     check_length(counts.shape[0], ring_valid.shape[0])
     check_length(width, ring_valid.shape[1])
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &counts[0])
-        at = counts[slot] % width
-        out_valid[i] = counts[slot] >= width and ring_valid[slot, at]
-        out[i] = ring[slot, at] if out_valid[i] else 0
-        ring[slot, at], ring_valid[slot, at] = values[i], valid[i]
-        counts[slot] += 1
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            at = counts[slot] % width
+            out_valid[i] = counts[slot] >= width and ring_valid[slot, at]
+            out[i] = ring[slot, at] if out_valid[i] else 0
+            ring[slot, at], ring_valid[slot, at] = values[i], valid[i]
+            counts[slot] += 1
 
 
 def gaps(
@@ -117,14 +118,15 @@ def gaps(
     cdef int64_t slot
     rows.check(rows.times.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
     check_length(counts.shape[0], lasts.shape[0])
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &counts[0])
-        out[i] = -1
-        if valid[i]:
-            if counts[slot]:
-                out[i] = rows.times[i] - lasts[slot]
-            counts[slot] = 1
-            lasts[slot] = rows.times[i]
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            out[i] = -1
+            if valid[i]:
+                if counts[slot]:
+                    out[i] = rows.times[i] - lasts[slot]
+                counts[slot] = 1
+                lasts[slot] = rows.times[i]
 
 
 def ema(
@@ -142,14 +144,15 @@ def ema(
     rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
     check_length(rows.slots.shape[0], weights.shape[0])
     check_length(counts.shape[0], means.shape[0])
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &counts[0])
-        if valid[i]:
-            if counts[slot]:
-                means[slot] += weights[i] * (values[i] - means[slot])
-            else:
-                counts[slot], means[slot] = 1, values[i]
-        out[i] = means[slot] if valid[i] else 0.0
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            if valid[i]:
+                if counts[slot]:
+                    means[slot] += weights[i] * (values[i] - means[slot])
+                else:
+                    counts[slot], means[slot] = 1, values[i]
+            out[i] = means[slot] if valid[i] else 0.0
 
 
 cdef inline bint beyond(number x, number most, bint largest) noexcept nogil:
@@ -174,11 +177,12 @@ def extreme(
     cdef int64_t slot
     rows.check(values.shape[0], valid.shape[0], out.shape[0], counts.shape[0])
     check_length(counts.shape[0], most.shape[0])
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &counts[0])
-        if valid[i] and (not counts[slot] or beyond(values[i], most[slot], largest)):
-            counts[slot], most[slot] = 1, values[i] + <number>0
-        out[i] = most[slot] if valid[i] else 0
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            if valid[i] and (not counts[slot] or beyond(values[i], most[slot], largest)):
+                counts[slot], most[slot] = 1, values[i] + <number>0
+            out[i] = most[slot] if valid[i] else 0
 
 
 def bar(
@@ -199,18 +203,19 @@ def bar(
     cdef number more, least = -every
     rows.check(values.shape[0], valid.shape[0], out.shape[0], numbers.shape[0])
     check_length(numbers.shape[0], filled.shape[0])
-    for i in range(rows.slots.shape[0]):
-        slot = rows.slots[i]
-        if rows.begins[i]:
-            numbers[slot], filled[slot] = 0, 0
-        out[i] = numbers[slot]
-        if not valid[i] or values[i] != values[i]:
-            continue
-        more = values[i]  # where a sum of integers would wrap, it is beyond any bar
-        filled[slot] = filled[slot] + more if fits(filled[slot], more) else every
-        if filled[slot] >= every or filled[slot] <= least:
-            numbers[slot] += 1
-            filled[slot] = 0
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = rows.slots[i]
+            if rows.begins[i]:
+                numbers[slot], filled[slot] = 0, 0
+            out[i] = numbers[slot]
+            if not valid[i] or values[i] != values[i]:
+                continue
+            more = values[i]  # where a sum of integers would wrap, it is beyond any bar
+            filled[slot] = filled[slot] + more if fits(filled[slot], more) else every
+            if filled[slot] >= every or filled[slot] <= least:
+                numbers[slot] += 1
+                filled[slot] = 0
 
 
 def part_counts(
@@ -230,24 +235,25 @@ def part_counts(
     cdef int64_t slot
     cdef uint64_t rest, room
     rows.check(values.shape[0], valid.shape[0], counts.shape[0], filled.shape[0])
-    for i in range(rows.slots.shape[0]):
-        slot = rows.slots[i]
-        if rows.begins[i]:
-            filled[slot] = 0
-        counts[i] = 1
-        if not valid[i]:
-            continue
-        room = <uint64_t>(every - filled[slot] if values[i] > 0 else every + filled[slot])
-        rest = magnitude(values[i])
-        if rest < room:
-            filled[slot] += values[i]
-            continue
-        rest -= room
-        if rest // <uint64_t>every >= <uint64_t>most - 1:
-            counts[i] = 0
-            continue
-        counts[i] += <int64_t>(rest // <uint64_t>every) + (rest % <uint64_t>every > 0)
-        filled[slot] = <int64_t>(rest % <uint64_t>every) * (1 if values[i] > 0 else -1)
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = rows.slots[i]
+            if rows.begins[i]:
+                filled[slot] = 0
+            counts[i] = 1
+            if not valid[i]:
+                continue
+            room = <uint64_t>(every - filled[slot] if values[i] > 0 else every + filled[slot])
+            rest = magnitude(values[i])
+            if rest < room:
+                filled[slot] += values[i]
+                continue
+            rest -= room
+            if rest // <uint64_t>every >= <uint64_t>most - 1:
+                counts[i] = 0
+                continue
+            counts[i] += <int64_t>(rest // <uint64_t>every) + (rest % <uint64_t>every > 0)
+            filled[slot] = <int64_t>(rest % <uint64_t>every) * (1 if values[i] > 0 else -1)
 
 
 def bar_parts(
@@ -269,28 +275,30 @@ def bar_parts(
     rows.check(counts.shape[0], values.shape[0], counts.shape[0], numbers.shape[0])
     check_length(numbers.shape[0], filled.shape[0])
     check_length(out.shape[0], parts.shape[0])
-    for i in range(rows.slots.shape[0]):
-        n += counts[i]
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            n += counts[i]
     check_length(n, out.shape[0])
     n = 0
-    for i in range(rows.slots.shape[0]):
-        slot = rows.slots[i]
-        if rows.begins[i]:
-            numbers[slot], filled[slot] = 0, 0
-        rest = values[i]
-        for j in range(counts[i]):
-            share = rest
-            if rest > 0 and rest >= every - filled[slot]:
-                share = every - filled[slot]
-            elif rest < 0 and rest <= -every - filled[slot]:
-                share = -every - filled[slot]
-            out[n], parts[n] = numbers[slot], share
-            n += 1
-            rest -= share
-            filled[slot] += share
-            if filled[slot] >= every or filled[slot] <= -every:
-                numbers[slot] += 1
-                filled[slot] = 0
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = rows.slots[i]
+            if rows.begins[i]:
+                numbers[slot], filled[slot] = 0, 0
+            rest = values[i]
+            for j in range(counts[i]):
+                share = rest
+                if rest > 0 and rest >= every - filled[slot]:
+                    share = every - filled[slot]
+                elif rest < 0 and rest <= -every - filled[slot]:
+                    share = -every - filled[slot]
+                out[n], parts[n] = numbers[slot], share
+                n += 1
+                rest -= share
+                filled[slot] += share
+                if filled[slot] >= every or filled[slot] <= -every:
+                    numbers[slot] += 1
+                    filled[slot] = 0
 
 
 cdef inline uint64_t magnitude(int64_t value) noexcept nogil:
@@ -319,12 +327,13 @@ def cum_sum(
     cdef int64_t slot
     rows.check(values.shape[0], valid.shape[0], out.shape[0], sums.shape[0])
     check_length(rows.slots.shape[0], failed.shape[0])
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &sums[0])
-        failed[i] = valid[i] and not fits(sums[slot], values[i])
-        if valid[i] and not failed[i]:
-            sums[slot] += values[i]
-        out[i] = sums[slot] if valid[i] else 0
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &sums[0])
+            failed[i] = valid[i] and not fits(sums[slot], values[i])
+            if valid[i] and not failed[i]:
+                sums[slot] += values[i]
+            out[i] = sums[slot] if valid[i] else 0
 
 
 cdef inline int add(
@@ -369,33 +378,34 @@ def rolling_sum(
     accumulators_open(&sums)
     sums.slots, sums.stride = <char*>memory, sizeof(Slot)
     open_slot(&sums, 0)
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &counts[0])
-        if rows.begins[i] or slot != last:
-            last = slot
-            clear_slot(&sums, 0)
-            open_slot(&sums, 0)
-            total = 0
-            for j in range(min(counts[slot], width)):
-                bad |= add(&sums, &total, ring[slot, j], 1, divides)
-        out[i], whole[i], failed[i] = 0.0, 0, 0
-        if not valid[i]:
-            continue
-        at = counts[slot] % width
-        if number is double and counts[slot] >= width:
-            bad |= replace_double(&sums, 0, ring[slot, at], values[i])
-        else:
-            if counts[slot] >= width:
-                bad |= add(&sums, &total, ring[slot, at], -1, divides)
-            bad |= add(&sums, &total, values[i], 1, divides)
-        ring[slot, at] = values[i]
-        counts[slot] += 1
-        if divides:
-            out[i] = slot_quotient(&sums, 0, min(counts[slot], width))
-        elif number is double:
-            out[i] = slot_sum(&sums, 0)
-        else:
-            failed[i] = integer_read(&total, &whole[i]) != 0
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            if rows.begins[i] or slot != last:
+                last = slot
+                clear_slot(&sums, 0)
+                open_slot(&sums, 0)
+                total = 0
+                for j in range(min(counts[slot], width)):
+                    bad |= add(&sums, &total, ring[slot, j], 1, divides)
+            out[i], whole[i], failed[i] = 0.0, 0, 0
+            if not valid[i]:
+                continue
+            at = counts[slot] % width
+            if number is double and counts[slot] >= width:
+                bad |= replace_double(&sums, 0, ring[slot, at], values[i])
+            else:
+                if counts[slot] >= width:
+                    bad |= add(&sums, &total, ring[slot, at], -1, divides)
+                bad |= add(&sums, &total, values[i], 1, divides)
+            ring[slot, at] = values[i]
+            counts[slot] += 1
+            if divides:
+                out[i] = slot_quotient(&sums, 0, min(counts[slot], width))
+            elif number is double:
+                out[i] = slot_sum(&sums, 0)
+            else:
+                failed[i] = integer_read(&total, &whole[i]) != 0
     clear_slot(&sums, 0)
     accumulators_close(&sums)
     free(memory)
@@ -437,21 +447,22 @@ def rolling_extreme(
     queue = <int64_t*>malloc((width + 1) * sizeof(int64_t))
     if queue == NULL:
         raise MemoryError
-    for i in range(rows.slots.shape[0]):
-        slot = entered(rows, i, &counts[0])
-        if rows.begins[i] or slot != last:
-            last, head, tail = slot, 0, 0
-            first = counts[slot] - min(counts[slot], width)
-            for k in range(first, counts[slot]):
-                tail = queued(queue, head, tail, &ring[slot, 0], width, k, largest)
-        if not valid[i]:
-            out[i] = 0
-            continue
-        k = counts[slot]
-        while tail > head and queue[head % (width + 1)] <= k - width:
-            head += 1
-        ring[slot, k % width] = values[i] + <number>0
-        tail = queued(queue, head, tail, &ring[slot, 0], width, k, largest)
-        counts[slot] = k + 1
-        out[i] = ring[slot, queue[head % (width + 1)] % width]
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            if rows.begins[i] or slot != last:
+                last, head, tail = slot, 0, 0
+                first = counts[slot] - min(counts[slot], width)
+                for k in range(first, counts[slot]):
+                    tail = queued(queue, head, tail, &ring[slot, 0], width, k, largest)
+            if not valid[i]:
+                out[i] = 0
+                continue
+            k = counts[slot]
+            while tail > head and queue[head % (width + 1)] <= k - width:
+                head += 1
+            ring[slot, k % width] = values[i] + <number>0
+            tail = queued(queue, head, tail, &ring[slot, 0], width, k, largest)
+            counts[slot] = k + 1
+            out[i] = ring[slot, queue[head % (width + 1)] % width]
     free(queue)
