@@ -12,7 +12,7 @@ from ripple.engine.kernels import running
 from ripple.model.expression.functions.maths import MATHS
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
-from ripple.model.schema.types import Bool, Float, bare_type
+from ripple.model.schema.types import Bool, Float, Int64, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,9 +174,9 @@ class _Ema(RunningColumn):
 
 
 class _Bar(RunningColumn):
-    def __init__(self, of: Bar, kind: Any) -> None:
+    def __init__(self, every: float, kind: Any) -> None:
         super().__init__({"number": (np.int64, 0), "filled": (kind, 0)})
-        self._every = float(of.every) if kind is np.float64 else int(of.every)
+        self._every = every
 
     def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
         out = np.zeros(len(values), np.int64)
@@ -237,7 +237,8 @@ def running_column(of: Running, read: Field | None) -> RunningColumn:
         case Ema():
             return _Ema(of)
         case Bar():
-            return (SplitBar if of.split else _Bar)(of, kind)
+            every = of.every_of(Int64() if read is None else type_of(read))
+            return (SplitBar if of.split else _Bar)(every, kind)
         case Rolling():
             return _Rolling(of, kind)
     raise TypeError(f"no loop computes {of.name}")

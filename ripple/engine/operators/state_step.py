@@ -12,8 +12,9 @@ from ripple.model.pipeline.nodes import type_of
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.logical.fields import has_logical
+from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import paths_in
-from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String, bare_type
+from ripple.model.schema.types import Bool, Float, Int, Int64, Logical, Option, String, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,13 +85,18 @@ class _Fitting:
             if isinstance(of, Option):
                 return None
             raise TypeError(f"{self._what} {field.name!r} is None, and not declared so")
+        bare = bare_type(of)
+        if isinstance(bare, Logical):
+            number = rule_of(bare).number(value)
+            if number is not None:
+                return rule_of(bare).value(number)
         found = fitted([value], of, f"{self._what} {field.name!r}", 1)
         for reason in found.misfits.values():
             raise TypeError(reason)
-        if isinstance(found.values, list):
-            return found.values[0]
         if has_logical(of):
             return value  # which becomes a number together with the others
+        if isinstance(found.values, list):
+            return found.values[0]
         return as_list(Values(found.values, found.valid))[0]
 
 

@@ -13,7 +13,7 @@ from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.operators.state_step import StateStep
 from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.nodes import StepScan
-from ripple.model.schema.logical.values import values_of
+from ripple.model.schema.logical.values import numbers_of, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +30,17 @@ if TYPE_CHECKING:
 class StepScanRows(ScanRows[StepScan]):
     """Calls a function with the state of a key and each of its final rows.
 
-    Invariant: ``_states`` has the values of a state per slot. Where a table shows the rows from
-    their reading on, it has called the function: its states are taken, see ``reach``.
+    Invariant: ``_states`` has the values of a state per slot, and ``initial`` those of a new one.
+    Where a table shows the rows from their reading on, it has called the function: its states are
+    taken, see ``reach``.
     """
 
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         self._step = StateStep(node).call
+        fields = zip(node.initial, node.state_fields, strict=True)
+        self.initial = tuple(values_of([value], of.type)[0] for value, of in fields)
         self._states: list[Stored] = []
         self._reached: list[Stored] = []
 
@@ -60,7 +63,7 @@ class StepScanRows(ScanRows[StepScan]):
         kept = np.zeros(rows.count, np.bool_)
         failed: list[RejectedRow] = []
         for at, (slot, row) in enumerate(zip(slots.tolist(), values, strict=True)):
-            before = node.initial if at in begins else states[slot]
+            before = self.initial if at in begins else states[slot]
             try:
                 states[slot], result = step(before, row)
             except Exception as error:  # any error of a user's function
@@ -84,18 +87,18 @@ class StepScanRows(ScanRows[StepScan]):
         found: list[tuple[Stored, int | None]] = []
         for slot in self._keys.known(keys).tolist():
             if slot < 0 or slot >= len(self._states):
-                found.append((self.node.initial, None))
+                found.append((self.initial, None))
             else:
                 found.append((self._states[slot], int(self._last[slot])))
         return found
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
-        self._states += [self.node.initial] * (capacity - len(self._states))
+        self._states += [self.initial] * (capacity - len(self._states))
 
     def _end(self, slots: Ints) -> None:
         for slot in slots.tolist():
-            self._states[slot] = self.node.initial
+            self._states[slot] = self.initial
 
     @property
     def nbytes(self) -> int:
@@ -106,10 +109,14 @@ class StepScanRows(ScanRows[StepScan]):
         of_state = arrow_fields(self.node.state_fields)
         fields = [one.with_name(internal(f"state.{one.name}")) for one in of_state]
         states = [self._states[slot] for slot in slots.tolist()]
-        arrays = [pa.array([one[at] for one in states], of.type) for at, of in enumerate(fields)]
+        arrays = [
+            pa.array(numbers_of([one[at] for one in states], of.type), field.type)
+            for at, (of, field) in enumerate(zip(self.node.state_fields, fields, strict=True))
+        ]
         return fields, arrays
 
     def _load_states(self, slots: Ints, columns: Sequence[pa.ChunkedArray]) -> None:
-        values = zip(*(one.to_pylist() for one in columns), strict=True)
+        fields = zip(columns, self.node.state_fields, strict=True)
+        values = zip(*(values_of(one.to_pylist(), of.type) for one, of in fields), strict=True)
         for slot, state in zip(slots.tolist(), values, strict=True):
             self._states[slot] = state

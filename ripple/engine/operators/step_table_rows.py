@@ -142,7 +142,7 @@ class StepTableRows(EagerRows):
 
     def _run(self, key: tuple[Any, ...], mark: tuple[int, int]) -> Iterable[int]:
         """Run a key again from a row on; yield the slots of the rows."""
-        log, ttl_ns, initial = self._logs[key], self._node.ttl_ns, self._node.initial
+        log, ttl_ns, initial = self._logs[key], self._node.ttl_ns, self._scan.initial
         start = bisect_left(log.marks, mark)
         state, last_ns = log.before(start)
         for entry, (time_ns, _) in zip(log.entries[start:], log.marks[start:], strict=True):

@@ -288,8 +288,8 @@ class StepScan(Scan):
 
     function: called with the state, an instance of ``state``, which it may change, and a row, an
     instance of ``row``; returns an instance of ``into``, or None for no row. initial: the values of
-    a new state. is_eager: a row is in a :class:`RowTable` from its reading on, and there is no
-    stream.
+    a new state, as columns store them. is_eager: a row is in a :class:`RowTable` from its reading
+    on, and there is no stream.
     """
 
     function: Callable[[Any, Any], Any]

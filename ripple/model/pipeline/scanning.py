@@ -22,7 +22,7 @@ from ripple.model.pipeline.row_table import row_table
 from ripple.model.records.members import members_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, String, bare_type
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Logical, String, bare_type
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fields, RowTable
     from ripple.model.schema.types import FieldType, Schema
 
-_STATE_TYPES = (String, Int, Int64, Bool, Float)
+_STATE_TYPES = (String, Int, Int64, Bool, Float, Logical)
 
 
 def scan_of(
@@ -193,7 +193,8 @@ def _state_of(state: type) -> tuple[Fields, tuple[Any, ...]]:
         if not isinstance(bare_type(field.type), _STATE_TYPES):
             raise PlanError(
                 f"state: {state.__name__}.{field.name} is {type_text(field.type)}, and a state "
-                "holds numbers, texts and booleans: write a field for each of its values"
+                "holds numbers, texts, booleans, dates, times and decimals: write a field for each "
+                "of its values"
             )
         member = members[field.name]
         if not member.default_none and not member.default_other:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import sys
 from abc import ABC, abstractmethod
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.types import Bool, Float, Int, Int64, Option, bare_type
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.types import Bool, Decimal, Float, Int, Int64, Logical, Option, bare_type
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
@@ -26,23 +28,29 @@ ROWS_MAX = 10_000  # that a function looks back, and that are kept by key
 def lag(x: Input, n: int = 1) -> Lag:
     """Return the value of ``x`` that came ``n`` rows before; null in the first ``n`` rows of a key.
 
-    Numbers and booleans, with nulls. n: at most 10,000.
+    Numbers, booleans, dates, times and decimals, with nulls. n: at most 10,000.
     """
     return Lag(x, need_whole("lag: n", n, 1, most=ROWS_MAX))
 
 
 def cum_max(x: Input) -> Extreme:
-    """Return the largest value so far; null where ``x`` is. NaN is above every other number."""
+    """Return the largest value so far; null where ``x`` is. NaN is above every other number.
+
+    Numbers, decimals, dates and times.
+    """
     return Extreme(x, largest=True)
 
 
 def cum_min(x: Input) -> Extreme:
-    """Return the smallest value so far; null where ``x`` is. NaN is above every other number."""
+    """Return the smallest value so far; null where ``x`` is. NaN is above every other number.
+
+    Numbers, decimals, dates and times.
+    """
     return Extreme(x, largest=False)
 
 
 def cum_sum(x: Input) -> Sum:
-    """Return the sum of the integers so far; null where ``x`` is.
+    """Return the sum of the integers or decimals so far; null where ``x`` is.
 
     A row with a sum beyond 64 bits cannot be computed, and adds nothing.
     """
@@ -87,20 +95,22 @@ def _number(what: str, given: Any, least: float, most: float) -> float:
     return float(given)
 
 
-def bar(x: Input | None = None, *, every: float, split: bool = False) -> Bar:
+def bar(x: Input | None = None, *, every: float | decimal.Decimal, split: bool = False) -> Bar:
     """Return the number of the row's bar, from 0 on: a bar ends when ``x`` adds up to ``every``.
 
     Without ``x`` it ends after so many rows. The row at which the sum of a bar's values, or its
     negative, reaches ``every`` is its last row; the next bar begins with 0. So sizes make bars by
     volume, notionals bars by value, and signed sizes bars by imbalance. Floats are added one by
     one, each sum rounded once. A row without a number is in the open bar. split: divide a row where
-    a bar is full: it becomes several rows, each with its share of ``x``, which holds integers.
+    a bar is full: it becomes several rows, each with its share of ``x``, which holds integers or
+    decimals. every: of decimals an integer or a ``Decimal``.
     """
     need_bool("bar: split", split)
     if split and x is None:
         raise PlanError("bar: split divides a field, and rows are counted here: leave it out")
-    is_number = isinstance(every, int | float) and not isinstance(every, bool)
-    if not is_number or not 0 < every < math.inf:
+    is_number = isinstance(every, int | float | decimal.Decimal) and not isinstance(every, bool)
+    is_nan = isinstance(every, decimal.Decimal) and every.is_nan()
+    if not is_number or is_nan or not 0 < every < math.inf:
         raise PlanError(f"bar: every must be a number above 0, not {shown(every)}")
     return Bar(x, every, split)
 
@@ -108,8 +118,8 @@ def bar(x: Input | None = None, *, every: float, split: bool = False) -> Bar:
 def rolling_sum(x: Input, n: int) -> Rolling:
     """Return the exact sum of the last ``n`` values, this row's included; null where ``x`` is.
 
-    Floats as ``math.fsum``, rounded once; a row with a sum of integers beyond 64 bits cannot be
-    computed. The first rows of a key have fewer values. n: at most 10,000.
+    Floats as ``math.fsum``, rounded once; a row with a sum of integers or decimals beyond 64 bits
+    cannot be computed. The first rows of a key have fewer values. n: at most 10,000.
     """
     return _rolling("sum", x, n)
 
@@ -153,9 +163,14 @@ class Running(ABC):
         """Return the type of its result for a field of a type. Raises PlanError."""
         return self.number(of)
 
-    def number(self, of: FieldType) -> FieldType:
-        """Return the type of a field with numbers. Raises PlanError for another one."""
-        if not isinstance(bare_type(of), Float | Int | Int64):
+    def number(self, of: FieldType, *others: type) -> FieldType:
+        """Return the type of a field, of numbers or of these. Raises PlanError for another one."""
+        if isinstance(bare_type(of), Decimal) and not {Decimal, Logical} & {*others}:
+            raise PlanError(
+                f"{self.name} rounds, and {shown(self.x)} holds decimals: a .derive before it with "
+                ".cast(float) makes floats"
+            )
+        if not isinstance(bare_type(of), (Float, Int, Int64, *others)):
             raise PlanError(
                 f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}: "
                 "a .derive before it with .cast(float) or .cast(int) makes one"
@@ -178,8 +193,7 @@ class Lag(Running):
 
     def bind(self, of: FieldType) -> FieldType:
         """Return the type, which may be null."""
-        kind = bare_type(of)
-        return Option(kind if isinstance(kind, Bool) else bare_type(self.number(of)))
+        return Option(bare_type(self.number(of, Bool, Logical)))
 
 
 @frozen
@@ -193,6 +207,10 @@ class Extreme(Running):
         """Its name for users."""
         return "cum_max" if self.largest else "cum_min"
 
+    def bind(self, of: FieldType) -> FieldType:
+        """Return the type of the field."""
+        return self.number(of, Logical)
+
 
 @frozen
 class Sum(Running):
@@ -201,13 +219,14 @@ class Sum(Running):
     name = "cum_sum"
 
     def bind(self, of: FieldType) -> FieldType:
-        """Return the type of the field, of integers."""
-        if isinstance(bare_type(self.number(of)), Float):
+        """Return the type of the field, of integers, or of decimals of all 64 bits."""
+        if isinstance(bare_type(self.number(of, Decimal)), Float):
             raise PlanError(
-                f"cum_sum adds integers, and {shown(self.x)} holds floats, of which a sum that is "
-                "rounded again and again drifts: take rp.sum in a fold, or whole cents"
+                f"cum_sum adds integers and decimals, and {shown(self.x)} holds floats, of which a "
+                "sum that is rounded again and again drifts: take rp.sum in a fold, or "
+                ".cast(rp.Decimal(18, 4)) in a .derive before it"
             )
-        return of
+        return _summed(of)
 
 
 @frozen
@@ -235,7 +254,7 @@ class Ema(Running):
 class Bar(Running):
     """The number of a bar that ends when the field adds up to ``every``."""
 
-    every: float
+    every: float | decimal.Decimal
     split: bool
 
     name = "bar"
@@ -248,15 +267,35 @@ class Bar(Running):
 
     def bind(self, of: FieldType) -> FieldType:
         """Return an integer; of integers the size is one, too."""
-        is_whole = isinstance(bare_type(self.number(of)), Int | Int64)
-        if is_whole and (int(self.every) != self.every or self.every >= 1 << 63):
-            raise PlanError(f"bar: every is {shown(self.every)}, and the field holds integers")
-        if self.split and not (is_whole and self.every <= 1 << 61):
+        is_whole = not isinstance(bare_type(self.number(of, Decimal)), Float)
+        every = self.every_of(of)
+        if self.split and not (is_whole and every <= 1 << 61):
             raise PlanError(
                 f"bar: split divides integers, into bars of up to 2**61, not {shown(self.x)} into "
                 f"bars of {shown(self.every)}: leave it out, and each row is in one bar"
             )
         return Int64()
+
+    def every_of(self, of: FieldType) -> float:
+        """Return the size as columns of a type count, decimals by units. Raises PlanError."""
+        bare, every = bare_type(of), self.every
+        if isinstance(bare, Decimal):
+            units = rule_of(Decimal.wide(bare.scale)).number(every)
+            if units is not None:
+                return units
+            raise PlanError(
+                f"bar: every is {shown(every)}, and {shown(self.x)} holds decimals: write an "
+                f"integer, or a Decimal with {bare.scale} digits behind the point"
+            )
+        if isinstance(bare, Float):
+            if isinstance(every, decimal.Decimal):
+                raise PlanError(
+                    f"bar: every is {shown(every)}, and {shown(self.x)} holds floats: write a float"
+                )
+            return float(every)
+        if int(every) != every or every >= 1 << 63:
+            raise PlanError(f"bar: every is {shown(every)}, and the field holds integers")
+        return int(every)
 
 
 @frozen
@@ -278,7 +317,18 @@ class Rolling(Running):
 
     def bind(self, of: FieldType) -> FieldType:
         """Return the type of the field, or a float of a mean; null where the field is."""
+        if self.what in ("max", "min"):
+            return self.number(of, Logical)
+        if self.what == "sum":
+            return _summed(self.number(of, Decimal))
         found = self.number(of)
-        if self.what != "mean":
-            return found
         return Option(Float()) if isinstance(found, Option) else Float()
+
+
+def _summed(of: FieldType) -> FieldType:
+    """Return the type of a sum: of decimals, that of all 64 bits."""
+    bare = bare_type(of)
+    if not isinstance(bare, Decimal):
+        return of
+    wide = Decimal.wide(bare.scale)
+    return Option(wide) if isinstance(of, Option) else wide

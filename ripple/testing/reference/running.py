@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from ripple.model.expression.functions import exact
 from ripple.model.pipeline.nodes import RunningScan
 from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
+from ripple.model.schema.types import Decimal, bare_type
 from ripple.testing.reference.steps import RefusedRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ripple.model.pipeline.nodes import Scan
+    from ripple.model.schema.types import Field
     from ripple.testing.reference.steps import Row
 
 Came = tuple[int, Any]  # an event time, and a value
@@ -29,7 +31,7 @@ def with_running(node: RunningScan, rows: Sequence[tuple[int, Row]]) -> Row:
     for name, of, read in node.columns:
         came = [(at, 1 if read is None else row[read.name]) for at, row in rows]
         try:
-            added[name] = _value(of, came)
+            added[name] = _value(of, read, came)
         except OverflowError as error:
             raise RefusedRow(node.name, f"{name}: {error}") from error
     return {**rows[-1][1], **added}
@@ -40,12 +42,12 @@ def divided(node: Scan, rows: Any, made: Row) -> list[Row] | None:
     if isinstance(node, RunningScan):
         for name, of, read in node.columns:
             if isinstance(of, Bar) and of.split and read is not None:
-                parts = _parts(of, [row[read.name] for _, row in rows])
+                parts = _parts(_every(of, read), [row[read.name] for _, row in rows])
                 return [{**made, name: number, read.name: part} for number, part in parts]
     return None
 
 
-def _parts(of: Bar, values: Sequence[int | None]) -> list[tuple[int, int | None]]:
+def _parts(every: Any, values: Sequence[int | None]) -> list[tuple[int, int | None]]:
     """Return the bar and the share of each part of the last value, unit by unit."""
     number, filled = 0, 0
     parts: list[tuple[int, int | None]] = []
@@ -53,25 +55,25 @@ def _parts(of: Bar, values: Sequence[int | None]) -> list[tuple[int, int | None]
         parts = []
         left = value
         while True:
-            room = of.every - filled if (left or 0) > 0 else -of.every - filled
+            room = every - filled if (left or 0) > 0 else -every - filled
             share = left if left is None or abs(left) <= abs(room) else int(room)
             parts.append((number, share))
             if left is None or share is None:
                 break
             filled, left = filled + share, left - share
-            if abs(filled) >= of.every:
+            if abs(filled) >= every:
                 number, filled = number + 1, 0
             if not left:
                 break
     return parts
 
 
-def _value(of: Running, came: Sequence[Came]) -> Any:
+def _value(of: Running, read: Field | None, came: Sequence[Came]) -> Any:
     last = came[-1][1]
     if isinstance(of, Lag):
         return came[-1 - of.n][1] if len(came) > of.n else None
     if isinstance(of, Bar):
-        return _bar(of, [value for _, value in came])
+        return _bar(_every(of, read), [value for _, value in came])
     if last is None:
         return None
     there = [(at, value) for at, value in came if value is not None]
@@ -136,6 +138,14 @@ def _mean(values: Sequence[Any]) -> float:
     return _rounded(sum(map(Fraction, values), Fraction()) / len(values))
 
 
+def _every(of: Bar, read: Field | None) -> Any:
+    """Return the size of a bar, of decimals in their units."""
+    kind = None if read is None else bare_type(read.type)
+    if isinstance(kind, Decimal):
+        return int(Fraction(of.every) * 10**kind.scale)
+    return of.every
+
+
 def _ema(of: Ema, came: Sequence[Came]) -> float:
     mean, last_ns = float(came[0][1]), came[0][0]
     for at_ns, value in came[1:]:
@@ -148,7 +158,7 @@ def _ema(of: Ema, came: Sequence[Came]) -> float:
     return mean
 
 
-def _bar(of: Bar, values: Sequence[Any]) -> int:
+def _bar(every: Any, values: Sequence[Any]) -> int:
     """Return the number of the bar of the last row."""
     number, filled = 0, 0
     for at, value in enumerate(values):
@@ -157,6 +167,6 @@ def _bar(of: Bar, values: Sequence[Any]) -> int:
         if value is None or value != value:  # noqa: PLR0124 - NaN
             continue
         filled += value
-        if abs(filled) >= of.every:
+        if abs(filled) >= every:
             number, filled = number + 1, 0
     return number

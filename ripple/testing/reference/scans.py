@@ -52,7 +52,7 @@ def _scanned(
     first = dict(zip((one.name for one in node.state_fields), node.initial, strict=True))
     of_state: Any = type(node.state.__name__, (node.state,), {"__setattr__": object.__setattr__})
     state = object.__new__(of_state)
-    for name, value in {**first, **before}.items():
+    for name, value in given_of({**first, **before}, node.state_fields).items():
         setattr(state, name, value)
     given = given_of(row, node.fields_in)
     try:

@@ -16,6 +16,7 @@ from ripple.model.expression import col
 from ripple.testing import check_pipeline
 
 D = decimal.Decimal
+NOTHING = D(0)
 Price = Annotated[D, rp.Decimal(12, 4)]
 
 
@@ -77,6 +78,45 @@ def stepped(state: Count, trade: Trade) -> Moved:
     return Moved(day=trade.day + dt.timedelta(state.rows), at=trade.at, price=trade.price)
 
 
+@dataclass
+class Best:
+    day: dt.date = dt.date(1970, 1, 1)
+    at: dt.datetime | None = None
+    paid: Annotated[D, rp.Decimal(15, 4)] = NOTHING
+
+
+@dataclass
+class BestSoFar:
+    day: dt.date
+    at: dt.datetime | None
+    paid: Annotated[D, rp.Decimal(15, 4)]
+    text: str
+
+
+def improved(best: Best, trade: Trade) -> BestSoFar:
+    if trade.price == 0:
+        raise ValueError("nothing is paid")
+    best.day = max(best.day, trade.day)
+    best.at = trade.at if trade.due is None else best.at
+    best.paid += trade.price + (D("1e12") if trade.fee == 0 else 0)
+    return BestSoFar(best.day, best.at, best.paid, str(best.paid))
+
+
+RUNNING: dict[str, Any] = {
+    "day_before": rp.lag("day"),
+    "fee_before": rp.lag("fee", 2),
+    "last_at": rp.cum_max("at"),
+    "first_due": rp.cum_min("due"),
+    "paid": rp.cum_sum("fee"),
+    "large": rp.cum_sum("much"),
+    "of_three": rp.rolling_sum("much", 3),
+    "top": rp.rolling_max("price", 3),
+    "soonest": rp.rolling_min("day", 2),
+    "by_value": rp.bar("price", every=D("8.5")),
+    "by_fee": rp.bar("fee", every=D("0.1"), split=True),
+}
+
+
 def total() -> Any:
     return rp.custom(
         "price",
@@ -105,6 +145,13 @@ PIPELINES = {
     "flat_map": TRADES.flat_map("each", each, into=Moved),
     "batch": TRADES.map("whole", whole, into=Moved, batch=True),
     "scan": TRADES.scan("steps", key="name", state=Count, step=stepped, into=Moved, settled=True),
+    "state": TRADES.scan(
+        "best", key="name", state=Best, step=improved, into=BestSoFar, settled=True, ttl="20s"
+    ),
+    "eager": TRADES.scan("best", key="name", state=Best, step=improved, into=BestSoFar),
+    "running": TRADES.derive("more", much=col("price") * 10**13).scan(
+        "running", key="name", settled=True, **RUNNING
+    ),
     "aggregate": TRADES.partition("by-name", key="name").fold("total", of=total()),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import math
 import random
 from fractions import Fraction
@@ -255,8 +257,10 @@ def test_means_of_the_last_values_are_exact() -> None:
 
 
 def refused(**columns: Any) -> str:
+    size = rp.col("size")
+    base = start().derive("m", paid=size.cast(rp.Decimal(9, 2)), day=size.cast(dt.date))
     with pytest.raises(PlanError) as raised:
-        start().scan("s", "symbol", settled=True, **columns)
+        base.scan("s", "symbol", settled=True, **columns)
     return str(raised.value)
 
 
@@ -265,7 +269,9 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "x takes a running value, as rp.lag('price')" in refused(x=rp.sum("price"))
     assert "there is no field 'prize'" in refused(x=rp.lag("prize"))
     assert "not string: a .derive before it with .cast" in refused(x=rp.lag("symbol"))
-    assert "cum_sum adds integers, and 'price' holds floats" in refused(x=rp.cum_sum("price"))
+    assert "cum_sum adds integers and decimals, and 'price' holds floats" in refused(
+        x=rp.cum_sum("price")
+    )
     assert "and the field holds integers" in refused(x=rp.bar("size", every=2.5))
     assert "both split rows: take two scans" in refused(
         x=rp.bar("size", every=2, split=True), y=rp.bar("large", every=2, split=True)
@@ -273,6 +279,14 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "split divides integers" in refused(x=rp.bar("price", every=2, split=True))
     assert "x is a running value, and step= makes the rows" in refused(x=rp.lag("size"), step=max)
     assert "state is missing: it takes state=, step= and into=, or running" in refused()
+    for column, why in (
+        (rp.ema("paid", span=3), "ema rounds, and 'paid' holds decimals: a .derive before it with"),
+        (rp.rolling_mean("paid", 3), "rolling_mean rounds, and 'paid' holds decimals"),
+        (rp.bar("paid", every=2.5), "every is 2.5, and 'paid' holds decimals: write an integer"),
+        (rp.bar("price", every=decimal.Decimal(2)), "'price' holds floats: write a float"),
+        (rp.cum_sum("day"), "cum_sum takes numbers, not date: a .derive before it with"),
+    ):
+        assert why in refused(x=column)
     for make in (
         lambda: rp.ema("price"),
         lambda: rp.ema("price", span=2, alpha=0.1),
@@ -282,6 +296,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
         lambda: rp.lag("price", 0),
         lambda: rp.rolling_sum("price", 20_000),
         lambda: rp.bar("size", every=0),
+        lambda: rp.bar("size", every=decimal.Decimal("nan")),
     ):
         with pytest.raises(PlanError, match=r"ema|lag|rolling_sum|bar"):
             make()

@@ -474,7 +474,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "step takes a function of a state and a row, not 3" in refused(made(step=3))
     assert "state takes a dataclass in which every field has a default" in refused(made(state=3))
     assert "NoDefault.n has no default, and the first row" in refused(made(state=NoDefault))
-    assert "a state holds numbers, texts and booleans" in refused(made(state=Listed))
+    assert "a state holds numbers, texts, booleans, dates" in refused(made(state=Listed))
     assert "the default of Wrong.n" in refused(made(state=Wrong))
     assert "'symbol' is the key, which is string and not int" in refused(made(into=OtherKey))
     assert "ttl is 0" in refused(made(ttl=0))

@@ -25,6 +25,15 @@ def values_of(listed: list[Any], kind: FieldType) -> list[Any]:
     return read_all(listed, _reader(kind))
 
 
+def numbers_of(values: list[Any], kind: FieldType) -> list[Any]:
+    """Return values of a flat type as columns store them; None stays."""
+    bare = bare_type(kind)
+    if not isinstance(bare, Logical):
+        return values
+    number = rule_of(bare).number
+    return [None if one is None else number(one) for one in values]
+
+
 def _reader(kind: FieldType) -> Reader | None:
     kind = bare_type(kind)
     if isinstance(kind, Logical):
