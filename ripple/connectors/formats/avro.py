@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.connectors.formats.avro_columns import decode
+from ripple.connectors.formats.avro_decimals import texts
 from ripple.connectors.formats.avro_writers import Writer, writer_of
 from ripple.connectors.formats.contract import at_rows, shown_of
 from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, WriterSchemas, by_schema
@@ -86,7 +87,9 @@ class AvroValues:
             for row, at in unsound
         }
         for at, name in enumerate(wanted):
-            if columns[at].type == pa.binary():
+            if name in writer.scales:
+                columns[at] = texts(columns[at], writer.scales[name])
+            elif columns[at].type == pa.binary():
                 columns[at] = _as_text(columns[at], name, refused)
             elif name in self.shape.logical and name in writer.ticks_ns:
                 numbers, kind = columns[at], self.shape.logical[name]

@@ -11,6 +11,7 @@ from ripple.connectors.formats.avro_writers import (
     Writer,
     document_of,
     parsed_in,
+    scales_of,
     ticks_of,
     understood_in,
 )
@@ -40,6 +41,7 @@ class AvroObjects:
     def __init__(self, registry: Registry, shape: RecordShape | None = None) -> None:
         self._registry = registry
         self._shape = shape
+        self._logical = {} if shape is None else shape.logical
         self._writers = WriterSchemas(registry, self._writer_of, Writer)
 
     def check(self, subject: str) -> None:
@@ -58,7 +60,7 @@ class AvroObjects:
         if writer.why_not:
             raise ValueError(writer.why_not)
         found = object_of(value, writer.parsed)
-        writer.to_ns(found if self._shape is None else found["after"])
+        writer.to_ns(found if self._shape is None else found["after"], self._logical)
         return found
 
     def _writer_of(self, found: Registered) -> Writer:
@@ -73,7 +75,8 @@ class AvroObjects:
             _, parsed = parsed_in(document)
             row = document if self._shape is None else _row_in(document)
             fields = row.get("fields", ()) if isinstance(row, dict) else ()
-            return Writer("", ticks_ns=ticks_of(fields), parsed=parsed)
+            scales = scales_of(fields, self._logical)
+            return Writer("", ticks_ns=ticks_of(fields), scales=scales, parsed=parsed)
         except (SchemaError, ValueError, RecursionError) as error:
             return Writer(f"schema {found.id} is no Avro schema: {error}")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.avro_columns import KINDS
+from ripple.connectors.formats.avro_decimals import scale_of, text_of
 from ripple.connectors.formats.framed import unreadable
 from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
@@ -15,7 +16,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import Date
+from ripple.model.schema.types import Date, Decimal
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -42,28 +43,32 @@ class Writer(NamedTuple):
 
     why_not: why they cannot be; "" if they can. fields: as ``decode`` takes them, None where they
     are read one by one. names: of all fields, in order. ticks_ns: of those fields that are moments
-    or dates, how many nanoseconds their unit has. parsed: for fastavro.
+    or dates, how many nanoseconds their unit has. scales: of those that are decimals in bytes.
+    parsed: for fastavro.
     """
 
     why_not: str
     fields: Sequence[tuple[int, int, bool]] | None = None
     names: Sequence[str] = ()
     ticks_ns: Mapping[str, int] = MappingProxyType({})
+    scales: Mapping[str, int] = MappingProxyType({})
     parsed: Any = None
 
     def to_ns(self, row: Any, logical: Mapping[str, Logical] = MappingProxyType({})) -> None:
-        """Turn the moments of a row, if it is one, into nanoseconds, and dates into texts.
+        """Turn the moments of a row, if it is one, into nanoseconds, dates and decimals into texts.
 
         logical: has the dates; a day beyond the calendar becomes its digits.
         """
-        for name, ticks_ns in self.ticks_ns.items():
+        for name, ticks_ns in (*self.ticks_ns.items(), *self.scales.items()):
             *around, last = name.split(".")
             inner = row
             for part in around:
                 inner = inner.get(part) if isinstance(inner, dict) else None
             if not isinstance(inner, dict) or inner.get(last) is None:
                 continue
-            if name in logical and is_of(logical[name], ticks_ns):
+            if name in self.scales:
+                inner[last] = text_of(inner[last], self.scales[name])
+            elif name in logical and is_of(logical[name], ticks_ns):
                 unit = 1 if ticks_ns == DAY_NS else ticks_ns
                 inner[last] = text_of_number(inner[last] * unit, logical[name])
             else:
@@ -117,7 +122,7 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
     ticks_ns = ticks_of(wanted)
     for name in sorted(shape.units & ticks_ns.keys()):
         return Writer(f"schema {found.id}: field {name!r} is {TYPED_TIME}")
-    return Writer("", fields, list(kinds), ticks_ns, parsed)
+    return Writer("", fields, list(kinds), ticks_ns, scales_of(wanted, shape.logical), parsed)
 
 
 def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
@@ -130,6 +135,21 @@ def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
             found |= ticks_of(inner["fields"], f"{at}{field['name']}.")
         elif plain != field["type"]:
             found[f"{at}{field['name']}"] = ns
+    return found
+
+
+def scales_of(
+    fields: Iterable[Any], logical: Mapping[str, Logical], at: str = ""
+) -> dict[str, int]:
+    """Return the scale of each field that is a decimal in bytes, and is read as one, by path."""
+    found: dict[str, int] = {}
+    for field in fields:
+        inner, path = _inner_record(field["type"], {}), f"{at}{field['name']}"
+        scale = scale_of(field["type"])
+        if inner is not None:
+            found |= scales_of(inner["fields"], logical, f"{path}.")
+        elif scale is not None and isinstance(logical.get(path), Decimal):
+            found[path] = scale
     return found
 
 
@@ -186,7 +206,9 @@ def _wanted_of(
         path, kind = f"{at}{field['name']}", field.get("type")
         if path in known:
             plain, ns = in_nanoseconds(kind)
-            if path in logical and is_of(logical[path], ns) and plain != kind:
+            of = logical.get(path)
+            is_decimal = isinstance(of, Decimal) and scale_of(kind) is not None
+            if is_decimal or (of is not None and is_of(of, ns) and plain != kind):
                 plain = ["null", "string"] if isinstance(kind, list) else "string"
             kept = kind if keeps_units else plain
             found.append({**field, "type": kept})

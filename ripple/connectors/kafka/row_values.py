@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.formats import avro_decimals
 from ripple.connectors.formats.framed import head_of
 from ripple.connectors.formats.registry import RegistryError
 from ripple.connectors.kafka.row_writing import KINDS, encode
@@ -113,10 +114,9 @@ class FlatValues:
         for field in fields:
             try:
                 kind, is_optional = value_type(field)
-                if avro and isinstance(self._logical.get(field.name), Decimal):
-                    raise SchemaError("decimals are bytes in Avro")
-                if field.name in self._logical and not avro:
-                    kind = pa.string()  # MessagePack has no type of its own for them
+                of = self._logical.get(field.name)
+                if isinstance(of, Decimal) or (of is not None and not avro):
+                    kind = pa.string()  # bytes in Avro; MessagePack has no type of its own for them
                 self._fields.append((field.name, kind, is_optional))
             except SchemaError as error:
                 raise OutputError(
@@ -138,10 +138,13 @@ class FlatValues:
         columns = []
         for name, kind, is_optional in self._fields:
             column = changes.column(name)
-            if name in self._logical and self._is_avro:
-                column = stored(column, self._logical[name])
-            elif name in self._logical:
-                column = rule_of(self._logical[name]).texts(stored(column, self._logical[name]))
+            of = self._logical.get(name)
+            if of is not None:
+                column = stored(column, of)
+                if not self._is_avro:
+                    column = rule_of(of).texts(column)
+                elif isinstance(of, Decimal):
+                    column = avro_decimals.written(column, of)
             if column.type != kind:
                 column = column.cast(kind)
             if self._is_avro and not is_optional and column.null_count:

@@ -1,0 +1,73 @@
+"""Decimals of Avro: units of 10 ** -scale in bytes, the highest first, of two's complement."""
+
+from __future__ import annotations
+
+import decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.formats.json import buffers_of
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.text_columns import text_column, valid_in
+from ripple.model.schema.types import PRECISION_MAX, Decimal
+
+if TYPE_CHECKING:
+    from ripple.model.schema.document import Json
+
+SCALE_MAX = 1000  # of other writers
+_WORD_BYTES = 8
+
+
+def scale_of(kind: Json) -> int | None:
+    """Return the scale of a type of decimals, also in a union with null; None of another type."""
+    if isinstance(kind, list):
+        others = [one for one in kind if one != "null"]
+        return scale_of(others[0]) if len(others) == 1 else None
+    if not isinstance(kind, dict):
+        return None
+    if isinstance(kind.get("type"), (dict, list)):
+        return scale_of(kind["type"])
+    scale = kind.get("scale", 0)
+    is_decimal = kind.get("logicalType") == "decimal" and kind.get("type") in ("bytes", "fixed")
+    is_scale = isinstance(scale, int) and 0 <= scale <= SCALE_MAX
+    return scale if is_decimal and is_scale else None
+
+
+def written(column: pa.Array, kind: Decimal) -> pa.Array:
+    """Return a column of units as a column of their bytes, which has the type of texts."""
+    most = 10**kind.precision - 1 if kind.precision <= PRECISION_MAX else (1 << 63) - 1
+    width = most.bit_length() // 8 + 1
+    units = np.ascontiguousarray(column.fill_null(0), ">i8").view(np.uint8)
+    data = np.ascontiguousarray(units.reshape(-1, _WORD_BYTES)[:, _WORD_BYTES - width :])
+    offsets = np.arange(len(column) + 1, dtype=np.int32) * np.int32(width)
+    return text_column(offsets, data, valid_in(column))
+
+
+def text_of(value: Any, scale: int) -> Any:
+    """Return the text of a decimal in bytes; other values unchanged."""
+    if not isinstance(value, bytes):
+        return value
+    if scale <= PRECISION_MAX and len(value) <= _WORD_BYTES:
+        return rule_of(Decimal.wide(scale)).written(int.from_bytes(value, "big", signed=True))
+    digits = 3 * len(value)
+    context = decimal.Context(prec=digits + scale, Emax=digits + scale, Emin=-digits - scale)
+    units = decimal.Decimal(int.from_bytes(value, "big", signed=True))
+    return format(units.scaleb(-scale, context), "f")
+
+
+def texts(column: pa.Array, scale: int) -> pa.Array:
+    """Return a column of bytes as texts of the decimals."""
+    ends, data = buffers_of(column)
+    lengths = np.diff(ends)
+    if scale > PRECISION_MAX or (len(lengths) and lengths.max() > _WORD_BYTES):
+        return pa.array([text_of(one, scale) for one in column.to_pylist()], pa.string())
+    held = np.frombuffer(data, np.uint8)
+    units = np.zeros(len(lengths), np.int64)
+    for at in range(_WORD_BYTES):
+        has = np.flatnonzero(lengths > at)
+        byte = held[ends[:-1][has] + at].astype(np.int64)
+        units[has] = byte.astype(np.int8) if at == 0 else units[has] << 8 | byte
+    array = pa.array(units, mask=np.asarray(column.is_null()) if column.null_count else None)
+    return rule_of(Decimal.wide(scale)).texts(array)
