@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 import ripple as rp
 from ripple.connectors.kafka.row_values import row_values
@@ -142,8 +143,26 @@ def test_several_times_are_for_the_source_to_choose() -> None:
 
 
 def test_what_holds_less_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="field 'hour' is a time of nanoseconds, and Delta Lake"):
+    with pytest.raises(OutputError, match="the key 'hour' is a time of nanoseconds, and"):
         open_sink(f"delta:{tmp_path}/d", folded(), "out")
+
+
+def test_delta_lake_gets_times_in_microseconds(tmp_path: Path) -> None:
+    quotes = rp.Pipeline("quotes").source("quotes", Quote, out_of_order="1s")
+    nanos = quotes.derive("more", early=(Quote.at.cast(int) * 0 - 1).cast(dt.datetime))
+    last = nanos.partition("p", key="name").fold("f", last=rp.last("at"), sent=rp.min("sent"))
+    pipeline = nanos.sink("rows").also(last.sink("latest"))
+    sinks = {name: f"delta:{tmp_path}/{name}" for name in ("rows", "latest")}
+    rp.run(pipeline, source=[ROWS[0], ROWS[2]], sink=sinks)
+    table = DeltaTable(f"{tmp_path}/latest").to_pyarrow_table().sort_by("name")
+    assert table.schema.field("last").type == pa.timestamp("us", "UTC")
+    assert [str(one) for one in table["last"].to_pylist()] == [
+        "2026-01-31 12:00:00+00:00",
+        "2026-01-31 12:00:00.123456+00:00",
+    ]
+    assert table["sent"].to_pylist() == [AT, None]
+    early = DeltaTable(f"{tmp_path}/rows").to_pyarrow_table()["early"]
+    assert early.cast(pa.int64()).to_pylist() == [-1, -1]
 
 
 def test_messagepack_gets_texts() -> None:

@@ -138,7 +138,7 @@ class DeltaSink:
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - the commit's
         """Keep changes for the commit; see Sink."""
         if changes.num_rows:
-            self._pending.add(changes)
+            self._pending.add(self._table.written(changes))
 
     def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the keys of the table; see KnowingSink."""
@@ -193,7 +193,7 @@ class WholeTable(BasicSink):
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Keep the newest row of each key."""
         if changes.num_rows:
-            self._pending.add(changes)
+            self._pending.add(self._table.written(changes))
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Replace the table by the written rows."""

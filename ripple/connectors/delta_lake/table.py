@@ -6,6 +6,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ripple.connectors.contract import Commit
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = pa.Table | pa.RecordBatchReader
 # Of the table's transactions, and of what a commit says besides.
 APPLICATION = "ripple"
+_MICROS = pa.timestamp("us", "UTC")
 
 
 class Record(NamedTuple):
@@ -67,11 +69,15 @@ class Table:
         self.name = f"delta:{path}"
         self.owner = Owner(writing.plan.name, writing.output.name)
         fields = writing.output.fields
-        for field in fields:
-            if bare_type(field.type) == DateTime():
+        self.is_stream = writing.output.is_stream
+        self.key = [f.name for f in writing.plan.key_of(writing.output)]
+        self._times = [one.name for one in fields if bare_type(one.type) == DateTime()]
+        for name in self._times:
+            if name in self.key:
                 raise OutputError(
-                    f"cannot write {self.name}: field {field.name!r} is a time of nanoseconds, and "
-                    f"Delta Lake's have microseconds: derive rp.col({field.name!r}).cast(int)"
+                    f"cannot write {self.name}: the key {name!r} is a time of nanoseconds, and "
+                    f"Delta Lake's have microseconds: derive rp.col({name!r}).cast(int) before the "
+                    "fold"
                 )
         try:
             self.schema = shown_schema(arrow_schema_of(fields), fields)
@@ -80,11 +86,23 @@ class Table:
                 f"cannot write {self.name}: {error}. Lists and records go to Parquet, JSON lines, "
                 "logs and PostgreSQL"
             ) from error
-        self.is_stream = writing.output.is_stream
-        self.key = [f.name for f in writing.plan.key_of(writing.output)]
+        for name in self._times:
+            at = self.schema.get_field_index(name)
+            self.schema = self.schema.set(at, self.schema.field(at).with_type(_MICROS))
         self._path = path
         self._table: DeltaTable | None = None
         self._id = ""
+
+    def written(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with their times in microseconds, the nanoseconds cut off."""
+        for name in self._times:
+            at = rows.schema.get_field_index(name)
+            numbers = rows.column(at).cast(pa.int64())
+            micros = np.asarray(numbers.fill_null(0)) // 1000
+            null = np.asarray(numbers.is_null()) if numbers.null_count else None
+            column = pa.array(micros, mask=null).cast(_MICROS)
+            rows = rows.set_column(at, rows.schema.field(at).with_type(_MICROS), column)
+        return rows
 
     def record(self) -> Record | None:
         """Return the content of our newest commit, None without one; read it anew."""

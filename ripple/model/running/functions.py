@@ -292,7 +292,7 @@ class Bar(Running):
                 raise PlanError(
                     f"bar: every is {shown(every)}, and {shown(self.x)} holds floats: write a float"
                 )
-            return float(every)
+            return float(every) if every <= sys.float_info.max else math.inf
         if int(every) != every or every >= 1 << 63:
             raise PlanError(f"bar: every is {shown(every)}, and the field holds integers")
         return int(every)
