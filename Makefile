@@ -7,7 +7,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-spark-versions test-deploy test-containers lint \
+.PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-spark-versions test-peers test-deploy test-containers lint \
 	bench bench-history gate wide fuzz sim scenarios missing kill chaos corruption protos lock sbom check sanitize clean
 
 help:  ## this list
@@ -59,6 +59,10 @@ test-services: $(VENV)/.spark  ## tests with many processes, brokers, stores, Sp
 SPARK_VERSIONS := 4.0.5 4.1.4 4.2.1 4.3.0
 test-spark-versions: $(VENV)/.spark  ## each part of Ripple on Spark, with each PySpark (Java)
 	RIPPLE_SPARK_VERSIONS="$(SPARK_VERSIONS)" $(PYTHON) -m pytest -n 0 -m services tests/services/test_spark_versions.py
+
+# The programs of docs/coming-from in all libraries, fetched into the cache of test-services: 1.2 GB.
+test-peers: $(VENV)/.dev  ## the pages for users of other libraries, with all of these (Java)
+	RIPPLE_PEERS=all $(PYTHON) -m pytest -n 0 -m services tests/services/test_coming_from.py
 
 # What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them
 # (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.

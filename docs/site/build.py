@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
+COMING_FROM = ("polars", "flink", "bytewax", "quix", "csp")
 MORE = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -27,6 +28,7 @@ MORE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
+    **{f"docs/coming-from/{peer}.md": f"coming-from-{peer}.md" for peer in COMING_FROM},
 }
 # The SDK: each page has a title and modules, of which it shows the public names.
 REFERENCE = {
@@ -50,6 +52,7 @@ REFERENCE = {
 }
 NAV = {
     "Start": "index tutorial",
+    "Coming from": " ".join(f"coming-from-{peer}" for peer in COMING_FROM),
     "How to": "pipelines python joins cookbook sources sinks connectors kafka kafka-reading "
     "clients spark spark-deploy testing changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
