@@ -447,6 +447,8 @@ OF_EXTRA = {
     "ripple/spark/work.py": ("spark", {"pyspark"}),
     "ripple/storage/store/s3.py": ("s3", {"aiobotocore", "botocore"}),
     "ripple/storage/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
+    "ripple/connectors/files/remote/s3.py": ("s3", {"botocore"}),
+    "ripple/connectors/files/remote/web.py": ("https", {"urllib3"}),
     "ripple/connectors/websocket/source.py": ("websocket", {"websockets"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
@@ -474,6 +476,7 @@ DISTRIBUTION_OF = {
     "prometheus_client": "prometheus-client",
     "structlog": "structlog",
     "pyspark": "pyspark",
+    "urllib3": "urllib3",
     "uvloop": "uvloop",
     "websockets": "websockets",
 }

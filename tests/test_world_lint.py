@@ -113,11 +113,24 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
             *("os.path.realpath", "os.path.relpath"),
         ),
     ),
-    "ripple/connectors/files/folder/source.py": (
-        "asks how long files are, for the progress",
+    "ripple/connectors/files/version.py": (
+        "asks how long files are, and when they were written",
         ("os.stat",),
     ),
-    "ripple/connectors/files/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
+    "ripple/connectors/files/remote/attempts.py": (
+        "waits for a server that is away, in the thread that reads",
+        ("time",),
+    ),
+    "ripple/connectors/files/remote/contract.py": (
+        "credentials of servers come from the environment",
+        ("os.environ.items",),
+    ),
+    "ripple/connectors/files/remote/s3.py": (
+        "settings come from the environment; several threads may open one client",
+        ("os.environ", "threading"),
+    ),
+    "ripple/connectors/files/remote/listing.py": ("tells a pattern from a name", ("glob",)),
+    "ripple/connectors/files/remote/web.py": ("the certificates of the system", ("ssl",)),
     "ripple/connectors/files/parquet/discovery.py": (
         "asks whether a file can be read",
         ("os.stat",),

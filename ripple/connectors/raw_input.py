@@ -7,12 +7,16 @@ import select
 import stat
 import zlib
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.standard import descriptor_of
 from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    from ripple.connectors.files.remote.ranged import RangedFile
 
 STANDARD_INPUT = "-"
 
@@ -48,9 +52,14 @@ class RawInput(Protocol):
 def open_input(path: str | os.PathLike[str]) -> RawInput:
     """Open ``path``; ``-`` is standard input, ``.gz``, ``.zst`` are decompressed.
 
-    Raises InputError with one line: missing, a directory, not readable.
+    It may be the address of a remote file. Raises InputError with one line: missing, a directory,
+    not readable.
     """
     name = os.fspath(path)
+    if is_remote(name):
+        from ripple.connectors.files.remote.ranged import RangedFile  # noqa: PLC0415 - few are
+
+        return _decompressed(_RemoteInput(RangedFile(name)))
     if name == STANDARD_INPUT:
         return _PlainInput(os.dup(0), "standard input")
     standard = descriptor_of(name)
@@ -61,17 +70,45 @@ def open_input(path: str | os.PathLike[str]) -> RawInput:
     except OSError as error:
         several = f": a pattern is files:{name}" if set(name) & set("*?[") else ""
         raise InputError(f"cannot read {name}: {error.strerror}{several}") from error
-    status = os.fstat(file)
-    length_bytes = status.st_size
-    if stat.S_ISDIR(status.st_mode):
+    if stat.S_ISDIR(os.fstat(file).st_mode):
         os.close(file)
         raise InputError(f"cannot read {name}: it is a directory")
     if name.endswith(".gz"):
         return _GzipInput(_PlainInput(file, name))
     if name.endswith(".zst"):
         os.close(file)
-        return _ZstdInput(name, length_bytes)
+        return _ZstdInput(name, pa.OSFile(name))
     return _PlainInput(file, name)
+
+
+def _decompressed(raw: _RemoteInput) -> RawInput:
+    if raw.name.endswith(".gz"):
+        return _GzipInput(raw)
+    return _ZstdInput(raw.name, pa.PythonFile(raw.file, "r")) if raw.name.endswith(".zst") else raw
+
+
+class _RemoteInput:
+    """A file of a server, of which a block is asked for at a time; each wait has a limit."""
+
+    def __init__(self, file: RangedFile) -> None:
+        self.name, self.file = file.name, file
+        self.is_interrupted = False
+
+    @property
+    def fraction_read(self) -> float | None:
+        return _fraction(self.file.tell(), self.file.version.size_bytes)
+
+    def read_into(self, buffer: memoryview) -> int:
+        return 0 if self.is_interrupted else self.file.readinto(buffer)
+
+    def is_ready(self, timeout_ms: int) -> bool:  # noqa: ARG002 - the protocol's signature
+        return True
+
+    def interrupt(self) -> None:
+        self.is_interrupted = True
+
+    def close(self) -> None:
+        self.file.close()
 
 
 class _PlainInput:
@@ -127,7 +164,7 @@ COMPRESSED_BYTES = 1 << 16
 class _GzipInput:
     """One or more gzip members, decompressed as far as the buffer reaches."""
 
-    def __init__(self, raw: _PlainInput) -> None:
+    def __init__(self, raw: _PlainInput | _RemoteInput) -> None:
         self._raw = raw
         self._compressed = bytearray(COMPRESSED_BYTES)
         self._pending = b""
@@ -185,11 +222,11 @@ ZSTD_READ_BYTES = 1 << 14
 class _ZstdInput:
     """A Zstandard file. Of a damaged one, the last 16 KiB before the damage may be missing."""
 
-    def __init__(self, name: str, length_bytes: int) -> None:
+    def __init__(self, name: str, file: pa.NativeFile) -> None:
         self._name = name
-        self._length_bytes = length_bytes
+        self._length_bytes = file.size()
         self._read_bytes = 0
-        self._file = pa.OSFile(name)
+        self._file = file
         self._stream = pa.CompressedInputStream(self._file, "zstd")
 
     @property

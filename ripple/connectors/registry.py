@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.files.folder.listing import is_pattern
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.standard import descriptor_of
 from ripple.core.errors import ConnectorError, InputError, OutputError
 
@@ -27,6 +28,8 @@ OWN = (
     "ripple.connectors.files.json.connector",
     "ripple.connectors.files.parquet.connector",
     "ripple.connectors.files.folder.connector",
+    "ripple.connectors.files.remote.s3_connector",
+    "ripple.connectors.files.remote.https_connector",
     "ripple.connectors.log.connector",
     "ripple.connectors.kafka.connector",
     "ripple.connectors.nats.connector",
@@ -102,6 +105,19 @@ def find(text: str, use: UseName) -> Uri:
         error = _REFUSALS[use][0]
         raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
     return Uri(found, way, path)
+
+
+def of_file(path: str) -> Uri:
+    """Return the URI of one file of a source of several, by its name; raises as ``find``."""
+    if not is_remote(path):
+        return find(path, "source")
+    found = _of_name(path, "source")
+    if found is None or found.source is None:
+        raise InputError(
+            f"cannot tell how to read {path}: its name must end as that of a file does, in .csv or "
+            f".parquet; or say which it is, as csv:{path}"
+        )
+    return Uri(found, found.source, path)
 
 
 def innermost(text: str) -> str:

@@ -59,6 +59,13 @@ def divided(text: str) -> tuple[str, str]:
     return path, options
 
 
+def has_options(text: str) -> bool:
+    """Return whether a path has options, and all of them are of CSV."""
+    _, mark, options = text.rpartition("?")
+    names = {option.partition("=")[0] for option in options.split("&")}
+    return bool(mark) and names <= _READERS.keys()
+
+
 def parsed(text: str) -> tuple[str, Options]:
     """Return the path and the options of ``FILE[?OPTION=VALUE&…]``; raises InputError."""
     path, given = divided(text)

@@ -11,10 +11,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from ripple.connectors.files.remote.address import is_remote
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ripple.connectors.files.version import Version
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -26,10 +29,14 @@ _HIDDEN = ("_", ".")
 
 
 class DataFile(NamedTuple):
-    """A file, and the fields that its folders name, as ``day=2026-01-31`` does; None: no value."""
+    """A file, and the fields that its folders name, as ``day=2026-01-31`` does; None: no value.
+
+    version: where looking told it.
+    """
 
     path: str
     fields: tuple[tuple[str, str | None], ...]
+    version: Version | None = None
 
 
 def is_pattern(text: str) -> bool:
@@ -68,6 +75,11 @@ def files_at(place: str) -> list[DataFile]:
     InputError for a place without files, with too many or with a link to nothing, or that cannot
     be read.
     """
+    if is_remote(place):
+        # slow to import, and of an extra
+        from ripple.connectors.files.remote.listing import found_at  # noqa: PLC0415
+
+        return [data_file(path)._replace(version=version) for path, version in found_at(place)]
     if is_pattern(place):
         root = _root(place)
         parts = PurePath(place).parts[len(PurePath(root).parts) :]

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.cutting import recut
-from ripple.connectors.files.csv.dialect import divided
+from ripple.connectors.files.csv.dialect import divided, has_options
 from ripple.connectors.files.csv.format import CsvFormat
 from ripple.connectors.files.folder.listing import data_file, files_at
+from ripple.connectors.files.remote.address import checked
+from ripple.connectors.files.remote.contract import version_of
 from ripple.connectors.record_shape import RecordShape, value_type
-from ripple.connectors.registry import Uri, find
+from ripple.connectors.registry import Uri, of_file
 from ripple.connectors.source_inputs import is_readable
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
@@ -38,6 +40,22 @@ def open_source(path: str, reading: Reading) -> FilesSource:
     return FilesSource(files_at(place), reading, options)
 
 
+def open_s3(path: str, reading: Reading) -> FilesSource:
+    """Return the source of ``s3:`` and this; raises as ``open_source`` does."""
+    return _open_remote(f"s3:{path}", reading)
+
+
+def open_https(path: str, reading: Reading) -> FilesSource:
+    """Return the source of ``https:`` and this; raises as ``open_source`` does."""
+    return _open_remote(f"https:{path}", reading)
+
+
+def _open_remote(address: str, reading: Reading) -> FilesSource:
+    if not has_options(address):
+        checked(address)  # before an error quotes it
+    return open_source(address, reading)
+
+
 def of_paths(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> FilesSource:
     """Return the source of files in the order given; raises as ``open_source`` does."""
     return FilesSource([data_file(os.fspath(path)) for path in paths], reading)
@@ -48,6 +66,16 @@ def check(path: str) -> str:
     files = files_at(divided(path)[0])
     scheme = _format_of(files).connector.scheme
     return f"files: {len(files)} of {scheme}, the first {files[0].path}, the last {files[-1].path}"
+
+
+def check_s3(path: str) -> str:
+    """Return what ``check`` does of ``s3:`` and this; raises as it does."""
+    return check(f"s3:{path}")
+
+
+def check_https(path: str) -> str:
+    """Return what ``check`` does of ``https:`` and this; raises as it does."""
+    return check(checked(f"https:{path}"))
 
 
 class FilesSource:
@@ -69,7 +97,7 @@ class FilesSource:
             raise InputError(f"{files[0].path} is not CSV, and does not take {options!r}")
         self._options = options and f"?{options}"
         self._reading = reading
-        self._sizes_bytes = [_size_bytes(file.path) for file in files]
+        self._sizes_bytes = [(file.version or version_of(file.path)).size_bytes for file in files]
         self._named = [(file.path, _named_in(file, reading.shape)) for file in files]
         self._read_files = 0
         self._firsts: list[int] = []  # the offset of the first record of each file so far
@@ -140,9 +168,9 @@ class FilesSource:
 
 def _format_of(files: Sequence[DataFile]) -> Uri:
     """Return the first file's URI. Raises InputError unless one connector reads all files."""
-    first = find(files[0].path, "source")
+    first = of_file(files[0].path)
     for file in files[1:]:
-        found = find(file.path, "source")
+        found = of_file(file.path)
         if found.connector is not first.connector:
             raise InputError(
                 f"{files[0].path} is read as {first.connector.scheme}, and {file.path} as "
@@ -150,13 +178,6 @@ def _format_of(files: Sequence[DataFile]) -> Uri:
                 f"files:{os.path.join(os.path.dirname(files[0].path) or '.', '*.csv')}"
             )
     return first
-
-
-def _size_bytes(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _named_in(file: DataFile, shape: RecordShape) -> pa.RecordBatch:

@@ -15,6 +15,8 @@ import pyarrow.types as kinds
 from ripple.connectors.coercion import check_columns
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
+from ripple.connectors.files.remote.address import is_remote
+from ripple.connectors.files.version import local_version
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import arrow_schema_of
@@ -90,11 +92,7 @@ class ParquetSource:
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
         try:
-            os.stat(self._path)  # the system's error text is shorter than Arrow's
-        except OSError as error:
-            raise InputError(f"cannot read {self._path}: {error.strerror}") from error
-        try:
-            file = pq.ParquetFile(self._path)
+            file = pq.ParquetFile(_opened(self._path))
         except (OSError, pa.ArrowInvalid) as error:
             raise InputError(f"cannot read {self._path}: {_first_line(error)}") from error
         with file:
@@ -128,6 +126,16 @@ class ParquetSource:
             raise InputError(f"{self._path} is damaged: {_first_line(error)}") from error
 
 
+def _opened(path: str) -> str | pa.NativeFile:
+    """Return what Arrow reads a file from. Raises InputError where it cannot be read."""
+    if is_remote(path):
+        from ripple.connectors.files.remote.ranged import RangedFile  # noqa: PLC0415 - few are
+
+        return pa.PythonFile(RangedFile(path), "r")
+    local_version(path)  # the system's error text is shorter than Arrow's
+    return path
+
+
 def _blocks_of(
     file: pq.ParquetFile, path: str, groups: list[int], names: list[str]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
@@ -141,7 +149,7 @@ def _blocks_of(
     if not any(leaf.path in names and leaf.physical_type == "INT96" for leaf in leaves):
         yield from ((records, None) for records in blocks)
         return
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="s") as again:
+    with pq.ParquetFile(_opened(path), coerce_int96_timestamp_unit="s") as again:
         coarse = again.iter_batches(rows, groups, names, use_threads=False)
         yield from zip(blocks, coarse, strict=True)
 

@@ -1,0 +1,13 @@
+"""The connector of files in S3; its functions are imported at first use."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="s3",
+    form="s3://BUCKET/PATH",
+    source=Use(
+        "ripple.connectors.files.folder.source:open_s3",
+        "an object, or those of a folder or a pattern, one after the other, as one input",
+    ),
+    check="ripple.connectors.files.folder.source:check_s3",
+)
