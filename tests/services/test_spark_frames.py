@@ -14,6 +14,7 @@ import pytest
 import ripple as rp
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
+from ripple.spark.dataframe.scan import Scan
 from ripple.spark.report import digests_of
 from tests.services.spark_session import spark
 from tests.services.test_spark import SOURCE, engine_over
@@ -72,6 +73,23 @@ def test_a_dataframe_has_the_digests_of_one_engine(spark: Any, file: Path, name:
         again = rp.spark.Replay(spark, place, frame.coalesce(1), partitions=tasks).report()
         assert again.digest == digest
         assert again.inputs == report.inputs
+
+
+@pytest.mark.parametrize("name", ["whole", "pipeline"])
+def test_files_of_parquet_are_read_by_tasks_alike(
+    spark: Any, file: Path, tmp_path: Path, name: str
+) -> None:
+    shuffled(spark, trades(2000)).write.parquet(f"{tmp_path}/trades")
+    frame = spark.read.parquet(f"{tmp_path}/trades")
+    start, stop = (f"{1_700_000_000_000_000_000 + ms * 1_000_000}ns" for ms in (101, 399))
+    for more in ({}, {"partitions": 3}, {"order_by": "size"}, {"start": start, "stop": stop}):
+        one = rp.spark.Replay(spark, f"{file}:{name}", frame, **more)
+        other = rp.spark.Replay(spark, f"{file}:{name}", frame.where("size > -1"), **more)
+        assert isinstance(one._input.sorted, Scan)
+        assert not isinstance(other._input.sorted, Scan)
+        found, expected = one.report(), other.report()
+        assert (found.digest, found.inputs) == (expected.digest, expected.inputs), more
+        assert found.counters == expected.counters
 
 
 def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,13 +11,16 @@ import pyarrow as pa
 from ripple.core.extras import needed
 from ripple.model.pipeline.topology import stages_of
 from ripple.spark.dataframe.division import division_of, numbered_why
+from ripple.spark.dataframe.file_scan import files_scan
 from ripple.spark.dataframe.frame_fold import SOURCE, FrameFold
 from ripple.spark.dataframe.given import names_of
+from ripple.spark.dataframe.scan import Scan
 from ripple.spark.dataframe.source_frame import KEY, REST, TIME, SourceFrame, column_of
 from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
 from ripple.spark.sources import Conforming, spark_schema
+from ripple.spark.work import packets_from
 from ripple.task.arguments import sources_of
 
 with needed("spark", "ripple.spark"):
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from ripple.spark.dataframe.given import Given, Names
     from ripple.spark.gather import Gather
     from ripple.spark.options import Bound
+    from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Reporter
     from ripple.spark.task_results import WantedResults
@@ -46,15 +50,16 @@ def are_frames(source: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Rows of DataFrames, sorted in ``tasks`` partitions.
+    """Rows of DataFrames, in ``tasks`` partitions.
 
-    together_why: the reason if one task reads all rows, None if several do. order: by source, a
-    text for reports.
+    sorted: by Spark, or files that tasks read in order by themselves. together_why: the reason if
+    one task reads all rows, None if several do. order: by source, a text for reports.
     """
 
+    spark: SparkSession
     plan: Plan
     given: tuple[Given, ...]
-    sorted: DataFrame
+    sorted: DataFrame | Scan
     tasks: int
     together_why: str | None
     order: Mapping[str, str]
@@ -97,14 +102,21 @@ class Frames:
             )
             each.append(frame.within(start, stop))
         tasks = 1 if why is not None else _tasks(spark, partitions)
-        rows = _in_order(each, key, tasks)
         order = {one.source.name: one.given.order_text(one.source) for one in each}
-        return cls(plan, tuple(one.given for one in each), rows, tasks, why, order)
+        given = tuple(one.given for one in each)
+        scan = None
+        if len(each) == 1:
+            few = 1 if why is not None else _few_tasks(spark, partitions, tasks)
+            whole = replace(each[0], frame=found[each[0].source.name])
+            scan = files_scan(whole, key, few, start, stop)
+        if scan is not None:
+            return cls(spark, plan, given, scan, scan.tasks, why, order)
+        return cls(spark, plan, given, _in_order(each, key, tasks), tasks, why, order)
 
     @property
     def rows(self) -> int | None:
-        """None: Spark does not tell the number of records without counting them."""
-        return None
+        """How many records there are, where files tell it; Spark would have to count them."""
+        return self.sorted.rows if isinstance(self.sorted, Scan) else None
 
     def packets(
         self, parcel: Parcel, wanted: WantedResults, reporter: Reporter | None
@@ -113,6 +125,9 @@ class Frames:
         staged = len(stages_of(self.plan)) > 1 and self.tasks > 1
         fold = FrameFold(parcel, self.given, self.tasks, wanted, staged, reporter)
         gathers = later_gathers(parcel, self.plan, self.tasks, wanted) if staged else []
+        if isinstance(self.sorted, Scan):
+            jobs = [ScanFold(fold, self.sorted, number) for number in range(self.tasks)]
+            return packets_from(self.spark, jobs), gathers
         return self.sorted.mapInArrow(_Running(fold), spark_schema(SCHEMA)), gathers
 
     def report_of_nothing(self, parcel: Parcel, wanted: WantedResults) -> dict[str, Any]:
@@ -120,6 +135,19 @@ class Frames:
         fold = FrameFold(parcel, self.given, 1, wanted)
         *_, last = packets_in(packet.as_batch() for packet in fold.run(0, ()))
         return dict(last.about)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFold:
+    """The job of a task that reads files by itself."""
+
+    fold: FrameFold
+    scan: Scan
+    number: int
+
+    def run(self) -> Iterator[Packet]:
+        """Yield the packets of its partition."""
+        yield from self.fold.run(self.number, self.scan.batches(self.number))
 
 
 class _Running:
@@ -150,6 +178,12 @@ def _in_order(each: Sequence[SourceFrame], key: Sequence[str], tasks: int) -> Da
     in_order = divided.sortWithinPartitions(*first, *(c for one in each for c in one.order(key)))
     kept = [column for one in each for _, column in one.given.columns]
     return in_order.select(*map(column_of, kept if is_one else [SOURCE, *kept]))
+
+
+def _few_tasks(spark: SparkSession, asked: int | None, tasks: int) -> int:
+    """Return the number of tasks that read files themselves: each of them reads all of the rows."""
+    context = getattr(spark, "_sc", None)  # of no Spark Connect
+    return tasks if asked is not None or context is None else min(tasks, context.defaultParallelism)
 
 
 def _tasks(spark: SparkSession, asked: int | None) -> int:

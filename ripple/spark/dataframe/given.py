@@ -50,6 +50,15 @@ class Given:
         rest = ", ".join(self.identity) or "all fields"
         return ", ".join([*first, *self.order_by, rest])
 
+    def tied_fields(self, source: SourceSpec, key: Sequence[str]) -> tuple[str, ...]:
+        """Return the fields that order rows of one time. key: that by which rows are divided."""
+        names = dict(self.columns)
+        rest = self.identity or (
+            *(name for name in key if name in names),
+            *(name for name in names if name not in key),
+        )
+        return tuple(name for name in rest if name != source.time_field)
+
     def checks(self, source: SourceSpec) -> Mapping[str, Checks]:
         """Return the checks of the source's fields, with the formats that the columns have."""
         return {

@@ -130,14 +130,9 @@ class SourceFrame:
     def order(self, key: Sequence[str]) -> list[Column]:
         """Return the order of the rows by columns of the union."""
         names = dict(self.given.columns)
-        time = self.source.time_field
-        rest = self.given.identity or (
-            *(name for name in key if name in names),
-            *(name for name in names if name not in key),
-        )
-        first = [] if time is None else [time]
-        fields = [names[name] for name in rest if name != time]
-        listed = [*(names[name] for name in first), *self._order_columns, *fields]
+        time, fields = self.source.time_field, self.given.tied_fields(self.source, key)
+        first = [] if time is None else [names[time]]
+        listed = [*first, *self._order_columns, *(names[name] for name in fields)]
         floats = [names[name] for name in names if isinstance(self.kinds[name].dataType, _FLOATS)]
         # Spark's order has -0.0 and 0.0 as equal, and so would leave theirs to chance.
         signs = [
@@ -183,17 +178,24 @@ class SourceFrame:
         form = None if checks is None else checks.time_form
         return UNITS_NS.get("ns" if form is None else form.form, 1)
 
+    def number_at(self, field: str, time_ns: int) -> int:
+        """Return the first value of a column of times not before a time, in the column's unit."""
+        kind, unit_ns = self.kinds[field].dataType, self._unit_ns(field)
+        if isinstance(kind, TimestampType | TimestampNTZType):
+            unit_ns = 1000
+        elif isinstance(kind, DateType):
+            unit_ns = _DAY_NS
+        return -(-time_ns // unit_ns)
+
     def _at(self, field: str, time_ns: int) -> Column:
-        """Return the first value of a column of times that is not before a time."""
-        kind = self.kinds[field].dataType
-        moment = _EPOCH + timedelta(microseconds=-(-time_ns // 1000))
-        if isinstance(kind, TimestampType):
-            return functions.lit(moment)
-        if isinstance(kind, TimestampNTZType):
-            return functions.lit(moment.replace(tzinfo=None))
+        kind, number = self.kinds[field].dataType, self.number_at(field, time_ns)
         if isinstance(kind, DateType):
-            return functions.lit(date.fromordinal(_EPOCH.toordinal() - -time_ns // _DAY_NS))
-        return functions.lit(-(-time_ns // self._unit_ns(field))).cast(LongType())
+            return functions.lit(date.fromordinal(_EPOCH.toordinal() + number))
+        if isinstance(kind, TimestampType):
+            return functions.lit(_EPOCH + timedelta(microseconds=number))
+        if isinstance(kind, TimestampNTZType):
+            return functions.lit(_EPOCH.replace(tzinfo=None) + timedelta(microseconds=number))
+        return functions.lit(number).cast(LongType())
 
 
 def column_of(name: str) -> Column:

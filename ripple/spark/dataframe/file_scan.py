@@ -1,0 +1,104 @@
+"""DataFrames that are files of Parquet, as they are: tasks read these without Spark's rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from ripple.core.errors import SchemaError
+from ripple.model.keys.partitioner import key_bytes
+from ripple.spark.dataframe.scan import scan_of
+from ripple.spark.options import NOWHERE
+from ripple.spark.sources import arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.spark.dataframe.scan import Scan
+    from ripple.spark.dataframe.source_frame import SourceFrame
+    from ripple.spark.options import Bound
+
+TASKS_MAX = 16
+"""Tasks of a scan at most: each reads all rows, and beyond it a shuffle is cheaper."""
+_KEPT = ("Project", "SubqueryAlias", "View")
+
+
+def files_scan(
+    one: SourceFrame, key: Sequence[str], tasks: int, start: Bound, stop: Bound
+) -> Scan | None:
+    """Return the files of a source as a scan; None where Spark must read or sort its rows.
+
+    one: without the range of time of ``start`` and ``stop``.
+    """
+    time = one.source.time_field
+    paths = _paths(one.frame) if time is not None and tasks <= TASKS_MAX else None
+    if not paths or time is None:
+        return None
+    given = one.given
+    fields = {name: column for name, column in given.columns if name in one.frame.columns}
+    if len(fields) < len(given.columns):  # members of structs
+        return None
+    chosen = one.frame.select(*(f"`{name}`" for name in {**fields, **_named(given.order_by)}))
+    kinds = arrow_schema(chosen.schema)
+    types = {field.name: field.type for field in kinds}
+    divides = tuple(key) if tasks > 1 else ()
+    if divides and not _is_divided_by(kinds.empty_table().select(divides)):
+        return None
+    scan = scan_of(
+        paths,
+        types,
+        order=(time, *given.order_by, *given.tied_fields(one.source, key)),
+        names={column: name for name, column in fields.items()},
+        key=divides,
+        tasks=tasks,
+    )
+    bounds = [
+        None if bound == NOWHERE or bound.time_ns is None else one.number_at(time, bound.time_ns)
+        for bound in (start, stop)
+    ]
+    return scan if scan is None or bounds == [None, None] else scan.within(*bounds)
+
+
+def _named(names: Sequence[str]) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _is_divided_by(rows: Any) -> bool:
+    try:
+        key_bytes(rows, rows.column_names)
+    except SchemaError:
+        return False
+    return True
+
+
+def _paths(frame: Any) -> list[str] | None:
+    """Return the files of a DataFrame that is nothing but columns of them; else None."""
+    known = getattr(frame, "_jdf", None)  # of no Spark Connect
+    if known is None:
+        return None
+    plan = known.queryExecution().optimizedPlan()
+    while _kind(plan) in _KEPT:
+        if _kind(plan) == "Project" and not _has_columns_only(plan.projectList()):
+            return None
+        plan = plan.child()
+    if _kind(plan) != "LogicalRelation" or _kind(plan.relation()) != "HadoopFsRelation":
+        return None
+    relation = plan.relation()
+    if _kind(relation.fileFormat()) != "ParquetFileFormat":
+        return None
+    if relation.partitionSchema().length() or relation.bucketSpec().isDefined():
+        return None
+    uris = [urlparse(uri) for uri in relation.location().inputFiles()]
+    if any(uri.scheme not in ("", "file") or uri.netloc for uri in uris):
+        return None
+    return [unquote(uri.path) for uri in uris]
+
+
+def _kind(value: Any) -> str:
+    return str(value.getClass().getSimpleName())
+
+
+def _has_columns_only(expressions: Any) -> bool:
+    return all(
+        _kind(expressions.apply(at)) == "AttributeReference" for at in range(expressions.length())
+    )
