@@ -24,13 +24,14 @@ from ripple.model.schema.types import (
     Ref,
     Schema,
     String,
+    Uuid,
     Variant,
 )
 
 INT_MIN, INT_MAX = -(2**62), 2**62 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool(), Date(), DateTime()])
+SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool(), Date(), DateTime(), Uuid()])
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
@@ -40,6 +41,7 @@ _SCALAR_VALUES: dict[FieldType, st.SearchStrategy[Any]] = {
     Int64(): st.integers(INT64_MIN, INT64_MAX),
     Date(): st.integers(DATE_LEAST, DATE_MOST),
     DateTime(): st.integers(INT64_MIN, INT64_MAX),
+    Uuid(): st.uuids().map(str),
     Float(): st.floats(),
     Bool(): st.booleans(),
     Opaque(): st.recursive(TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=4),

@@ -13,6 +13,7 @@ from ripple.model.schema.columns import decoded
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
+from ripple.model.schema.types import LogicalText
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -79,13 +80,18 @@ def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
         raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}")
 
 
-def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask | None]:
+def conformed(
+    column: pa.Array, kind: pa.DataType, logical: Logical | None = None
+) -> tuple[pa.Array, str, Mask | None]:
     """Return a column in another type, and the reasons why rows of it do not convert.
 
-    Those rows are null. The types are such that ``check_columns`` takes them.
+    Those rows are null. The types are such that ``check_columns`` takes them. logical: of which the
+    values become texts.
     """
     if kinds.is_dictionary(column.type):
         column = decoded(column)
+    if isinstance(logical, LogicalText) and rule_of(logical).takes(column.type):
+        column = rule_of(logical).stored(column)
     if kind == pa.string():
         text = column if column.type == kind else _as_text(column)
         return _without(text, NOT_UTF8, ill_formed(text))

@@ -48,7 +48,9 @@ def screened(
     for member in shape.schema.fields:
         if member.name not in records.schema.names:
             continue
-        column, lost, failed = conformed(records.column(member.name), value_type(member)[0])
+        column, lost, failed = conformed(
+            records.column(member.name), value_type(member)[0], shape.logical.get(member.name)
+        )
         columns[member.name] = column
         if failed is not None:
             verdicts.note(f"{member.name} {lost}", failed)

@@ -16,7 +16,16 @@ from ripple.model.expression.expr import Expr
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.keys.space import key_space
 from ripple.model.schema.columns import called, objects
-from ripple.model.schema.types import KEY_TYPES, Bool, Field, FieldType, Float, Int64, String
+from ripple.model.schema.types import (
+    KEY_TYPES,
+    TEXTS,
+    Bool,
+    Field,
+    FieldType,
+    Float,
+    Int64,
+    String,
+)
 from ripple.model.schema.values import value_of
 from ripple.notebook.directory import Directory
 from ripple.notebook.keyed import KeyedColumn, LeafColumn
@@ -239,6 +248,6 @@ def _values(values: Array, valid: Any, of: FieldType) -> Values:
 
 def _repeated(cell: Cell[Any], value: Any, of: FieldType, count: int) -> Any:
     value = value_of(value, of, f"the value of {cell!r}")
-    if isinstance(of, String):
+    if isinstance(of, TEXTS):
         return pa.array([value] * count, pa.string())
     return np.full(count, value)

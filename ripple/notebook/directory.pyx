@@ -22,7 +22,7 @@ from ripple.model.keys.slots cimport SlotSet
 from ripple.core.errors import SchemaError
 from ripple.model.keys.space import PairKeys
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.types import Bool, Int64, String
+from ripple.model.schema.types import Bool, Int64, String, TEXTS
 from ripple.core.arguments import shown
 from ripple.model.schema.values import value_of
 
@@ -34,7 +34,7 @@ cdef extern from "Python.h":
 
 cdef int64_t BYTES_MAX = 1 << 30
 cdef str WHAT = "a key"
-cdef tuple TEXTS = (pa.string(), pa.large_string())
+cdef tuple TEXT_ARRAYS = (pa.string(), pa.large_string())
 cdef object BOOL = Bool(), INT = Int64(), TEXT_TYPE = String()
 
 
@@ -50,7 +50,7 @@ cdef class Directory:
         self.vacated = SlotSet()
         self.parts = len(space.fields)
         last = space.fields[self.parts - 1].type
-        self.shape = TEXT if isinstance(last, String) else BOOLEAN if isinstance(last, Bool) else INTEGER
+        self.shape = TEXT if isinstance(last, TEXTS) else BOOLEAN if isinstance(last, Bool) else INTEGER
         if isinstance(space, PairKeys):
             self.left = Directory(space.left)
             self.right = None if space.right is None else space.right.index
@@ -212,7 +212,7 @@ def key_array(given, of):
     """Return one part of keys as an Arrow array without nulls; raises SchemaError."""
     if isinstance(given, pa.ChunkedArray):
         given = given.combine_chunks()
-    if isinstance(of, String) and isinstance(given, pa.Array) and given.type in TEXTS:
+    if isinstance(of, TEXTS) and isinstance(given, pa.Array) and given.type in TEXT_ARRAYS:
         array = given.cast(pa.string())
         try:
             array.validate(full=True)
@@ -226,7 +226,7 @@ def key_array(given, of):
         raise SchemaError(reason)
     if found.valid is not None and not found.valid.all():
         raise SchemaError("a key is null")
-    return pa.array(found.values, pa.string() if isinstance(of, String) else None)
+    return pa.array(found.values, pa.string() if isinstance(of, TEXTS) else None)
 
 
 cdef inline const char* utf8_of(object key, Py_ssize_t* size) except NULL:

@@ -17,7 +17,10 @@ from ripple.model.aggregate.single import as_python
 from ripple.model.expression import as_column
 from ripple.model.expression.bound import Values
 from ripple.model.expression.typed import unknown_field
-from ripple.model.schema.types import Option, String
+from ripple.model.schema.types import (
+    TEXTS,
+    Option,
+)
 from ripple.notebook.column_fold import AggregateFold, FloatSum, FunctionFold, IntSum, RowCount
 
 if TYPE_CHECKING:
@@ -142,7 +145,7 @@ class BoundAggregate:
             values = _taken(values, kept)
             mask = None if mask is None else mask[kept]
         of = self.types[name]
-        if isinstance(of.of if isinstance(of, Option) else of, String):
+        if isinstance(of.of if isinstance(of, Option) else of, TEXTS):
             return Values(pa.array(values, pa.string()), mask)
         return Values(values, mask)
 

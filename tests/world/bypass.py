@@ -15,7 +15,6 @@ MODULES = frozenset(
     [
         "time",
         "random",
-        "uuid",
         "secrets",
         "socket",
         "ssl",
@@ -38,6 +37,12 @@ MODULES = frozenset(
 
 CALLS = frozenset(
     [
+        "uuid.uuid1",  # the others name things: of chance and of this machine are these
+        "uuid.uuid4",
+        "uuid.uuid6",
+        "uuid.uuid7",
+        "uuid.uuid8",
+        "uuid.getnode",
         "datetime.datetime.now",
         "datetime.datetime.utcnow",
         "datetime.datetime.today",

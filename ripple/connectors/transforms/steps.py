@@ -25,6 +25,7 @@ from ripple.model.schema.types import (
     Float,
     Int64,
     Logical,
+    LogicalText,
     Option,
     String,
     bare_type,
@@ -104,7 +105,7 @@ class RenameFields:
 
 @frozen
 class ReadTime:
-    """A time or a date that the source has as text, or a time as a number of some unit."""
+    """A value of a logical type that the source has as text, or a time as a number of a unit."""
 
     field: str
     form: Form
@@ -114,7 +115,8 @@ class ReadTime:
         field = _known(fields, self.field)
         kind = bare_type(field.type)
         is_time = kind == DateTime() or not isinstance(kind, Logical)
-        if value_type(field)[0] != pa.int64() or is_time != isinstance(self.form, TimeForm):
+        is_number = value_type(field)[0] == pa.int64() or isinstance(kind, LogicalText)
+        if not is_number or is_time != isinstance(self.form, TimeForm):
             raise InputError(
                 f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "
                 "leave this transform out"
@@ -129,7 +131,7 @@ class ReadTime:
         return None if field == self.field else field
 
     def apply(self, passing: Passing) -> None:
-        """Bring it to the number that we hold."""
+        """Bring it to what is stored."""
         times, failed = self.form.parsed(passing.columns[self.field])
         passing.refuse(failed, f"{self.field} {self.form.words}")
         passing.columns[self.field] = times

@@ -142,6 +142,7 @@ _CHECKS: dict[type[types.FieldType], Callable[[Any], bool]] = {
     types.Date: _is_int,
     types.DateTime: _is_int,
     types.Decimal: _is_int,
+    types.Uuid: lambda value: isinstance(value, str),
     types.Float: lambda value: isinstance(value, float),
     types.Bool: lambda value: isinstance(value, bool),
     types.Opaque: lambda value: value is not None,

@@ -31,6 +31,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import Fitted, called, fitted, objects, read_only
+from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.values import array_of, values_of
 from ripple.model.schema.types import Field
 
@@ -282,7 +283,7 @@ class Rows(Held):
         misfits: dict[int, str] = {}
         for field in made_by(step):
             what = f"the field {field.name!r}"
-            if kind_of(type_of(field))[0] is Kind.TEXT:
+            if kind_of(type_of(field))[0] is Kind.TEXT and not has_logical(field.type):
                 texts = self._texts(returned[field.name], given)
                 if texts is not None:
                     columns[field.name] = texts
@@ -320,7 +321,7 @@ class Rows(Held):
         if kind in _NUMERIC and not nullable:
             values: npt.NDArray[Any] = numbers(column, kind).values
             return array_of(values, field.type)
-        if isinstance(column, pa.StringArray):
+        if isinstance(column, pa.StringArray) and not has_logical(field.type):
             texts: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
             return texts
         return objects(values_of(as_list(column), field.type))

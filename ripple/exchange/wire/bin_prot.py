@@ -41,6 +41,7 @@ _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.Date: INT,
     types.DateTime: INT64,
     types.Decimal: INT64,
+    types.Uuid: STRING,
     types.Float: FLOAT,
     types.Bool: BOOL,
     types.Opaque: SEXP,

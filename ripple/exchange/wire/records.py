@@ -57,6 +57,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
     record(types.Date, {}),
     record(types.DateTime, {}),
     record(types.Decimal, {"precision": INT, "scale": INT}, make=types.Decimal.of),
+    record(types.Uuid, {}),
 )
 _field_type.define(FIELD_TYPE)
 

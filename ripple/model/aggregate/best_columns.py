@@ -8,7 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.model.aggregate.contract import is_float
-from ripple.model.schema.types import Bool, FieldType, String
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+    FieldType,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,7 +27,7 @@ _ARROW = {"d": pa.float64(), "i": pa.int64(), "s": pa.large_string()}
 
 def letter_of(of: FieldType) -> str:
     """Return the kind of a type in ``BestOf``: truth values are integers there."""
-    return "d" if is_float(of) else "s" if isinstance(of, String) else "i"
+    return "d" if is_float(of) else "s" if isinstance(of, TEXTS) else "i"
 
 
 def arrow_type(of: FieldType) -> pa.DataType:
@@ -43,13 +47,13 @@ def strip(values: Values, of: FieldType) -> Strip:
     if isinstance(values, list):
         values = pa.array(values, arrow_type(of))
     if isinstance(values, np.ndarray):
-        if isinstance(of, String) or (values.dtype == np.float64) != is_float(of):
+        if isinstance(of, TEXTS) or (values.dtype == np.float64) != is_float(of):
             raise TypeError(f"{values.dtype} in a column of another type")
         return _bits(values, of), None, None, None
     valid = None
     if values.null_count:
         valid = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-    if isinstance(of, String):
+    if isinstance(of, TEXTS):
         return None, *_texts(values), valid
     if values.type != arrow_type(of):
         raise TypeError(f"{values.type} in a column of another type")
@@ -79,7 +83,7 @@ def arrow_of(column: Strip, of: FieldType) -> pa.Array:
     """Return a column of ``BestOf`` as an Arrow array, null where it has no value."""
     bits, starts, text, valid = column
     there = valid.view(np.bool_)
-    if isinstance(of, String):
+    if isinstance(of, TEXTS):
         mask = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
         buffers = [mask, pa.py_buffer(starts), pa.py_buffer(text)]
         return pa.Array.from_buffers(pa.large_string(), len(valid), buffers)
@@ -92,7 +96,7 @@ def spread(column: Strip, of: FieldType, held: npt.NDArray[np.bool_]) -> Column:
 
     held: whether there is one, by slot; others are empty.
     """
-    if isinstance(of, String):
+    if isinstance(of, TEXTS):
         texts = arrow_of(column, of)
         if not held.all():
             texts = texts.take(pa.array(np.cumsum(held) - 1, mask=~held))

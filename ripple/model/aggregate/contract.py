@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Logical, String, bare_type
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+    FieldType,
+    Float,
+    Int,
+    Int64,
+    Logical,
+    LogicalText,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -217,7 +227,7 @@ class Aggregate(ABC):
 
 def is_integer(of: FieldType) -> bool:
     """Tell whether a column of this type is int64."""
-    return isinstance(of, (Int, Int64, Logical))
+    return isinstance(of, (Int, Int64, Logical)) and not isinstance(of, LogicalText)
 
 
 def is_float(of: FieldType) -> bool:
@@ -227,4 +237,4 @@ def is_float(of: FieldType) -> bool:
 
 def orderable(of: FieldType) -> bool:
     """Tell whether values of this type can be kept in order."""
-    return is_float(of) or is_integer(of) or isinstance(of, (String, Bool))
+    return is_float(of) or is_integer(of) or isinstance(of, (*TEXTS, Bool))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from ripple.model.schema.types import (
     Int64,
     Option,
     String,
+    Uuid,
 )
 from ripple.model.schema.values import name_of
 
@@ -39,6 +41,7 @@ PYTHON_TYPES: dict[type, FieldType] = {
     str: String(),
     dt.date: Date(),
     dt.datetime: DateTime(),
+    uuid.UUID: Uuid(),
 }
 STATE_BYTES = 200  # a guess for one small Python state
 
@@ -57,9 +60,9 @@ def custom(
 
     ``init()`` returns an empty state, ``add(state, *values)`` and ``remove(state, *values)``
     return the state with one row more or less, ``merge(state, state)`` that of both rows, and
-    ``result(state)`` the result of ``type`` (bool, int, float, str, date, datetime, a decimal as a
-    record declares it, or a field type); None means none, for an ``Option``. ``remove`` must undo
-    ``add`` exactly, in any order: :func:`check_inverse` tests that. Without it, the aggregate
+    ``result(state)`` the result of ``type`` (bool, int, float, str, date, datetime, UUID, a decimal
+    as a record declares it, or a field type); None means none, for an ``Option``. ``remove`` must
+    undo ``add`` exactly, in any order: :func:`check_inverse` tests that. Without it, the aggregate
     serves where nothing is retracted; without ``merge``, where windows do not merge. States are
     kept in checkpoints, so they consist of the types in :mod:`ripple.model.aggregate.portable`.
 
@@ -80,7 +83,7 @@ def custom(
         of = extra
     if not isinstance(of, FieldType):
         raise PlanError(
-            f"{name}: type must be bool, int, float, str, date, datetime, a decimal such as"
+            f"{name}: type must be bool, int, float, str, date, datetime, UUID, a decimal such as"
             f" rp.Decimal(18, 4) or a field type, not {shown(type)}"
         )
     return Custom(inputs, name, init, add, result, of, remove, merge)

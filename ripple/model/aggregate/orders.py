@@ -13,7 +13,11 @@ from ripple.model.aggregate.ordered import OrderedEvents, OrderedValues
 from ripple.model.aggregate.parts import numpy_of
 from ripple.model.aggregate.plain import PlainEvents, PlainValues
 from ripple.model.aggregate.running import Running, RunningEvents, RunningValues
-from ripple.model.schema.types import Bool, FieldType, String
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+    FieldType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,14 +99,14 @@ class EdgeEvents(RunningEvents):
 
 def ordered_values(of: FieldType) -> NumberValues | PlainValues:
     """Return empty multisets of values of this type."""
-    if isinstance(of, (String, Bool)):
+    if isinstance(of, (*TEXTS, Bool)):
         return PlainValues(of)
     return NumberValues(integer=is_integer(of))
 
 
 def ordered_events(of: FieldType) -> NumberEvents | PlainEvents:
     """Return empty multisets of events with values of this type."""
-    if isinstance(of, (String, Bool)):
+    if isinstance(of, (*TEXTS, Bool)):
         return PlainEvents(of)
     return NumberEvents(integer=is_integer(of))
 

@@ -1,7 +1,7 @@
 """Plain Python values as JSON text that reads back equal, type for type.
 
 Users' own aggregates keep any of: None, bool, int, float, str, Fraction, Decimal, date, datetime
-in UTC, and tuples, lists, sets and dicts of them. Never code, never a class of the user's: a
+in UTC, UUID, and tuples, lists, sets and dicts of them. Never code, never a class of the user's: a
 checkpoint is data.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import uuid
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,8 @@ def _tagged(value: Any) -> Any:
         return {"datetime": [value.replace(tzinfo=None).isoformat(), fine]}
     raise AggregateError(
         f"an aggregate's state holds a {type(value).__name__}, which no checkpoint can keep: use"
-        " None, bool, int, float, str, Fraction, Decimal, date, datetime in UTC, or tuples, lists,"
-        " sets, dicts of them"
+        " None, bool, int, float, str, Fraction, Decimal, date, datetime in UTC, UUID, or tuples,"
+        " lists, sets, dicts of them"
     )
 
 
@@ -78,6 +79,7 @@ _WRITTEN: dict[type, Callable[[Any], str]] = {
     Fraction: str,
     Decimal: str,
     dt.date: dt.date.isoformat,
+    uuid.UUID: str,
 }
 _MAKERS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda items: tuple(map(_untagged, items)),
@@ -89,6 +91,7 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "Decimal": Decimal,
     "date": dt.date.fromisoformat,
     "datetime": _time,
+    "UUID": uuid.UUID,
 }
 
 

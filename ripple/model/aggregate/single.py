@@ -11,7 +11,15 @@ from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.aggregate.contract import Aggregate
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+    FieldType,
+    Float,
+    Int64,
+    Option,
+    String,
+)
 
 ZERO = np.zeros(1, np.int64)
 
@@ -88,7 +96,7 @@ def column_of(of: FieldType, values: list[Any]) -> Any:
     if found.valid is not None:
         raise SchemaError("a value is None, and aggregates leave out nulls")
     of = of.of if isinstance(of, Option) else of
-    return pa.array(found.values, pa.string()) if isinstance(of, String) else found.values
+    return pa.array(found.values, pa.string()) if isinstance(of, TEXTS) else found.values
 
 
 def need_aggregate(what: str, given: object) -> None:

@@ -18,12 +18,14 @@ from ripple.model.expression.logical_constants import (
     PlainDate,
     PlainDecimal,
     PlainTime,
+    PlainUuid,
     plain_logical,
 )
 from ripple.model.schema.types import PRECISION_MAX, Decimal
 
 if TYPE_CHECKING:
     import decimal
+    import uuid
 
     from ripple.core.sexp import Sexp
     from ripple.model.expression.bound import Bound
@@ -395,7 +397,7 @@ class Expr:
         """Return whether this is at least ``lower`` and at most ``upper``."""
         return (self >= lower) & (self <= upper)
 
-    def is_in(self, values: Sequence[Scalar | decimal.Decimal | dt.date]) -> Expr:
+    def is_in(self, values: Sequence[Scalar | decimal.Decimal | dt.date | uuid.UUID]) -> Expr:
         """Return whether this equals one of the plain ``values``; at least one is needed."""
         if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Sequence):
             raise PlanError(f"is_in takes a list of plain values, not {shown(values)}")
@@ -431,7 +433,9 @@ class Expr:
         return TextMethods(self)
 
 
-Operand: TypeAlias = "Expr | float | int | str | bool | decimal.Decimal | dt.date | None"
+Operand: TypeAlias = (
+    "Expr | float | int | str | bool | decimal.Decimal | dt.date | uuid.UUID | None"
+)
 """An operand: an expression, or a plain value as a constant.
 
 A field of a record class counts as its declared type for mypy (``Trade.price`` is a ``float``)
@@ -445,10 +449,10 @@ def col(name: str) -> Expr:
     return Expr("col", (), name)
 
 
-_CONSTANTS = "use a float, int, str, bool, date, datetime, Decimal or None"
+_CONSTANTS = "use a float, int, str, bool, date, datetime, Decimal, UUID or None"
 
 
-def lit(value: Scalar | decimal.Decimal | dt.date) -> Expr:
+def lit(value: Scalar | decimal.Decimal | dt.date | uuid.UUID) -> Expr:
     """Return the expression of the constant ``value``; None is null."""
     if value is None:
         return Expr("null")
@@ -610,7 +614,9 @@ def _pattern(operation: str, value: str) -> str:
     return value
 
 
-def _payload_sexp(value: Scalar | PlainDate | PlainTime | PlainDecimal | Decimal) -> Sexp:
+def _payload_sexp(
+    value: Scalar | PlainDate | PlainTime | PlainDecimal | PlainUuid | Decimal,
+) -> Sexp:
     if isinstance(value, bool):
         return ["bool", "true" if value else "false"]
     if isinstance(value, int):
@@ -619,6 +625,8 @@ def _payload_sexp(value: Scalar | PlainDate | PlainTime | PlainDecimal | Decimal
         return ["date" if isinstance(value, PlainDate) else "time", value.text]
     if isinstance(value, PlainDecimal):
         return ["decimal", value.digits]
+    if isinstance(value, PlainUuid):
+        return ["uuid", value.text]
     if isinstance(value, Decimal):
         return ["decimal", str(value.precision), str(value.scale)]
     if isinstance(value, float):

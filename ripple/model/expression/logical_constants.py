@@ -1,9 +1,10 @@
-"""Dates, times and decimals as constants in expressions."""
+"""Dates, times, decimals and UUIDs as constants in expressions."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
+import uuid
 from typing import Any
 
 from ripple.core.errors import PlanError
@@ -52,13 +53,25 @@ class PlainDecimal:
         return f"decimal.Decimal({self.digits!r})"
 
 
-def plain_logical(value: Any) -> PlainDate | PlainTime | PlainDecimal | None:
-    """Return the constant of a date, a time or a decimal, None for another value.
+@frozen
+class PlainUuid:
+    """A constant, by its text as it is stored."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return f"uuid.UUID({self.text!r})"
+
+
+def plain_logical(value: Any) -> PlainDate | PlainTime | PlainDecimal | PlainUuid | None:
+    """Return the constant of a value of a logical type, None for another value.
 
     Raises PlanError for a time without a zone, and for a decimal of too many digits or of none.
     """
     if type(value) is decimal.Decimal:
         return PlainDecimal(_digits(value))
+    if isinstance(value, uuid.UUID):
+        return PlainUuid(str(value))
     if not isinstance(value, dt.date):
         return None
     if not isinstance(value, dt.datetime):

@@ -12,7 +12,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.expression.expr import POWER_MAX, Expr
-from ripple.model.expression.logical_constants import PlainDate, PlainDecimal, PlainTime
+from ripple.model.expression.logical_constants import PlainDate, PlainDecimal, PlainTime, PlainUuid
 from ripple.model.schema.types import (
     Bool,
     Date,
@@ -23,8 +23,10 @@ from ripple.model.schema.types import (
     Int,
     Int64,
     Logical,
+    LogicalText,
     Option,
     String,
+    Uuid,
     bare_type,
 )
 
@@ -39,6 +41,7 @@ class Kind(Enum):
     DECIMAL = "a decimal"
     DATE = "a date"
     TIME = "a time"
+    UUID = "a UUID"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -52,9 +55,12 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.TEXT: String(),
     Kind.DATE: Date(),
     Kind.TIME: DateTime(),
+    Kind.UUID: Uuid(),
 }
 
-_LOGICAL_KINDS: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME}
+_LOGICAL_KINDS: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME, Uuid: Kind.UUID}
+STORED_TEXTS = frozenset({Kind.UUID})
+"""The kinds of values that are stored as texts, and are none."""
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 LOGICAL_CASTS = {"date": Kind.DATE, "datetime": Kind.TIME}
 """The results of ``.cast`` of an integer, by target."""
@@ -111,12 +117,12 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
         return kind_of(field_type.of)[0], True
     if isinstance(field_type, Float):
         return Kind.FLOAT, False
+    if isinstance(field_type, (String, LogicalText)):
+        return Kind.TEXT, False
     if isinstance(field_type, (Int, Int64, Logical)):
         return Kind.INT, False
     if isinstance(field_type, Bool):
         return Kind.BOOL, False
-    if isinstance(field_type, String):
-        return Kind.TEXT, False
     return Kind.OTHER, False
 
 
@@ -161,6 +167,10 @@ class _Checker:
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
 
             return decimal_typed(expr, args)
+        if isinstance(expr.value, PlainUuid) or any(arg.kind in STORED_TEXTS for arg in args):
+            from ripple.model.expression.stored_text_rules import stored_text_typed  # noqa: PLC0415 - likewise
+
+            return stored_text_typed(expr, args)
         if _has_logical(expr, args):
             from ripple.model.expression.logical_rules import logical_typed  # noqa: PLC0415 - likewise
 
@@ -260,7 +270,7 @@ class _Checker:
             hint = "; use .is_null()" if Kind.NULL in (left.kind, right.kind) else ""
             raise PlanError(f"{expr!r} compares {left.kind.value} with {right.kind.value}{hint}")
         if left.kind is Kind.TEXT:
-            return _text_test(expr.operation, args)
+            return text_test(expr.operation, args)
         return Typed(expr.operation, Kind.BOOL, _any_null(args), args)
 
     def logic(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -271,7 +281,7 @@ class _Checker:
 
     def is_null(self, _expr: Expr, args: tuple[Typed, ...]) -> Typed:
         if args[0].kind is Kind.TEXT:
-            return _text_test("is_null", args)
+            return text_test("is_null", args)
         return Typed("is_null", Kind.BOOL, False, args)
 
     def float_test(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -296,7 +306,7 @@ class _Checker:
                 )
         _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
         if value.kind is Kind.TEXT:
-            return _text_test("is_in", args)
+            return text_test("is_in", args)
         tests = [
             Typed("==", Kind.BOOL, value.nullable, (value, choice))
             for choice in dict.fromkeys(choices)
@@ -308,9 +318,9 @@ class _Checker:
         chosen, other = _unified(expr, args[1:])
         return Typed("when", chosen.kind, _any_null((chosen, other)), (args[0], chosen, other))
 
-    def text_test(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    def tested(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         _require(expr, args, (Kind.TEXT,))
-        return _text_test(expr.operation, args, expr.value)
+        return text_test(expr.operation, args, expr.value)
 
 
 _RULES: dict[str, _Rule] = {
@@ -331,7 +341,7 @@ _RULES: dict[str, _Rule] = {
     "fill_null": _Checker.fill_null,
     "is_in": _Checker.is_in,
     "when": _Checker.when,
-    **dict.fromkeys(("starts_with", "ends_with", "contains"), _Checker.text_test),
+    **dict.fromkeys(("starts_with", "ends_with", "contains"), _Checker.tested),
 }
 
 
@@ -422,7 +432,8 @@ def any_of(tests: list[Typed]) -> Typed:
     return Typed("|", Kind.BOOL, _any_null(halves), halves)
 
 
-def _text_test(operation: str, args: tuple[Typed, ...], value: str | None = None) -> Typed:
+def text_test(operation: str, args: tuple[Typed, ...], value: str | None = None) -> Typed:
+    """Return a test of texts."""
     nullable = operation != "is_null" and _any_null(args)
     return Typed(operation, Kind.BOOL, nullable, args, value)
 

@@ -16,7 +16,12 @@ from ripple.core.frozen import frozen
 from ripple.core.hashing import mix_each
 from ripple.model.keys.index import KeyIndex
 from ripple.model.schema.exported import Lent
-from ripple.model.schema.types import KEY_TYPES, Bool, Field, String
+from ripple.model.schema.types import (
+    KEY_TYPES,
+    TEXTS,
+    Bool,
+    Field,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -177,7 +182,7 @@ class PairKeys:
 
     def __init__(self, left: KeySpace, field: Field) -> None:
         self.left = left
-        self.right = TextKeys(field) if isinstance(field.type, String) else None
+        self.right = TextKeys(field) if isinstance(field.type, TEXTS) else None
         self.fields = (*left.fields, field)
         self.index = KeyIndex()
         self._parts: list[tuple[int, KeySpace]] = [(0, left)]
@@ -312,7 +317,7 @@ def key_space(fields: Sequence[Field]) -> KeySpace:
     for field in fields:
         assert isinstance(field.type, KEY_TYPES), field
         if isinstance(space, UnitKeys):
-            space = TextKeys(field) if isinstance(field.type, String) else IntKeys(field)
+            space = TextKeys(field) if isinstance(field.type, TEXTS) else IntKeys(field)
         else:
             space = PairKeys(space, field)
     return space

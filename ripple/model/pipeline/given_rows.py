@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from ripple.model.schema.types import (
     Int,
     Schema,
     String,
+    Uuid,
     bare_type,
 )
 
@@ -41,6 +43,7 @@ _KINDS: tuple[tuple[Any, FieldType], ...] = (
     (str, String()),
     (dt.datetime, DateTime()),  # before date, which a datetime is
     (dt.date, Date()),
+    (uuid.UUID, Uuid()),
 )
 
 

@@ -7,6 +7,7 @@ Python                                    schema
 ``int``                                   ``Int``
 ``Timestamp``                             ``Int64``
 ``datetime.date``, ``datetime.datetime``  ``Date``, ``DateTime``
+``uuid.UUID``                             ``Uuid``
 ``Optional[T]``, or a default of None     an optional field; inside a list ``Option``
 ``list[T]``, ``tuple[T, ...]``, sequence  ``List``
 a record class                            ``Record``, or ``Ref`` where it contains itself
@@ -27,6 +28,7 @@ import decimal
 import enum
 import types
 import typing
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,6 +63,7 @@ from ripple.model.schema.types import (
     Ref,
     Schema,
     String,
+    Uuid,
     Variant,
 )
 
@@ -71,6 +74,7 @@ _SCALARS: dict[Annotation, FieldType] = {
     bool: Bool(),
     dt.date: Date(),
     dt.datetime: DateTime(),
+    uuid.UUID: Uuid(),
 }
 
 _ADVICE: dict[Annotation, str] = {

@@ -12,7 +12,17 @@ from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import Bool, Decimal, Float, Int, Int64, Logical, Option, bare_type
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+    Decimal,
+    Float,
+    Int,
+    Int64,
+    Logical,
+    Option,
+    bare_type,
+)
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
@@ -170,7 +180,8 @@ class Running(ABC):
                 f"{self.name} rounds, and {shown(self.x)} holds decimals: a .derive before it with "
                 ".cast(float) makes floats"
             )
-        if not isinstance(bare_type(of), (Float, Int, Int64, *others)):
+        is_number = isinstance(bare_type(of), (Float, Int, Int64, *others))
+        if not is_number or isinstance(bare_type(of), TEXTS):
             raise PlanError(
                 f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}: "
                 "a .derive before it with .cast(float) or .cast(int) makes one"
@@ -280,7 +291,7 @@ class Bar(Running):
         """Return the size as columns of a type count, decimals by units. Raises PlanError."""
         bare, every = bare_type(of), self.every
         if isinstance(bare, Decimal):
-            units = rule_of(Decimal.wide(bare.scale)).number(every)
+            units: int | None = rule_of(Decimal.wide(bare.scale)).number(every)
             if units is not None:
                 return units
             raise PlanError(

@@ -1,10 +1,10 @@
 """Types that describe themselves: schemas, how they are compared, projected and fingerprinted.
 
 types       the closed set of field types; checks: beyond the type; document: from outside, bounded
-logical     types with columns of whole numbers: the rule of each, their columns and values
+logical     types with columns of numbers or texts: the rule of each, their columns and values
 compat      may one read another's records; projection: reads it; fingerprint
 arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
-time_form   how sources write times; date_form: dates; time_texts: loops; text_columns: for loops
+time_form   how sources write times; date_form: dates; uuid_form; time_texts, byte_texts: loops
 values, columns, well_formed    values and columns of users' code, where nothing is lost
 exported, inside, failing   columns where they lie, and whether all of their values pass
 """
@@ -43,6 +43,7 @@ from ripple.model.schema.types import (
     Ref,
     Schema,
     String,
+    Uuid,
     Variant,
 )
 
@@ -71,6 +72,7 @@ __all__ = [
     "Schema",
     "String",
     "TimedChecks",
+    "Uuid",
     "Variant",
     "check_backward",
     "check_forward",

@@ -9,6 +9,7 @@ field type             Arrow type
 ``Date``               ``date32``
 ``DateTime``           ``timestamp[ns, UTC]``
 ``Decimal``            ``decimal128``
+``Uuid``               ``string``; ``arrow.uuid`` is read, too
 ``Opaque``             ``string``: the text of the S-expression
 ``Option``             the same, nullable
 ``List``               ``list``
@@ -58,6 +59,7 @@ from ripple.model.schema.types import (
     Ref,
     Schema,
     String,
+    Uuid,
     Variant,
 )
 
@@ -83,6 +85,7 @@ _FOREIGN: dict[pa.DataType, FieldType] = {
     pa.timestamp("ns"): Int64(),
     pa.timestamp("ns", "UTC"): Int64(),
     pa.date32(): Date(),
+    pa.uuid(): Uuid(),
     pa.float32(): Float(),
     pa.float64(): Float(),
     pa.bool_(): Bool(),
@@ -275,6 +278,8 @@ def _holds(arrow: pa.DataType, kind: FieldType) -> bool:
             return _holds(arrow, columns) if columns else _is_text(arrow)
         case Ref():
             return bool(pt.is_struct(arrow))
+        case Uuid():
+            return _is_text(arrow)
         case Logical():
             return bool(arrow == rule_of(kind).arrow)
         case _:

@@ -7,6 +7,7 @@ field type             Avro
 ``Int``, ``Int64``     ``long``; an attribute marks ``Int``
 ``Date``               ``int`` of the logical type ``date``, with such an attribute
 ``DateTime``           ``long`` of the logical type ``timestamp-nanos``, likewise
+``Uuid``               ``string`` of the logical type ``uuid``, likewise
 ``Float``              ``double``
 ``Opaque``             ``string`` of the S-expression; an attribute marks it
 ``Option``             union with ``null``

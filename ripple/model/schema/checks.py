@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm
+    from ripple.model.schema.uuid_form import UuidForm
 
-    Form: TypeAlias = TimeForm | DateForm | DecimalForm
+    Form: TypeAlias = TimeForm | DateForm | DecimalForm | UuidForm
 
 Number: TypeAlias = int | float
 Bound: TypeAlias = Number | decimal.Decimal | dt.date

@@ -21,7 +21,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.arrow import to_arrow
-from ripple.model.schema.logical.fields import stored_fields
+from ripple.model.schema.logical.fields import stored_fields, stored_type
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import (
     Bool,
@@ -129,12 +129,13 @@ def _numbers_of(given: Any, of: Logical, what: str) -> tuple[Any, FieldType, dic
         given = decoded(given)
     if isinstance(given, np.ndarray) and not len(given):
         return [], of, {}
-    if isinstance(given, np.ndarray) and given.dtype.kind in "iu":
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and type(of) in _DTYPES:
         given = pa.array(given)
     if isinstance(given, pa.Array) and rule.takes(given.type):
         numbers = rule.stored(given)
         bad = [] if numbers.null_count == given.null_count else _lost(given, numbers)
-        return numbers, Int64(), {row: f"{what} {_misfit(given, row, rule.word)}" for row in bad}
+        misfits = {row: f"{what} {_misfit(given, row, rule.word)}" for row in bad}
+        return numbers, stored_type(of), misfits
     if isinstance(given, np.ndarray) and given.dtype.kind != "O":
         numbers = rule.numbers(np.ma.getdata(given))
         if numbers is None:

@@ -8,6 +8,7 @@ field type             JSON Schema
 ``Float``              ``number``
 ``Date``               ``string`` of the format ``date``, marked ``x-ripple-type``
 ``DateTime``           ``string`` of the format ``date-time``, likewise
+``Uuid``               ``string`` of the format ``uuid``, likewise
 ``Opaque``             anything, marked ``x-ripple-type``
 ``Option``             ``anyOf`` of the type and ``null``
 ``List``               ``array`` with ``items``

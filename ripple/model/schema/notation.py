@@ -29,6 +29,7 @@ from ripple.model.schema.types import (
     Ref,
     Schema,
     String,
+    Uuid,
     Variant,
 )
 
@@ -48,6 +49,7 @@ SCALARS: dict[str, FieldType] = {
     "Bool": Bool(),
     "Date": Date(),
     "Date_time": DateTime(),
+    "Uuid": Uuid(),
     "Sexp_opaque": Opaque(),
 }
 _SCALAR_NAMES = {kind: name for name, kind in SCALARS.items()}

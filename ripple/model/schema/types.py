@@ -1,10 +1,10 @@
 """The closed set of field types, and the records made of them.
 
 A value of a type, outside columns, is: ``str``, ``int``, ``float`` or ``bool``; for ``Opaque`` an
-S-expression; for a logical type its number (``ripple.model.schema.logical``); for ``Option`` None
-or the value; for ``List`` a list; for a record a dict by field name, in which an absent optional
-field has no entry; for ``Variant`` a tuple of the case's name and its arguments, such as
-``("limit", 101.5)`` or ``("market",)``.
+S-expression; for a logical type its stored value, a number or a text
+(``ripple.model.schema.logical``); for ``Option`` None or the value; for ``List`` a list; for a
+record a dict by field name, in which an absent optional field has no entry; for ``Variant`` a
+tuple of the case's name and its arguments, such as ``("limit", 101.5)`` or ``("market",)``.
 
 A schema or a record may be without fields, and a variant without cases: Ripple/OCaml writes such
 ones, and a peer's must be readable. They cannot be declared, imported or filled with rows here.
@@ -48,11 +48,17 @@ class Bool:
 
 
 class Logical:
-    """A logical type: columns store its values as whole numbers of 64 bits.
+    """A logical type: columns store its values as whole numbers of 64 bits, or as texts.
 
     It is no number for that: a place without a rule for it refuses it. All else about such a type
     stands in ``ripple.model.schema.logical``.
     """
+
+    __slots__ = ()
+
+
+class LogicalText(Logical):
+    """A logical type of which columns store the values as texts, in the order of the values."""
 
     __slots__ = ()
 
@@ -65,6 +71,11 @@ class Date(Logical):
 @frozen
 class DateTime(Logical):
     """An instant, stored as nanoseconds since 1970, UTC."""
+
+
+@frozen
+class Uuid(LogicalText):
+    """A UUID, stored as its 36 characters in lower case."""
 
 
 PRECISION_MAX = 18  # digits, in a scaled integer of 64 bits
@@ -113,6 +124,9 @@ class Decimal(Logical):
 
     __repr__ = __str__
 
+
+TEXTS = (String, LogicalText)
+"""The types of which columns hold texts."""
 
 KEY_TYPES = (String, Int, Int64, Bool, Logical)
 """The types of keys: of two floats that are equal, the bits may differ."""

@@ -8,6 +8,7 @@ type                    takes
 ``Bool``                bools
 ``Date``                dates without a time, as the days since 1970
 ``DateTime``            times with a zone, as nanoseconds since 1970
+``Uuid``                ``uuid.UUID``, as its text
 ``String``, ``Opaque``  text that has a form in UTF-8
 ``List``                lists, tuples and flat arrays of its type's values
 ``Record``              mappings by field name, and objects with the fields as attributes
@@ -164,7 +165,7 @@ def _text(value: Any) -> str:
 def _logical(of: Logical) -> Converter:
     rule = rule_of(of)
 
-    def convert(value: Any) -> int:
+    def convert(value: Any) -> Any:
         number = rule.number(value)
         if number is None:
             raise Misfit(rule.word, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
+import uuid
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,12 @@ from typing import Any
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
-from ripple.model.expression.logical_constants import PlainDate, PlainDecimal, PlainTime
+from ripple.model.expression.logical_constants import (
+    PlainDate,
+    PlainDecimal,
+    PlainTime,
+    PlainUuid,
+)
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import (
     Bool,
@@ -24,6 +30,7 @@ from ripple.model.schema.types import (
     Int64,
     Option,
     String,
+    Uuid,
 )
 from ripple.testing.reference import decimals, logical
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
@@ -39,6 +46,7 @@ _PYTHON_TYPES: dict[Any, type] = {
     String: str,
     Date: dt.date,
     DateTime: dt.datetime,
+    Uuid: uuid.UUID,
 }
 
 
@@ -60,6 +68,8 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
     kind, value = _evaluate(expr, row, kinds)
     if isinstance(kind, decimals.Scale) and not isinstance(value, Failed) and value is not None:
         return int(value * 10**kind.digits)
+    if isinstance(value, uuid.UUID):
+        return str(value)
     return (value - logical.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
 
 
@@ -72,9 +82,13 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
             value = Fraction(value, 10**kind.digits)
         if kind is dt.date and value is not None:
             value = logical.EPOCH + dt.timedelta(value)
+        if kind is uuid.UUID and value is not None:
+            value = uuid.UUID(value)
         return kind, value
     if expr.operation == "lit" and isinstance(expr.value, (PlainDate, PlainTime)):
         return logical.constant(expr.value)
+    if expr.operation == "lit" and isinstance(expr.value, PlainUuid):
+        return uuid.UUID, uuid.UUID(expr.value.text)
     if expr.operation == "lit" and isinstance(expr.value, PlainDecimal):
         return decimals.constant(expr.value.digits)
     if expr.operation == "lit":

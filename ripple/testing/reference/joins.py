@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.schema.types import Bool, String
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+)
 from ripple.testing.reference.interpreter import View
 from ripple.testing.reference.steps import FunctionFailed, RefusedRow, Row, run_steps
 
@@ -80,4 +83,4 @@ def _nothing(field: Field) -> str | int | bool:
     """Return what the key of a row without a partner has for a field of the other side."""
     if isinstance(field.type, Bool):
         return False
-    return "" if isinstance(field.type, String) else 0
+    return "" if isinstance(field.type, TEXTS) else 0

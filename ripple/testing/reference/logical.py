@@ -1,4 +1,4 @@
-"""Dates and times in expressions, one value at a time: the slow twin.
+"""Dates, times and UUIDs in expressions, one value at a time: the slow twin.
 
 A date is Python's ``datetime.date``, a time its whole nanoseconds, of the kind ``datetime``.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -31,15 +32,16 @@ def constant(value: PlainDate | PlainTime) -> tuple[Any, Any]:
 
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:
-    """Tell whether dates or times are computed."""
+    """Tell whether dates, times or UUIDs are computed."""
     makes = expr.operation == "cast" and expr.value in ("date", "datetime")
-    return makes or expr.operation == "dt.date" or dt.date in kinds or dt.datetime in kinds
+    own = {dt.date, dt.datetime, uuid.UUID}
+    return makes or expr.operation == "dt.date" or any(kind in own for kind in kinds)
 
 
 def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
-    """Return kind and value of an operation with dates or times."""
+    """Return kind and value of an operation with these."""
     operation = expr.operation
-    own = dt.datetime if dt.datetime in kinds else dt.date
+    own = next((one for one in (uuid.UUID, dt.datetime) if one in kinds), dt.date)
     if operation == "cast" and expr.value == "datetime":
         return dt.datetime, args[0]
     if operation == "is_null":
@@ -48,7 +50,9 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
         return own, args[1] if args[0] is None else args[0]
     if operation == "when":
         return own, args[0] if isinstance(args[0], Failed) else args[1 if args[0] else 2]
-    kind, compute = (_of_times if own is dt.datetime else _strict)(expr, kinds)
+    kind, compute = {dt.datetime: _of_times, dt.date: _strict, uuid.UUID: _of_uuids}[own](
+        expr, kinds
+    )
     failures = [arg for arg in args if isinstance(arg, Failed)]
     if failures:
         return kind, max(failures, key=WORST.index)
@@ -116,6 +120,19 @@ def _of_times(  # one case an operation
     assert plain is not None
     kind = dt.datetime if operation in ("dt.truncate", "dt.span_begin") else int
     return str if operation == "dt.to_string" else kind, lambda *a: _called(plain, *a)
+
+
+def _of_uuids(expr: Expr, _kinds: list[Any]) -> tuple[Any, Callable[..., Any]]:
+    match expr.operation:
+        case "is_in":
+            return bool, lambda a, *values: a in values
+        case "cast":
+            return str, str
+        case "hash":
+            plain = find("hash.text").plain
+            assert plain is not None
+            return int, lambda a: plain(str(a), expr.value)
+    return bool, _COMPARE[expr.operation]
 
 
 def _called(plain: Callable[..., Any], *args: Any) -> Any:

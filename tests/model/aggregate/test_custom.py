@@ -84,7 +84,7 @@ def test_missing_function_of_a_custom_aggregate_is_named():
     with pytest.raises(ra.AggregateError, match="no remove="):
         state.remove(slots(0), floats([1.0]))
     with pytest.raises(
-        PlanError, match="type must be bool, int, float, str, date, datetime, a decimal"
+        PlanError, match="type must be bool, int, float, str, date, datetime, UUID, a decimal"
     ):
         exact_total(type=bytes)
 

@@ -26,6 +26,7 @@ from ripple.model.schema import (
     Record,
     Schema,
     String,
+    Uuid,
     check_backward,
     check_forward,
     fingerprint,
@@ -123,6 +124,7 @@ def test_columns_come_back_as_numbers() -> None:
 
 
 QUOTE = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional=True)))
+NAMED = Schema("u", (Field("id", Uuid()), Field("of", Uuid(), optional=True)))
 PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
 
 
@@ -132,6 +134,7 @@ PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), op
         (FILL, "(typ Date)", "d1ba8b5674c8d39a"),
         (QUOTE, "(typ Date_time)", "3898848780b67fd7"),
         (PRICED, "(typ(Decimal 12 4))", "6352d10f94b74ad9"),
+        (NAMED, "(typ Uuid)", "ec30d246c0b70ece"),
     ],
 )
 def test_names_are_pinned_and_each_notation_has_them(schema: Schema, text: str, name: str) -> None:

@@ -14,7 +14,12 @@ from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import KeySpace, key_space, slot_keys
 from ripple.model.pipeline.nodes import type_of
-from ripple.model.schema.types import Bool, Field, String, bare_type
+from ripple.model.schema.types import (
+    TEXTS,
+    Bool,
+    Field,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,7 +234,7 @@ def _keys(space: KeySpace, slots: Ints | None, count: int) -> list[pa.Array]:
         return space.arrays(slots)
     return [
         pa.array([""] * count, pa.string())
-        if isinstance(field.type, String)
+        if isinstance(field.type, TEXTS)
         else pa.array(np.zeros(count, np.bool_ if isinstance(field.type, Bool) else np.int64))
         for field in space.fields
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from ripple.model.schema.types import (
     FieldType,
     List,
     Logical,
+    LogicalText,
     Record,
     bare_type,
     inner_types,
@@ -96,9 +97,11 @@ def stored_columns(rows: pa.RecordBatch, fields: Iterable[Field]) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found, rows.schema.metadata))
 
 
-def text_of_number(number: int, kind: Logical) -> str:
+def text_of_number(number: Any, kind: Logical) -> str:
     """Return a number from outside as a text that the type's form reads, as ``texts_of`` does."""
     rule = rule_of(kind)
+    if isinstance(kind, LogicalText):
+        return rule.written(number)
     is_one = rule.bounds[0] <= number <= rule.bounds[1]
     return rule.written(number) if is_one else str(number)
 
@@ -123,7 +126,7 @@ def texts_of(column: pa.Array, kind: Logical) -> pa.Array:
 
 
 def stored(column: pa.Array, kind: FieldType) -> pa.Array:
-    """Return the numbers of a flat column of dates, times, decimals, or their texts."""
+    """Return what is stored of a flat column of logical values, or of their texts."""
     bare = bare_type(kind)
     if not isinstance(bare, Logical):
         return column

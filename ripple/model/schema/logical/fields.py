@@ -13,8 +13,10 @@ from ripple.model.schema.types import (
     Int64,
     List,
     Logical,
+    LogicalText,
     Option,
     Record,
+    String,
     Variant,
     bare_type,
     inner_types,
@@ -41,7 +43,7 @@ def has_time(kind: FieldType) -> bool:
 
 
 def stored_type(kind: FieldType) -> FieldType:
-    """Return the type of a column that holds values of a type: whole numbers for logical ones."""
+    """Return the type of a column that holds values of a type: what is stored of logical ones."""
     if not has_logical(kind):
         return kind
     match kind:
@@ -54,6 +56,8 @@ def stored_type(kind: FieldType) -> FieldType:
         case Variant():
             cases = [Case(one.name, tuple(map(stored_type, one.args))) for one in kind.cases]
             return Variant(tuple(cases))
+        case LogicalText():
+            return String()
         case _:
             return Int64()
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from ripple.model.schema.logical.dates import DateRule
 from ripple.model.schema.logical.decimals import DecimalRule
 from ripple.model.schema.logical.times import DateTimeRule
-from ripple.model.schema.types import Date, DateTime, Decimal, Logical
+from ripple.model.schema.logical.uuids import UuidRule
+from ripple.model.schema.types import Date, DateTime, Decimal, Logical, Uuid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.model.schema.decimal_form import DecimalForm
     from ripple.model.schema.document import Json
     from ripple.model.schema.time_form import TimeForm
+    from ripple.model.schema.uuid_form import UuidForm
 
     Ints = npt.NDArray[np.int64]
 
@@ -28,7 +30,8 @@ class Rule(Protocol):
     """The rule of one logical type.
 
     word: a value in messages, with its article. arrow: the type of columns outside. bounds: the
-    smallest and the largest number.
+    smallest and the largest number. Of a ``LogicalText`` the number is the text that is stored, and
+    all texts are within bounds.
     """
 
     word: str
@@ -43,41 +46,43 @@ class Rule(Protocol):
     def json(self) -> dict[str, Json]:
         """The type in JSON Schema."""
 
-    def form(self, form: str | None, zone: str | None) -> DateForm | DecimalForm | TimeForm:
+    def form(
+        self, form: str | None, zone: str | None
+    ) -> DateForm | DecimalForm | TimeForm | UuidForm:
         """Return how a source writes values. Raises SchemaError unless values have such a form."""
 
     def takes(self, arrow: pa.DataType) -> bool:
         """Tell whether columns of an Arrow type hold such values, and not texts of them."""
 
     def stored(self, column: pa.Array) -> pa.Array:
-        """Return a column of a type that ``takes`` accepts as int64, null for a misfit."""
+        """Return a column of a type that ``takes`` accepts as stored, null for a misfit."""
 
     def shown(self, column: pa.Array) -> pa.Array:
-        """Return a column of int64 as a column of ``arrow``."""
+        """Return a stored column as a column of ``arrow``."""
 
-    def number(self, value: Any) -> int | None:
+    def number(self, value: Any) -> Any:
         """Return the number of a Python value; None for a value of another type."""
 
-    def value(self, number: int) -> Any:
+    def value(self, number: Any) -> Any:
         """Return the Python value of a number."""
 
     def text(self, value: Any) -> str | None:
         """Return the text of a Python value, for its form; None for a value of another type."""
 
-    def written(self, number: int) -> str:
+    def written(self, number: Any) -> str:
         """Return the text of a number within bounds, as sinks write it."""
 
     def texts(self, column: pa.Array) -> pa.Array:
-        """Return a column of int64 within bounds as such texts."""
+        """Return a stored column, within bounds, as such texts."""
 
-    def array(self, numbers: Ints) -> npt.NDArray[Any]:
+    def array(self, numbers: Any) -> npt.NDArray[Any]:
         """Return an array for users' functions. Arrays of dates and times share the memory."""
 
     def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
         """Return the numbers of such an array, None if it is another one."""
 
 
-FIXED: dict[type, Rule] = {Date: DateRule(), DateTime: DateTimeRule()}
+FIXED: dict[type, Rule] = {Date: DateRule(), DateTime: DateTimeRule(), Uuid: UuidRule()}
 """The rules of types without parameters."""
 
 

@@ -1,0 +1,98 @@
+"""The type rules of values that are stored as texts: UUIDs.
+
+Such a value is ``logical`` of a tree of a text, whose order is that of the values; the kind says
+which. Operations become those of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ripple.core.errors import PlanError
+from ripple.model.expression.expr import Expr
+from ripple.model.expression.functions import find
+from ripple.model.expression.typed import (
+    STORED_TEXTS,
+    Kind,
+    Literal,
+    Typed,
+    text_test,
+)
+
+_CONSTANTS = {Kind.UUID: "uuid.UUID('123e4567-e89b-12d3-a456-426614174000')"}
+
+
+def stored_text_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    """Return an operation that has to do with these; raises PlanError where there is none."""
+    kind = next((arg.kind for arg in args if arg.kind in STORED_TEXTS), Kind.UUID)
+    rule = _RULES.get(expr.operation)
+    if rule is None:
+        raise _no_operand(expr, kind)
+    return rule(expr, args, kind)
+
+
+def _logical(text: Typed, kind: Kind) -> Typed:
+    return Typed("logical", kind, text.nullable, (text,))
+
+
+def _no_operand(expr: Expr, kind: Kind) -> PlanError:
+    return PlanError(
+        f"{expr!r} takes no {kind.value.removeprefix('a ')}: use comparisons, is_in, .hash() or,"
+        " as a text, .cast(str)"
+    )
+
+
+def _literal(expr: Expr, _args: tuple[Typed, ...], kind: Kind) -> Typed:
+    return _logical(Typed("lit", Kind.TEXT, False, (), Literal(expr.value.text)), kind)
+
+
+def _text(expr: Expr, arg: Typed, kind: Kind) -> Typed:
+    """Return the text of an operand that has to be of a kind."""
+    if arg.kind is kind:
+        return arg.args[0]
+    if arg.kind is Kind.NULL:
+        return Typed("null", Kind.TEXT, nullable=True)
+    hint = f": write a constant as {_CONSTANTS[kind]}" if arg.kind is Kind.TEXT else ""
+    raise PlanError(f"{expr!r} mixes {kind.value} and {arg.kind.value}{hint}")
+
+
+def _test(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if any(arg.kind is Kind.NULL for arg in args):
+        raise PlanError(f"{expr!r} compares {kind.value} with null; use .is_null()")
+    return text_test(expr.operation, tuple(_text(expr, arg, kind) for arg in args))
+
+
+def _fill_null(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if args[1].kind is Kind.NULL:
+        raise PlanError(f"{expr!r} fills nulls with null: give a value")
+    value, other = (_text(expr, arg, kind) for arg in args)
+    nullable = value.nullable and other.nullable
+    return _logical(Typed("fill_null", Kind.TEXT, nullable, (value, other)), kind)
+
+
+def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if args[0].kind is not Kind.BOOL:
+        raise _no_operand(expr, kind)
+    chosen, other = (_text(expr, arg, kind) for arg in args[1:])
+    nullable = args[0].nullable or chosen.nullable or other.nullable
+    return _logical(Typed("when", Kind.TEXT, nullable, (args[0], chosen, other)), kind)
+
+
+def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if expr.value != "str":
+        raise _no_operand(expr, kind)
+    return _text(expr, args[0], kind)
+
+
+def _hash(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    return find("hash.text").typed((_text(expr, args[0], kind),), (expr.value,))
+
+
+_RULES: dict[str, Callable[[Expr, tuple[Typed, ...], Kind], Typed]] = {
+    "lit": _literal,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "is_in", "is_null"), _test),
+    "fill_null": _fill_null,
+    "when": _when,
+    "cast": _cast,
+    "hash": _hash,
+}
