@@ -46,3 +46,6 @@ cdef class Read:
     cdef Growing* column
 
     cdef int hand_out(self, ArrowArray* out) except -1
+
+
+cdef Kept* kept_text(const char* text, int64_t size, int64_t* into) except NULL

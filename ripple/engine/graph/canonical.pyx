@@ -210,15 +210,25 @@ cdef class Written:
         return list(self.prints)
 
 
+cdef Kept* kept_text(const char* text, int64_t size, int64_t* into) except NULL:
+    """Return a text as columns hold it; its fingerprint goes into ``into``."""
+    cdef char[24] number
+    cdef size_t head = number_into(number, b"s", size, b":")
+    cdef Kept* kept = kept_new(head + <size_t>size)
+    if not kept:
+        raise MemoryError
+    memcpy(kept_bytes(kept), number, head)
+    memcpy(kept_bytes(kept) + head, text, size)
+    into[0] = fingerprint_of(kept_bytes(kept), kept.size)
+    return kept
+
+
 cdef int keep_texts(bint wide, const ArrowArray* texts, Written made) except -1:
     """Keep texts, of which the offsets have 64 bits if they are wide."""
     cdef int64_t i, at, begin, end
     cdef const char* base = <const char*>texts.buffers[2]
     cdef const uint8_t* there = <const uint8_t*>texts.buffers[0]
     cdef int64_t null_print = fingerprint_of(b"n", 1)
-    cdef Kept* kept
-    cdef size_t head
-    cdef char[24] number
     if texts.null_count == 0:
         there = NULL
     for i in range(texts.length):
@@ -230,14 +240,7 @@ cdef int keep_texts(bint wide, const ArrowArray* texts, Written made) except -1:
             begin, end = (<const int64_t*>texts.buffers[1])[at], (<const int64_t*>texts.buffers[1])[at + 1]
         else:
             begin, end = (<const int32_t*>texts.buffers[1])[at], (<const int32_t*>texts.buffers[1])[at + 1]
-        head = number_into(number, b"s", end - begin, b":")
-        kept = kept_new(head + <size_t>(end - begin))
-        if not kept:
-            raise MemoryError
-        memcpy(kept_bytes(kept), number, head)
-        memcpy(kept_bytes(kept) + head, base + begin, end - begin)
-        made.held[i] = kept
-        made.prints[i] = fingerprint_of(kept_bytes(kept), kept.size)
+        made.held[i] = kept_text(base + begin, end - begin, &made.prints[i])
     return 0
 
 

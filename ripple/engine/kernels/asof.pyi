@@ -8,6 +8,7 @@ from ripple.model.schema.exported import Made
 Ints = npt.NDArray[np.int64]
 
 class Matches:
+    is_read: bool
     def __init__(
         self,
         left: Waiting,

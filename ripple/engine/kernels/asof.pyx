@@ -35,6 +35,7 @@ cdef class Matches:
     cdef Py_ssize_t deleted         # -1 without such a column
     cdef int strategy
     cdef bint is_strict, is_inner
+    cdef public bint is_read        # whether batches of rows are made
     cdef uint64_t tolerance
     cdef vector[int64_t] last
     cdef vector[Run] runs
@@ -56,6 +57,7 @@ cdef class Matches:
         self.my_slot, self.their_slot = left.rows.place(slot), right.rows.place(slot)
         self.deleted = -1 if deleted is None else right.rows.places[deleted]
         self.strategy, self.is_strict, self.is_inner = STRATEGIES[strategy], is_strict, is_inner
+        self.is_read = True
         self.tolerance = <uint64_t>-1 if tolerance_ns is None else tolerance_ns
 
     def take(self, int64_t left_ns, int64_t right_ns, int64_t capacity):
@@ -63,7 +65,7 @@ cdef class Matches:
 
         capacity: above all slots. Returns None where there are no rows; else (a batch of rows,
         their numbers on the left, times and places, how many of the left had no match), with None
-        for a batch of no rows.
+        for a batch of no rows, or one that nobody reads.
         """
         cdef vector[int64_t] rows, more, at, times, places
         cdef int64_t unmatched
@@ -88,7 +90,7 @@ cdef class Matches:
             pick(self.left.rows.columns[self.left.time], rows, times)
             pick(self.left.rows.columns[self.left.place], rows, places)
         numbers, batch = int64s(rows), None
-        if rows.size():
+        if rows.size() and self.is_read:
             parts = [(self.left.rows, self.mine, numbers), (self.right.rows, self.theirs, int64s(at))]
             batch = gathered(self.schema, rows.size(), parts)
         return batch, numbers, int64s(times), int64s(places), unmatched

@@ -321,25 +321,29 @@ private:
         }
     }
 
-    // Cuts pieces that are too long.
+    // Cuts pieces that are too long; the others are not looked at.
     void split()
     {
         std::vector<std::vector<OrderRow>> found;
+        std::vector<OrderKey> ends;
         found.reserve(pieces.size() + 1);
-        for (std::vector<OrderRow>& piece : pieces) {
-            if (piece.size() <= PIECE_ROWS) {
-                found.push_back(std::move(piece));
+        ends.reserve(pieces.size() + 1);
+        for (size_t piece = 0; piece < pieces.size(); piece++) {
+            std::vector<OrderRow>& rows = pieces[piece];
+            if (rows.size() <= PIECE_ROWS) {
+                found.push_back(std::move(rows));
+                ends.push_back(lasts[piece]);
                 continue;
             }
-            const size_t parts = (piece.size() - 1) / (PIECE_ROWS / 4 * 3) + 1;
-            for (size_t i = 0; i < parts; i++)
-                found.emplace_back(piece.begin() + piece.size() * i / parts,
-                    piece.begin() + piece.size() * (i + 1) / parts);
+            const size_t parts = (rows.size() - 1) / (PIECE_ROWS / 4 * 3) + 1;
+            for (size_t i = 0; i < parts; i++) {
+                found.emplace_back(rows.begin() + rows.size() * i / parts,
+                    rows.begin() + rows.size() * (i + 1) / parts);
+                ends.push_back(found.back().back().key);
+            }
         }
         pieces.swap(found);
-        lasts.clear();
-        for (const std::vector<OrderRow>& piece : pieces)
-            lasts.push_back(piece.back().key);
+        lasts.swap(ends);
     }
 
     void freshen()

@@ -3,7 +3,6 @@
 """Rows in the order of their slots, times and places, among which others may come."""
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
-from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 import numpy as np
@@ -11,38 +10,8 @@ import numpy as np
 from ripple.core.int64s cimport int64s
 from ripple.model.keys.checked cimport check_length
 
-cdef extern from "row_order.hpp" namespace "ripple" nogil:
-    cppclass OrderKey:
-        int64_t slot, time, place
-
-    cppclass OrderRow:
-        OrderKey key
-        int64_t number
-
-    cppclass Nearness:
-        cbool before, after, is_strict
-        int64_t tolerance
-
-    cppclass CRowOrder "ripple::RowOrder":
-        int64_t count
-        void add(vector[OrderRow]&) except +
-        int64_t below(const OrderKey&) except +
-        int64_t match(int64_t, int64_t, const Nearness&)
-        void touched(const OrderKey&, const Nearness&, const CRowOrder&, vector[int64_t]&) except +
-        void numbers_in(int64_t, int64_t, vector[int64_t]&) except +
-        void covered(
-            const int64_t*, const int64_t*, int64_t, vector[int64_t]&, vector[int64_t]&
-        ) except +
-        void take_below(int64_t, vector[int64_t]&) except +
-        CRowOrder renumbered(const int64_t*) except +
-        void dump(int64_t*, int64_t*, int64_t*)
-        int64_t nbytes()
-
-
 cdef class Near:
     """Which rows match one at a time: the last before it, the next after it, the nearer of both."""
-
-    cdef Nearness near
 
     def __init__(self, str strategy not None, *, bint is_strict, tolerance_ns):
         """Match ``backward``, ``forward`` or ``nearest``; is_strict: not at the time itself.
@@ -59,8 +28,6 @@ cdef class RowOrder:
 
     A place is below 2^63 - 1. Ranges count in this order, and hold until rows are added or taken.
     """
-
-    cdef CRowOrder held
 
     def __len__(self):
         return self.held.count

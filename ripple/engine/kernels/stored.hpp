@@ -12,7 +12,7 @@
 
 namespace ripple {
 
-inline bool bit_at(const void* bits, int64_t at)
+inline bool flag_at(const void* bits, int64_t at)
 {
     return static_cast<const uint8_t*>(bits)[at >> 3] >> (at & 7) & 1;
 }
@@ -48,7 +48,7 @@ struct StoredColumn {
         if (a.null_count && a.buffers[0]) {
             valid.resize(held, 1);
             for (size_t i = 0; i < n; i++)
-                valid.push_back(bit_at(a.buffers[0], a.offset + i));
+                valid.push_back(flag_at(a.buffers[0], a.offset + i));
         } else if (!valid.empty()) {
             valid.resize(held + n, 1);
         }
@@ -58,7 +58,7 @@ struct StoredColumn {
             add_texts(a, held);
         } else if (kind == BATCH_FLAG) {
             for (size_t i = 0; i < n; i++)
-                words[held + i] = bit_at(a.buffers[1], a.offset + i);
+                words[held + i] = flag_at(a.buffers[1], a.offset + i);
         } else if (n) {
             memcpy(&words[held], static_cast<const int64_t*>(a.buffers[1]) + a.offset, 8 * n);
         }
@@ -70,6 +70,29 @@ struct StoredColumn {
         words.insert(words.end(), more, more + n);
         if (!valid.empty())
             valid.resize(words.size(), 1);
+    }
+
+    // Adds rows of another column of its kind.
+    void add_from(const StoredColumn& other, int64_t first, int64_t n)
+    {
+        const size_t held = words.size();
+        if (!other.valid.empty()) {
+            valid.resize(held, 1);
+            valid.insert(valid.end(), other.valid.begin() + first, other.valid.begin() + first + n);
+        } else if (!valid.empty()) {
+            valid.resize(held + n, 1);
+        }
+        reserve(words, held + n);
+        words.insert(words.end(), other.words.begin() + first, other.words.begin() + first + n);
+        if (kind != BATCH_TEXT || !n)
+            return;
+        const int64_t end = begin(held), from = other.begin(first);
+        const int64_t more = other.words[first + n - 1] - from;
+        reserve(bytes, end + more + BATCH_SHORT);
+        bytes.resize(end + more + BATCH_SHORT);
+        memcpy(&bytes[end], &other.bytes[from], more);
+        for (int64_t i = 0; i < n; i++)
+            words[held + i] += end - from;
     }
 
     void add_texts(const ArrowArray& a, size_t held)

@@ -13,6 +13,7 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         int has(int64_t)
         void add(const ArrowArray&) except +
         void add_words(const int64_t*, int64_t) except +
+        void add_from(const StoredColumn&, int64_t, int64_t) except +
         void keep(const int64_t*, int64_t)
         int64_t nbytes()
 
@@ -56,6 +57,8 @@ cdef class Stored:
     cdef int check_whole(self) except -1
     cdef Py_ssize_t place(self, str name) except -1
     cdef int check(self, const int64_t[::1] numbers, int64_t least) except -1
+    cdef int add_last(self, Stored of, int64_t n) except -1
+    cdef words_from(self, size_t at, int64_t first)
 
 
 cdef class Waiting:

@@ -118,6 +118,24 @@ cdef class Stored:
                 columns.append(rows.arrow().column(at))
         self.add(columns, rows.num_rows)
 
+    cdef int add_last(self, Stored of, int64_t n) except -1:
+        """Add the last rows of others with the same columns."""
+        cdef size_t at
+        cdef int64_t first = of.count - n
+        check_length(self.columns.size(), of.columns.size())
+        self.check_whole()
+        of.check_whole()
+        self.is_torn = True
+        for at in range(self.columns.size()):
+            if self.columns[at].kind == BATCH_MADE:
+                self.others[at].add(of.others[at].take(np.arange(first, of.count)))
+            else:
+                self.columns[at].add_from(of.columns[at], first, n)
+        self.count += n
+        self.added += n
+        self.is_torn = False
+        return 0
+
     def first_from(self, str name not None, int64_t number):
         """Return the first row with a number or a greater one, in a column of rising ones."""
         cdef StoredColumn* column = &self.columns[self.place(name)]
@@ -144,6 +162,12 @@ cdef class Stored:
         for i in range(n):
             out[i] = column.words[numbers[i]]
         return found
+
+    cdef words_from(self, size_t at, int64_t first):
+        """Return the numbers of the rows from one on, of a column of numbers: int64[n]."""
+        cdef vector[int64_t] found
+        found.assign(self.columns[at].words.begin() + first, self.columns[at].words.end())
+        return int64s(found)
 
     def values(self, str name not None, const int64_t[::1] numbers not None):
         """Return (values, which are there) of some rows, of a column of numbers or flags.

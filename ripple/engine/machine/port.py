@@ -119,6 +119,11 @@ class Port(Way):
         return offset * self.step + self._inputs[name] * FLAT_ROWS_MAX + self._base
 
     @property
+    def base(self) -> int:
+        """The place of the record at offset 0 of its first input."""
+        return self._base
+
+    @property
     def span(self) -> tuple[int, int, int]:
         """Return the first place of the rows of its only input, the next one, and of offset 0."""
         first = self._rank * SPAN - PRECEDING

@@ -53,6 +53,20 @@ class RowOrigins:
                 if len(at):
                     yield name, at, *port.identities(places[at])
 
+    def only(self, places: Ints) -> tuple[str, int, int] | None:
+        """Return the input of all rows at these places; see ``ByInput``."""
+        rank = only_span(places, SPAN, PRECEDING)
+        if not 0 <= rank < len(self._ports):
+            return None
+        port, number = self._ports[rank], 0
+        inputs = port.inputs
+        if len(inputs) > 1:
+            numbers = port.numbers(places)
+            number = int(numbers[0])
+            if (numbers != number).any():
+                return None
+        return inputs[number], port.base, len(inputs)
+
     def show(self, stream: StreamRows, rows: Rows) -> bool:
         """Show rows that are all of one input, if the stream takes them with their places alone."""
         assert rows.offsets is not None

@@ -140,13 +140,18 @@ class HeldRows:
         self.waiting.add()
         self._taken_as_news = self.rows.added
 
-    def take_news(self) -> pa.RecordBatch | Made | None:
-        """Return the rows of batches held since the last call, as they were read; None without any.
+    def new_count(self) -> int:
+        """Return how many rows of batches were held since the last call.
 
-        To be called before any of them leaves: so they are the last ones that are held.
+        To be called before any of them leaves: so they are the last ones of ``rows``.
         """
-        rows = self.rows
-        count, self._taken_as_news = rows.added - self._taken_as_news, rows.added
+        added = self.rows.added
+        count, self._taken_as_news = added - self._taken_as_news, added
+        return count
+
+    def take_news(self) -> pa.RecordBatch | Made | None:
+        """Return these rows as they were read; None without any."""
+        rows, count = self.rows, self.new_count()
         return self.rows_at(np.arange(rows.count - count, rows.count)) if count else None
 
     def take_below(self, mark_ns: int) -> pa.RecordBatch | None:

@@ -34,6 +34,13 @@ class ByInput(Protocol):
     def __call__(self, places: Ints) -> Origins:
         """Yield the inputs with rows at these places."""
 
+    def only(self, places: Ints) -> tuple[str, int, int] | None:
+        """Return the input of all rows at these places; None if they are of several.
+
+        With it the place of its source's first record, and how many inputs that source has: see
+        ``identities_of``.
+        """
+
     def show(self, stream: StreamRows, rows: Rows) -> bool:
         """Show rows that are all of one input, if the stream takes them with their places alone."""
 

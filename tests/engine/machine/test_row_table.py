@@ -98,12 +98,12 @@ def test_rows_equal_their_evaluation_from_scratch(
     monkeypatch.setattr(row_table_rows, "_UNNEEDED_MAX", chance.choice([0, 10, 4096]))
     delays_ns = chance.choice([(0, 0), (0, 8), (8, 0)])
     make, way = chance.choice([eager, behind]), chance.choice(WAYS)
-    pipeline = make(chance.choice(KEYS[:2]), ways_to_join(chance), way, delays_ns)
+    pipeline = make(chance.choice(KEYS[:4]), ways_to_join(chance), way, delays_ns)
     check_pipeline(pipeline, lagging(chance, 50), SIZES, restarts=[chance.randint(0, 50)])
 
 
 def test_rows_without_late_corrections_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowTableRows, "_touched_by", lambda _, slots, *at: slots[:0])
+    monkeypatch.setattr(RowTableRows, "_look", lambda _: None)
     for seed in range(1000):
         chance = random.Random(seed)
         pipeline = eager({"on": "symbol"}, {"lateness": 3, "tolerance": 25}, shown, (0, 8))
@@ -112,6 +112,47 @@ def test_rows_without_late_corrections_are_found(monkeypatch: pytest.MonkeyPatch
         except Divergence:
             return
     pytest.fail("no seed finds it")
+
+
+@rp.record(version=1)
+class Order:
+    symbol: str
+    venue: int
+    tags: list[str]
+    is_open: bool
+    at: rp.Timestamp
+
+
+@rp.record(version=1)
+class Book:
+    symbol: str
+    venue: int
+    bids: list[float] | None
+    note: str | None
+    is_firm: bool | None
+    at: rp.Timestamp
+
+
+@pytest.mark.parametrize("on", ["symbol", "venue", ["symbol", "venue"]])
+def test_values_of_all_kinds_are_shown(on: str | list[str]) -> None:
+    chance = random.Random(7)
+    pipeline = rp.Pipeline("p")
+    orders, books = pipeline.source("orders", Order), pipeline.source("books", Book)
+    ways: dict[str, Any] = {"tolerance": "5ns", "lateness": "3ns", "emit": "eager"}
+    joined = orders.join_asof("j", books, on=on, how=chance.choice(["left", "inner"]), **ways)
+    rows: list[Any] = []
+    for number in range(60):
+        key = {"symbol": chance.choice("AB"), "venue": chance.randint(0, 1)}
+        row = key | {"at": number // 2 + chance.randint(0, 4)}
+        order = {"tags": ["t"] * chance.randint(0, 2), "is_open": chance.random() < 0.5}
+        book = {
+            "bids": chance.choice([None, [], [1.5, 2.5]]),
+            "note": chance.choice([None, "", "longer than sixteen bytes"]),
+            "is_firm": chance.choice([None, False, True]),
+        }
+        is_order = chance.random() < 0.5
+        rows.append(("orders", row | order) if is_order else ("books", row | book))
+    check_pipeline(joined.sink("out"), rows, SIZES, restarts=[20])
 
 
 def check_finals(pipeline: Pipeline, chance: random.Random) -> None:

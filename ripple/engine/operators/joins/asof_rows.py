@@ -86,6 +86,10 @@ class AsofRows(StreamJoinRows):
         right_ns = self.right.settled_ns
         return min(self.left.settled_ns, right_ns) if self._is_backward else right_ns
 
+    def stay_unread(self) -> None:
+        """From now on only count the rows: others show them at once."""
+        self._matches.is_read = False
+
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
@@ -103,11 +107,10 @@ class AsofRows(StreamJoinRows):
             return None
         batch, left, times, places, unmatched = found
         self._unmatched += unmatched
+        self._matched += len(left) - (0 if self.node.how == "inner" else unmatched)
+        self.given += len(left)
         if batch is not None:
-            taken = len(left) - (0 if self.node.how == "inner" else unmatched)
-            self._matched += taken
             self.taken = self._made(batch, left, times, places)
-            self.given += len(left)
         self.left.held.forget()
         kept = self.right.held.rows.count + len(self.keys.index)
         is_due = 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX

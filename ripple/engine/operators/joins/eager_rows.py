@@ -14,9 +14,8 @@ from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.stateless import Stateless
-from ripple.model.keys.space import PairKeys, key_space
+from ripple.model.keys.space import key_space
 from ripple.model.pipeline.nodes import IntervalJoin, StreamJoin
-from ripple.model.schema.exported import Lent, as_arrow
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
     from ripple.engine.operators.step_scan_rows import StepScanRows
     from ripple.model.pipeline.nodes import Fold, RowTable
-    from ripple.model.schema.exported import Made
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
@@ -53,7 +51,6 @@ class EagerRows(ABC):
         of_right = node.right_finals if isinstance(node, IntervalJoin) else ""
         self._finals = (node.finals if isinstance(node, StreamJoin) else "", of_right)
         self._origins_of = join.origins_of
-        self._names_of_inputs: dict[str, Lent] = {}
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -62,9 +59,12 @@ class EagerRows(ABC):
 
     def _origins(self, side: int, rows: pa.RecordBatch) -> list[pa.Array]:
         """Return the inputs of a side's rows, their offsets and indexes."""
-        places, finals = np.asarray(rows.column(PLACE)), self._finals[side]
-        identities = np.asarray(rows.column(IDENTITY)) if finals else None
-        origins = list(self._origins_of(places, identities, finals))
+        identities = np.asarray(rows.column(IDENTITY)) if self._finals[side] else None
+        return self._origins_at(side, np.asarray(rows.column(PLACE)), identities)
+
+    def _origins_at(self, side: int, places: Ints, identities: Ints | None) -> list[pa.Array]:
+        """Return the same by places; identities: of final rows, whose places do not tell."""
+        origins = list(self._origins_of(places, identities, self._finals[side]))
         if len(origins) == 1 and len(origins[0][1]) == len(places):
             name, _, offsets, indexes = origins[0]
             return [pa.repeat(name, len(places)), pa.array(offsets), pa.array(indexes)]
@@ -77,42 +77,14 @@ class EagerRows(ABC):
         found = pa.array(names, pa.string()).take(pa.array(which))
         return [found, pa.array(offsets), pa.array(indexes)]
 
-    def _slots_of(self, side: int, rows: pa.RecordBatch | Made, places: Ints) -> Ints:
-        """Return the slot of each of a side's rows by its origin, a new one for a new row."""
-        finals = self._finals[side]
-        origins = [] if finals else list(self._origins_of(places, None, finals))
-        keys, is_one = self.keys, len(origins) == 1 and len(origins[0][1]) == len(places)
-        if is_one and isinstance(keys, PairKeys) and isinstance(keys.left, PairKeys):
-            name, _, offsets, indexes = origins[0]
-            if name not in self._names_of_inputs:
-                self._names_of_inputs[name] = Lent.of(pa.array([name]))
-            of_input = keys.left.left.slots([self._names_of_inputs[name]])
-            of_records = keys.left.slots_of(np.repeat(of_input, len(places)), offsets)
-            keys.left.adopt(of_records)
-            found = keys.slots_of(of_records, indexes)
-        else:
-            found = keys.slots(self._origins(side, as_arrow(rows)))
-        self.keys.adopt(found)
-        return found
-
     def _show(self, slots: Ints) -> None:
         """Let distinct slots show their present rows."""
-        typed = None if self.fold.steps else self.typed(slots)
-        if typed is None:
-            kept, values, valid, failed = self.result_rows.computed(self.column, self, slots)
-        else:
-            kept, values, valid = typed
-            failed = {}
+        kept, values, valid, failed = self.result_rows.computed(self.column, self, slots)
         if len(kept) < len(slots):
             self.column.erase(np.setdiff1d(slots, kept))
         if len(kept):
             self.column.write(kept, values, valid)
         self.uncomputable.note(slots, failed)
-
-    def typed(self, slots: Ints) -> tuple[Ints, list[Any], list[Any]] | None:
-        """Return (slots of rows, their fields as a column takes them, masks), or None."""
-        del slots
-        return None
 
     @abstractmethod
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:

@@ -161,6 +161,10 @@ class StreamJoinRows(ABC):
             at = np.flatnonzero(rest)
             yield finals, at, identities[at], places[at] % FLAT_ROWS_MAX
 
+    def only_origin(self, places: Ints) -> tuple[str, int, int] | None:
+        """Return the input of all rows at these places, if it is one; see ``ByInput``."""
+        return self._by_input.only(places)
+
     def identities(self, rows: Rows) -> Ints | None:
         """Return the identities of some of the rows taken last, where places do not tell them."""
         return None if self.identities_taken is None else self.identities_taken[rows.origins]
