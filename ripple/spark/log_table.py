@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.batch import Batch
+from ripple.model.schema.logical.columns import as_shown
+from ripple.model.schema.logical.fields import has_logical
 from ripple.spark import options as given
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 from ripple.storage.log import PartitionReader, Topic, TopicError
@@ -159,9 +161,14 @@ class LogTable:
 def table_schema(topic: Topic) -> pa.Schema:
     """Return the columns of a topic's table: those of its schema, ``partition`` and ``offset``.
 
+    Dates and decimals are such columns, and times nanoseconds, as in tables of results.
     Raises InputError where the schema has one of those names.
     """
-    columns = list(columns_of(topic.schema))
+    stored, fields = columns_of(topic.schema), topic.schema.fields
+    columns = [
+        column.with_type(shown.type) if has_logical(field.type) else column
+        for column, field, shown in zip(stored, fields, shown_fields(fields), strict=True)
+    ]
     for own in (PARTITION, OFFSET):
         if any(field.name == own for field in columns):
             raise InputError(f"{topic.path} has a field {own!r}, a reserved column of the table")
@@ -192,6 +199,6 @@ def _pieces(entry: Batch | Marker, split: Split, schema: pa.Schema) -> Iterator[
         number = pa.array(np.full(part.num_rows, split.partition, np.int32))
         at = pa.array(offsets[start : start + part.num_rows])
         columns = [
-            pc.cast(part.column(name), schema.field(name).type) for name in schema.names[:-2]
+            as_shown(part.column(name), schema.field(name).type) for name in schema.names[:-2]
         ]
         yield pa.RecordBatch.from_arrays([*columns, number, at], schema=schema)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
+import pyarrow as pa
 import pytest
 
+import ripple as rp
 from ripple.core.errors import InputError
+from ripple.model.records import schema_of
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.options import Bound
 from ripple.spark.portions import sources_at
+from ripple.storage.log import PartitionWriter, Topic
+from ripple.world import LiveClock, LiveDisk
 from tests.engine.machine.stage_plans import PLANS, trades
 from tests.spark.logs import topic_of
 
@@ -105,3 +112,23 @@ def test_files_of_a_folder_are_one_input_unless_records_are_sorted(tmp_path: Pat
     (tmp_path / "c.jsonl").write_text("")
     with pytest.raises(InputError, match="read files of one format"):
         sources_at(str(tmp_path), PLAN)
+
+
+@rp.record
+class Paid:
+    day: dt.date
+    at: dt.datetime
+    price: Annotated[Decimal, rp.Decimal(12, 4)] | None
+
+
+def test_dates_and_decimals_are_columns_of_their_own(tmp_path: Path) -> None:
+    topic = Topic.create(LiveDisk(tmp_path), "paid", schema_of(Paid))
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(pa.RecordBatch.from_pydict({"day": [1], "at": [7], "price": [15_000]}))
+        writer.append(pa.RecordBatch.from_pydict({"day": [-1], "at": [8], "price": [None]}))
+    table = LogTable.of({"path": f"{tmp_path}/paid"})
+    assert table.schema.field("price").type == pa.decimal128(12, 4)
+    assert [(row["day"], row["at"], row["price"]) for row in rows(table)] == [
+        (dt.date(1970, 1, 2), 7, Decimal("1.5000")),
+        (dt.date(1969, 12, 31), 8, None),
+    ]

@@ -348,15 +348,16 @@ class Expr:
         """Convert to ``float`` (rounded once), ``int`` (towards zero), ``str``, or a decimal.
 
         An integer becomes a time, as its nanoseconds since 1970, with ``datetime.datetime``, and
-        a date, as its days since 1970, with ``datetime.date``.
+        a date, as its days since 1970, with ``datetime.date``. So does a text of ISO 8601, that of
+        a time with its zone.
 
         To ``rp.Decimal(precision, scale)`` from a text or an integer, if it is exact, and from a
         float rounded once, ties to even; from that to each of the others.
 
         The text of a float is the shortest that gives it again, as Python's ``repr``; those of
         bools are ``true`` and ``false``. As an int, a float that is not finite or beyond 64 bits
-        fails its row, as does a text that is not a decimal number; without ``strict`` it gives
-        null.
+        fails its row, as does a text that is not a decimal number, or no date or time; without
+        ``strict`` it gives null.
         """
         if isinstance(to, Decimal):
             need_bool("strict", strict)
@@ -364,7 +365,7 @@ class Expr:
         need_bool("strict", strict)
         if not any(to is each for each in _CASTS):
             raise PlanError(
-                "cast takes float, int or str, or rp.Decimal(18, 2), or of an integer "
+                "cast takes float, int or str, or rp.Decimal(18, 2), or of an integer or a text "
                 f"datetime.datetime or datetime.date, not {shown(to)}"
             )
         return Expr("cast", (self,) if strict else (self, lit(strict)), to.__name__)

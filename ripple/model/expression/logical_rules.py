@@ -28,10 +28,8 @@ _HINTS = {
     (Kind.TIME, Kind.INT): ": .cast(int) gives a time's nanoseconds since 1970",
     (Kind.TIME, Kind.DATE): ": the date of a time is its .dt.date()",
 }
-_CAST_HINTS = {
-    Kind.TEXT: ": a source reads texts where its record has such a field",
-    Kind.TIME: ": the date of a time is its .dt.date()",
-}
+_CAST_HINTS = {Kind.TIME: ": the date of a time is its .dt.date()"}
+_OF_TEXT = {Kind.DATE: "logical.date_of", Kind.TIME: "logical.time_of"}
 _UNITS = {Kind.DATE: "days", Kind.TIME: "nanoseconds"}
 
 
@@ -136,7 +134,7 @@ def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     if expr.value in LOGICAL_CASTS:
-        return _cast_to(expr, args[0], LOGICAL_CASTS[expr.value])
+        return _cast_to(expr, args, LOGICAL_CASTS[expr.value])
     number = _number(expr, args[0], kind)
     if expr.value == "str":
         return find("logical.date" if kind is Kind.DATE else "logical.time").typed((number,), ())
@@ -145,14 +143,17 @@ def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     raise _no_operand(expr, kind)
 
 
-def _cast_to(expr: Expr, arg: Typed, kind: Kind) -> Typed:
-    """Return the date or the time of an integer, or of itself."""
+def _cast_to(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    """Return the date or the time of an integer, of a text, or of itself."""
+    arg, strict = args[0], len(args) == 1
+    if arg.kind is Kind.TEXT:
+        return logical(find(_OF_TEXT[kind]).typed((arg,), (strict,)), kind)
     if arg.kind is kind:
         return arg
     if arg.kind is Kind.INT:
         return _within(arg, kind)
     raise PlanError(
-        f"{expr!r} takes an integer, the {_UNITS[kind]} since 1970, not {arg.kind.value}"
+        f"{expr!r} takes a text, or an integer, the {_UNITS[kind]} since 1970, not {arg.kind.value}"
         f"{_CAST_HINTS.get(arg.kind, '')}"
     )
 

@@ -8,6 +8,8 @@ NO_NUMBER: int
 TOO_LONG: int
 NO_ROOM: int
 NO_JSON: int
+NO_DATE: int
+NO_TIME: int
 OVERFLOWN: int
 ZERO_DIVISION: int
 FAILURES: dict[int, str]

@@ -41,9 +41,12 @@ cdef enum:
     LONG_TEXT = 6
     TOO_MANY_DIGITS = 7
     NOT_JSON = 8
+    NOT_DATE = 9
+    NOT_TIME = 10
 
 NULL_STATE, OVERFLOWN, ZERO_DIVISION = NULL_ROW, OVERFLOW, DIVISION
 NO_NUMBER, TOO_LONG, NO_ROOM, NO_JSON = NOT_NUMBER, LONG_TEXT, TOO_MANY_DIGITS, NOT_JSON
+NO_DATE, NO_TIME = NOT_DATE, NOT_TIME
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
@@ -52,6 +55,8 @@ FAILURES = {
     LONG_TEXT: "a text of more than 1 MiB",
     TOO_MANY_DIGITS: "a value that does not fit the rp.Decimal",
     NOT_JSON: "a text that is not JSON, or has over 64 levels",
+    NOT_DATE: "a text that is no date of ISO 8601 such as 2026-01-31",
+    NOT_TIME: "a text that is no time of ISO 8601 such as 2026-01-31T09:30:00Z",
 }
 
 cdef enum:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ripple.model.expression.program import FAILURES, NO_JSON, NO_NUMBER, NO_ROOM, TOO_LONG
+from ripple.model.expression.program import (
+    FAILURES,
+    NO_DATE,
+    NO_JSON,
+    NO_NUMBER,
+    NO_ROOM,
+    NO_TIME,
+    TOO_LONG,
+)
 
 
 @dataclass(frozen=True)
@@ -18,5 +26,6 @@ OVERFLOW = Failed("integer overflow")
 DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
 # A later one hides an earlier one.
+NOT_A_DATE, NOT_A_TIME = Failed(FAILURES[NO_DATE]), Failed(FAILURES[NO_TIME])
 _OF_TEXTS = tuple(Failed(FAILURES[code]) for code in (NO_NUMBER, TOO_LONG, NO_ROOM, NO_JSON))
-WORST = (OVERFLOW, DIVISION, CONVERSION, *_OF_TEXTS)
+WORST = (OVERFLOW, DIVISION, CONVERSION, *_OF_TEXTS, NOT_A_DATE, NOT_A_TIME)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,13 @@ from typing import Any
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.logical_constants import PlainDate, PlainTime
-from ripple.testing.reference.failures import OVERFLOW, WORST, Failed
+from ripple.testing.reference.failures import NOT_A_DATE, NOT_A_TIME, OVERFLOW, WORST, Failed
 
 EPOCH = dt.date(1970, 1, 1)
+_ISO = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+    r"(?:Z|([+-])([0-9]{2})(?::?([0-9]{2}))?)"
+)
 _COMPARE: dict[str, Any] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
@@ -42,6 +47,13 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     """Return kind and value of an operation with these."""
     operation = expr.operation
     own = next((one for one in (uuid.UUID, dt.datetime) if one in kinds), dt.date)
+    if operation == "cast" and expr.value in ("date", "datetime") and kinds[0] is str:
+        kind = dt.date if expr.value == "date" else dt.datetime
+        text, failed = args[0], NOT_A_DATE if kind is dt.date else NOT_A_TIME
+        if text is None or isinstance(text, Failed):
+            return kind, text
+        found = _date_of(text) if kind is dt.date else _time_of(text)
+        return kind, (failed if len(expr.args) == 1 else None) if found is None else found
     if operation == "cast" and expr.value == "datetime":
         return dt.datetime, args[0]
     if operation == "is_null":
@@ -142,6 +154,30 @@ def _called(plain: Callable[..., Any], *args: Any) -> Any:
 
 def _in_64_bits(found: int) -> Any:
     return found if -(2**63) <= found < 2**63 else OVERFLOW
+
+
+def _date_of(text: str) -> dt.date | None:
+    if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return None
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _time_of(text: str) -> int | None:
+    """Return the nanoseconds of a time in ISO 8601 with a zone."""
+    found = _ISO.fullmatch(text)
+    day = _date_of(text[:10])
+    if found is None or day is None:
+        return None
+    hour, minute, second, east_h, east_m = (int(part or 0) for part in found.group(1, 2, 3, 6, 7))
+    if hour > 23 or minute > 59 or second > 59 or east_h > 23 or east_m > 59:
+        return None
+    seconds = ((day - EPOCH).days * 24 + hour) * 3600 + minute * 60 + second
+    seconds -= (east_h * 3600 + east_m * 60) * (-1 if found[5] == "-" else 1)
+    ns = seconds * _NS["s"] + int((found[4] or "").ljust(9, "0"))
+    return ns if -(2**63) <= ns < 2**63 else None
 
 
 def _text(ns: int) -> str:

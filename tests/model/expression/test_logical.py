@@ -98,6 +98,42 @@ def results(draw: st.DrawFn, kind: type) -> Expr:
     return draw(st.sampled_from(found))
 
 
+TEXTS = st.sampled_from(
+    [
+        *("2026-01-31", "2026-02-29", "0000-01-01", "9999-12-31", "2026-1-31", " 2026-01-31", ""),
+        *("2026-01-31T09:30Z", "2026-01-31 09:30:00+01:00", "2026-01-31T09:30:00.1-0530"),
+        *("2026-01-31T09:30:00.123456789+01", "2026-01-31T09:30:00", "2026-01-31T24:00Z"),
+        *("2026-01-31T09:30:60Z", "2026-01-31T09:30:00.1234567890Z", "1677-09-21T00:12:43Z"),
+        *("1677-09-21T00:12:43.145224192Z", "2262-04-11T23:47:16.854775807Z", "2300-01-01T00:00Z"),
+    ]
+)
+
+
+@given(
+    texts=st.lists(st.none() | TEXTS | st.text("0123456789-T:Z+ .", max_size=20), min_size=1),
+    strict=st.booleans(),
+)
+def test_texts_become_dates_and_times_or_fail_their_row(
+    texts: list[str | None], strict: bool
+) -> None:
+    rows = [{"x": text, "n": at} for at, text in enumerate(texts)]
+    fields: dict[str, FieldType] = {**FIELDS, "x": Option(String())}
+    for kind in (dt.date, dt.datetime):
+        made = col("x").cast(kind, strict=strict)  # type: ignore[arg-type]
+        for expr in (made, made + col("n"), made.cast(int), made.is_null()):
+            equals_reference(expr, rows, fields, KINDS)
+
+
+def test_a_text_that_is_no_date_is_named_with_its_form() -> None:
+    for kind, told in ((dt.date, "date of ISO 8601 such as 2026-01-31"), (dt.datetime, "time of")):
+        column = pa.array(["noon", None], pa.string())
+        made = col("x").cast(kind)
+        failed = made.bind({"x": Option(String())}).evaluate({"x": column}).failed
+        assert list(failed) == [0]
+        assert failed[0].startswith(f"a text that is no {told}")
+        assert failed[0].endswith(f' in col("x").cast(datetime.{kind.__name__})')
+
+
 @given(results(dt.date), ROWS)
 def test_dates_are_those_of_python(expr: Expr, rows: list[dict[str, Any]]) -> None:
     equals_reference(expr, rows, FIELDS, KINDS)
@@ -159,7 +195,7 @@ def test_a_constant_has_one_canonical_text() -> None:
         (lambda: col("t") + col("s"), "takes no time: use comparisons"),
         (lambda: col("t") * 2, "takes no time"),
         (lambda: col("t").cast(dt.date), "not a time: the date of a time is its .dt.date()"),
-        (lambda: lit("noon").cast(dt.datetime), "takes an integer, the nanoseconds since 1970"),
+        (lambda: lit(0.5).cast(dt.datetime), "takes a text, or an integer, the nanoseconds since"),
         (lambda: col("n").cast(rp.Decimal(9, 0)).cast(dt.date), "takes no decimal"),
         (lambda: lit(dt.datetime(2026, 1, 31)), "has no zone: add one"),  # noqa: DTZ001
     ],

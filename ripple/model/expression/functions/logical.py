@@ -5,22 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ripple.model.expression.functions.function import Function, table
+from ripple.model.expression.program import NO_DATE, NO_TIME
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import Date, DateTime, Logical
 
-_INT = ((Kind.INT,),)
+_INT, _TEXT = ((Kind.INT,),), ((Kind.TEXT,),)
 
 
 def _texts(kind: Logical) -> Callable[[Any], Any]:
     return lambda numbers: rule_of(kind).texts(pa.array(numbers))
 
 
+def _of_texts(kind: Logical, code: int) -> Callable[[Any, bool], Any]:
+    form = rule_of(kind).form(None, None)
+
+    def read(texts: Any, strict: bool) -> Any:
+        numbers, failed = form.parsed(texts)
+        return (np.asarray(numbers.fill_null(0)), failed * np.uint8(code)) if strict else numbers
+
+    return read
+
+
 LOGICAL = table(
+    Function(
+        "logical.date_of", _TEXT, Kind.INT, columns=_of_texts(Date(), NO_DATE), may_be_null=True
+    ),
+    Function(
+        "logical.time_of", _TEXT, Kind.INT, columns=_of_texts(DateTime(), NO_TIME), may_be_null=True
+    ),
     Function("logical.date", _INT, Kind.TEXT, columns=_texts(Date())),
     Function("logical.time", _INT, Kind.TEXT, columns=_texts(DateTime())),
 )
-"""The texts of dates and of times."""
+"""Dates and times of texts, and their texts."""
