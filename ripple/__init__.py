@@ -19,6 +19,7 @@ from ripple.core.uncompiled import Uncompiled
 
 if TYPE_CHECKING:
     from ripple import spark as spark
+    from ripple.client.live import LiveTable as LiveTable
     from ripple.connectors.clock import Tick as Tick
     from ripple.connectors.clock import clock as clock
     from ripple.connectors.memory import MemorySink as MemorySink
@@ -114,6 +115,7 @@ __version__ = "0.1.0"
 # Where each of them lives: what type checkers read above, said to the interpreter.
 _NAMES_BY_HOME = {
     "ripple": ("spark",),
+    "ripple.client.live": ("LiveTable",),
     "ripple.model.aggregate": (
         "Accumulator",
         "arg_max",

@@ -154,6 +154,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "sql": {"outputs"},
         "dashboard": {"outputs", "sql"},
         "flight": {"outputs", "sql"},
+        "live": set(),
     },
     "coordinator": {
         "decisions": set(),
@@ -374,6 +375,8 @@ OF_EXTRA = {
     "ripple/client/dashboard/viewers.py": ("dashboard", {"aiohttp"}),
     "ripple/client/dashboard/web.py": ("dashboard", {"aiohttp"}),
     "ripple/control/event_loop.py": ("cluster", {"uvloop"}),
+    "ripple/client/live/widget.py": ("notebook", {"anywidget", "traitlets"}),
+    "ripple/task/progress.py": ("notebook", {"IPython"}),
     "ripple/connectors/kafka/client.py": ("kafka", {"aiokafka"}),
     "ripple/connectors/kafka/consumer.py": ("kafka", {"aiokafka"}),
     "ripple/connectors/kafka/private.py": ("kafka", {"aiokafka"}),
@@ -455,7 +458,10 @@ OF_EXTRA = {
 }
 DISTRIBUTION_OF = {
     "aiobotocore": "aiobotocore",
+    "IPython": "anywidget",  # by its ipywidgets
     "aiohttp": "aiohttp",
+    "anywidget": "anywidget",
+    "traitlets": "anywidget",
     "aiokafka": "aiokafka",
     "deltalake": "deltalake",
     "duckdb": "duckdb",

@@ -45,14 +45,15 @@ def collect(
     header: bool = False,
     strict: bool = False,
     max_rejected: int | str | None = None,
+    progress: bool = False,
     max_bytes: int = BYTES_MAX,
 ) -> Result:
     """Run a pipeline over a whole source, and return the rows of its outputs.
 
-    source, batch_rows, header, strict, max_rejected: as ``rp.run`` takes them. output: the name of
-    the only one to keep; all are by default. A result has each key's last row. changes: whether to
-    keep all changes, too. max_bytes: of the rows in memory, 1 GiB by default. The first 10,000
-    rejected records are in ``result.rejected``.
+    source, batch_rows, header, strict, max_rejected, progress: as ``rp.run`` takes them. output:
+    the name of the only one to keep; all are by default. A result has each key's last row.
+    changes: whether to keep all changes, too. max_bytes: of the rows in memory, 1 GiB by default.
+    The first 10,000 rejected records are in ``result.rejected``.
 
     Raises LimitError if the rows need more memory, and as ``rp.run`` does.
     """
@@ -72,6 +73,7 @@ def collect(
         dead_letters=letters,
         strict=strict,
         max_rejected=max_rejected,
+        progress=progress,
     )
     report = ended.warn(stacklevel=3, kept_in="result.rejected")
     shown: dict[str, pa.Schema] = {}

@@ -20,6 +20,7 @@ from ripple.task.arguments import check_ends, sinks_of, sources_of
 from ripple.task.ended import Ended, lost_text
 from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, hint_of, to_its_end
+from ripple.task.progress import Progress, here
 from ripple.task.rejection_limit import RejectionLimit
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, Settings
@@ -44,11 +45,13 @@ def run_once(
     dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
     strict: bool = False,
     max_rejected: int | str | None = None,
+    progress: bool = False,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> Ended:
     """Run a pipeline once over a whole source. Arguments and errors are those of ``run``."""
     need_bool("header", header)
     need_bool("strict", strict)
+    need_bool("progress", progress)
     limit = RejectionLimit.of(max_rejected)
     if on_batch is not None:
         need_function("on_batch", on_batch)
@@ -68,6 +71,8 @@ def run_once(
     given = open_sources(plan, sources, batch_rows, header=header)
     hints = Hints.of((one.fields for one in plan.sources), uris.values(), header=header)
 
+    line = Progress(given, here() if progress else None)
+
     def open_letters() -> DeadLetters:
         if isinstance(dead_letters, (str, os.PathLike)):
             return DeadLetters(open_target(dead_letters))
@@ -82,11 +87,14 @@ def run_once(
         strict=strict,
         file=file,
         batch_rows=batch_rows,
-        on_batch=on_batch,
+        on_batch=line.beside(on_batch),
         limit=limit,
         hints=hints,
     )
-    report = to_its_end(life, plan, waits=waits_in_loop(plan, sources))
+    try:
+        report = to_its_end(life, plan, waits=waits_in_loop(plan, sources))
+    finally:
+        line.clear()
     assert life.live is not None, "it has run"
     lost = lost_text(report, plan, are_kept=dead_letters is not None)
     return Ended(plan, report, lost, hint_of(hints), life.live.noticed.units.remark)

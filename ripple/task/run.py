@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from ripple.core.arguments import need_bool
 from ripple.core.calls import called
 from ripple.core.errors import InputError
 from ripple.task.arguments import plan_of
 from ripple.task.one_shot_run import run_once
+from ripple.task.progress import Progress, here
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def run(
     dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
     strict: bool = False,
     max_rejected: int | str | None = None,
+    progress: bool = False,
     on_batch: Callable[[Engine, Report], None] | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     follow: bool = False,
@@ -52,6 +55,7 @@ def run(
     with ``write(changes)``, or a sink; or a mapping of output names to those when the pipeline has
     several outputs.
     Views are updated, and changes written, every ``batch_rows`` records.
+    progress: show the number of records and their rate, on a terminal or in a notebook.
 
     A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or a sink of them.
     Without it, and for records that came too late, a LostRecordsWarning at the end says how many
@@ -81,20 +85,25 @@ def run(
             )
         from ripple.task.blocking import run_durably  # noqa: PLC0415 - slow to import
 
-        return run_durably(
-            pipeline,
-            source=source,
-            sink=sink,
-            checkpoint_dir=checkpoint_dir,
-            follow=follow,
-            batch_rows=batch_rows,
-            commit_interval=commit_interval,
-            checkpoint_interval=checkpoint_interval,
-            keep=keep,
-            rebuild=rebuild,
-            on_error=on_error,
-            on_batch=on_batch,
-        )
+        need_bool("progress", progress)
+        line = Progress(None, here() if progress else None)
+        try:
+            return run_durably(
+                pipeline,
+                source=source,
+                sink=sink,
+                checkpoint_dir=checkpoint_dir,
+                follow=follow,
+                batch_rows=batch_rows,
+                commit_interval=commit_interval,
+                checkpoint_interval=checkpoint_interval,
+                keep=keep,
+                rebuild=rebuild,
+                on_error=on_error,
+                on_batch=line.beside(on_batch),
+            )
+        finally:
+            line.clear()
     durable_only = {
         "follow": follow,
         "commit_interval": commit_interval is not None,
@@ -115,6 +124,7 @@ def run(
         dead_letters=dead_letters,
         strict=strict,
         max_rejected=max_rejected,
+        progress=progress,
         on_batch=on_batch,
     )
     return ended.warn(stacklevel=3)

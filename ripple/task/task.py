@@ -265,13 +265,7 @@ class Task:
         if isinstance(inputs, (str, Stream)):
             executor = LiveExecutor()
             inputs = open_inputs(
-                inputs,
-                self.plan,
-                rows,
-                follow=follow,
-                executor=executor,
-                source=source,
-                is_alone=True,
+                inputs, self.plan, rows, follow=follow, executor=executor, source=source
             )
         if not self._waits:
             return inputs

@@ -42,7 +42,6 @@ TRIALS = (
     "events_moved",
     "apart",
     "new_branch",
-    "new_branch_of_stages",
 )
 
 

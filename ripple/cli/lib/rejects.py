@@ -17,9 +17,9 @@ from ripple.core.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
-    from ripple.cli.lib.progress import Progress
     from ripple.connectors.target import Target
     from ripple.model.batch import Rejected
+    from ripple.task.progress import Progress
 
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60

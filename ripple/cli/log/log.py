@@ -13,7 +13,6 @@ from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.cli.lib.number_options import count, offsets, positive
 from ripple.cli.lib.output_forms import add_format, many
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import ReportedLetters, all_rejected
 from ripple.cli.log.route import Routes
 from ripple.cli.log.schema import SCHEMA_FORMS, read_checks, read_schema
@@ -35,6 +34,7 @@ from ripple.storage.log.router import TopicWriter
 from ripple.storage.log.settings import compression_of
 from ripple.storage.log_uri import LogUri
 from ripple.task.one_shot import at_once, entries
+from ripple.task.progress import Progress, terminal
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _append(options: argparse.Namespace) -> int:
         batch_rows=rows,
         header=options.header,
     )
-    progress = Progress(source)
+    progress = Progress(source, terminal())
     target = open_target(options.dead_letter) if options.dead_letter else None
     letters = ReportedLetters(
         PROGRAM,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ripple.cli.cluster.dashboard import run_shown
 from ripple.cli.lib.exits import finished, say, say_meanwhile, unwind
 from ripple.cli.lib.left_out import say_left_out
-from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.statistics import (
     by_source,
     exceptions,
@@ -28,6 +27,7 @@ from ripple.core.errors import InputError
 from ripple.core.event_text import line_of
 from ripple.model.pipeline.input_names import answers_of
 from ripple.task.blocking import in_own_loop
+from ripple.task.progress import Progress, terminal
 from ripple.task.task import Task
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run(
 ) -> int:
     """Run until the input ends or a signal asks for it; return the exit code."""
     _check_options(options)
-    progress = Progress(None, quiet=options.quiet)
+    progress = Progress(None, terminal(quiet=options.quiet))
     shown: RunShown | None = None
 
     def emit(event: Event) -> None:

@@ -15,7 +15,6 @@ from ripple.cli.lib.exits import finished
 from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
-from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
 from ripple.cli.lib.statistics import (
     by_source,
@@ -38,6 +37,7 @@ from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import to_its_end
 from ripple.task.one_shot_run import open_sources, plain_life
+from ripple.task.progress import Progress, terminal
 from ripple.task.rejection_limit import AllRejectedError, RejectionLimit
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
@@ -169,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)
     say_left_out(plan, places)
-    progress = Progress(source, quiet=options.quiet)
+    progress = Progress(source, terminal(quiet=options.quiet))
     life = plain_life(
         plan,
         source,
@@ -178,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
         strict=options.strict,
         file=file,
         batch_rows=options.batch,
-        on_batch=lambda _, report: progress.update(report.consumed),
+        on_batch=progress,
         limit=limit,
     )
     try:

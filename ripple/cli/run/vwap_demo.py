@@ -12,7 +12,6 @@ import ripple as rp
 from ripple.cli.lib.exits import Parser, exit_code
 from ripple.cli.lib.number_options import count, positive, window_span_ns
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
 from ripple.cli.lib.statistics import (
     exceptions,
@@ -33,6 +32,7 @@ from ripple.connectors.target import open_target
 from ripple.model.window import watermark
 from ripple.task.one_shot import at_once
 from ripple.task.one_shot_run import plain_life
+from ripple.task.progress import Progress, terminal
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS
 
@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     plan = vwap_pipeline(options.window).plan()
     source = SourceInputs(_source(options, plan), name=plan.source.name)
-    progress = Progress(source)
+    progress = Progress(source, terminal())
     sink = _sink(options)
     counting = sink if isinstance(sink, FinalRows) else None
     # Objects of start-up live to the end: the collector need not scan them again and again.
@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
         lambda: open_letters(PROGRAM, options, progress, file=options.file),
         strict=options.strict,
         file=options.file,
-        on_batch=lambda _, report: progress.update(report.consumed),
+        on_batch=progress,
     )
     try:
         report = at_once(life.run())

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 from ripple.core.errors import LimitError
@@ -311,16 +310,14 @@ class Owner:
         prefix = f"{self.checkpoints.prefix}state/"
         now_ns = self._clock.now_ns()
         # In the executor, for it compresses: the event loop has other work.
-        checkpoint, files = await self.checkpoints.executor.run(
-            partial(_encoded, base=base), snapshot, name, self.epoch, now_ns, prefix
+        encoded = await self.checkpoints.executor.run(
+            partial(encode, base=base), snapshot, name, self.epoch, now_ns, prefix
         )
-        await self.commit(checkpoint, files)
+        checkpoint = await self.commit(*encoded)
         self._stored = _Stored(checkpoint.name, snapshot.number)
         return checkpoint
 
-    async def commit(
-        self, checkpoint: Checkpoint, files: Mapping[str, bytes | bytearray]
-    ) -> Checkpoint:
+    async def commit(self, checkpoint: Checkpoint, files: dict[str, bytearray]) -> Checkpoint:
         """Store the result of ``encode``, the slow half of ``write``, which may run elsewhere."""
         store = self.checkpoints.store
         for name, data in files.items():
@@ -385,12 +382,6 @@ class _Stored:
 
 
 _NOTHING_STORED = _Stored("", 0)
-
-
-def _encoded(*of: Any, base: str | None) -> tuple[Checkpoint, dict[str, bytes]]:
-    """Return a checkpoint and its files as a store takes them: see ``encode``."""
-    checkpoint, files = encode(*of, base=base)
-    return checkpoint, {name: bytes(data) for name, data in files.items()}
 
 
 def _with(present: tuple[Checkpoint, ...], checkpoint: Checkpoint) -> tuple[Checkpoint, ...]:
