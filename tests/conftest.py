@@ -84,4 +84,4 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture
 def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a failure that is wanted be told as it was found: no shorter one is looked for."""
-    monkeypatch.setattr(sys.modules["ripple.testing.explore"], "SHRINK_RUNS_MAX", 0)
+    monkeypatch.setattr(sys.modules["ripple.testing.exploring"], "SHRINK_RUNS_MAX", 0)

@@ -453,6 +453,7 @@ OF_EXTRA = {
     "ripple/connectors/files/remote/s3.py": ("s3", {"botocore"}),
     "ripple/connectors/files/remote/web.py": ("https", {"urllib3"}),
     "ripple/connectors/websocket/source.py": ("websocket", {"websockets"}),
+    "ripple/testing/plugin.py": ("dev", {"pytest"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }
@@ -480,6 +481,7 @@ DISTRIBUTION_OF = {
     "opentelemetry": "opentelemetry-sdk",
     "requests": "opentelemetry-exporter-otlp-proto-http",  # which sends by it
     "prometheus_client": "prometheus-client",
+    "pytest": "pytest",
     "structlog": "structlog",
     "pyspark": "pyspark",
     "urllib3": "urllib3",

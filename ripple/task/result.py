@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import OutputError
 from ripple.model.schema.python_rows import python_rows
+from ripple.task.compared import Row, are_same, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN_ROWS = 20
 
 
-class Result:
+class Result:  # noqa: PLW1641 - equal rows are equal, and it has no hash
     """The rows of a pipeline's outputs at the end of a run, as Arrow tables.
 
     With one output it is a table itself: for ``pa.table``, Polars, DuckDB and other readers of
@@ -105,6 +106,26 @@ class Result:
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows."""
         return self.table().schema.__arrow_c_schema__()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether these are the rows of another result, a list of dicts or a table.
+
+        In their order; that of columns does not matter, and NaN is NaN. A result of several outputs
+        is equal to one of the same outputs.
+        """
+        if isinstance(other, Result):
+            if self.outputs != other.outputs:
+                return False
+            pairs = [(self[name]._held(), other[name]._held()) for name in self.outputs]
+        else:
+            rows = rows_of(other)
+            if rows is None:
+                return NotImplemented
+            pairs = [(self._held(), rows)]
+        return all(len(one) == len(two) and are_same(one, two) for one, two in pairs)
+
+    def _held(self) -> list[Row]:
+        return [*self.rows()]
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -7,7 +7,7 @@ import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ripple.testing.explore import repeat
+from ripple.testing.exploring import repeat
 from ripple.testing.naming import find
 from ripple.testing.sim.jobs import Job, chunks
 

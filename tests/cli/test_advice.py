@@ -31,7 +31,8 @@ OTHERS = {
     ),
     "ripple/spark/parcel.py": ("--py-files",),
     "ripple/testing/__main__.py": ("--check", "--jobs", "--plan", "--seeds", "--without"),
-    "ripple/testing/explore.py": ("--check", "--plan", "--without"),
+    "ripple/testing/exploring.py": ("--check", "--plan", "--without"),
+    "ripple/testing/plugin.py": ("--ripple-seeds",),
     "ripple/connectors/formats/protobuf.py": ("--descriptor", "--include"),
     "worker/settings.py": ("--partition-id",),  # which it refuses
 }

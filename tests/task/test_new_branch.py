@@ -8,7 +8,7 @@ import ripple as rp
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.testing import CrashScenario, explore
 from ripple.testing.crash.scenario import Variant
-from ripple.testing.explore import enumerate_crashes
+from ripple.testing.exploring import enumerate_crashes
 from ripple.testing.sim.faults import Drawn, Faults
 from ripple.testing.sim.run import run
 from ripple.testing.sim.world import SimWorld

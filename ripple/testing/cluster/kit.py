@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ripple.testing.cluster.trial import ClusterTrial
-from ripple.testing.explore import Report, explore
+from ripple.testing.exploring import Report, explore
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.builder import Pipeline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.core.arguments import need_whole
 from ripple.core.errors import InputError
 from ripple.testing.crash.scenario import CrashScenario
-from ripple.testing.explore import Report, enumerate_crashes, explore
+from ripple.testing.exploring import Report, enumerate_crashes, explore
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.builder import Pipeline

@@ -7,7 +7,7 @@ import multiprocessing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.testing.explore import SimulationError, explore
+from ripple.testing.exploring import SimulationError, explore
 from ripple.testing.naming import find
 
 if TYPE_CHECKING:

@@ -1,0 +1,151 @@
+"""A plugin of pytest: fixtures for pipelines by seed, and how results differ from what is expected.
+
+pytest loads this module wherever Ripple is installed, also for projects that do not use it: nothing
+else of Ripple is imported before a fixture is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
+    from ripple.task.result import Result
+    from ripple.testing.check import Happening
+    from ripple.testing.exploring import Report
+
+SEEDS = 3
+_SEED = "ripple_seed"
+_RESULT = "ripple.task.result"
+
+
+class Checked(Protocol):
+    """The fixture ``ripple_pipeline``."""
+
+    def __call__(
+        self, pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any
+    ) -> Result:
+        """Check a pipeline, and return the rows of its outputs."""
+
+
+class Disturbed(Protocol):
+    """The fixtures ``ripple_crash`` and ``ripple_cluster``."""
+
+    def __call__(
+        self, pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any
+    ) -> Report:
+        """Try a pipeline, and return what was tried."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--ripple-seeds``."""
+    parser.getgroup("ripple").addoption(
+        "--ripple-seeds",
+        type=_count,
+        default=SEEDS,
+        metavar="N",
+        help=f"run tests with a fixture of Ripple's for each seed below N (default: {SEEDS})",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeat a test that asks for a seed, itself or by another fixture, for each one."""
+    if _SEED in metafunc.fixturenames:
+        seeds = range(metafunc.config.getoption("ripple_seeds"))
+        metafunc.parametrize(_SEED, seeds, ids=[f"seed{seed}" for seed in seeds])
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show the first rows that differ, where a result is compared."""
+    result = getattr(sys.modules.get(_RESULT), "Result", None)
+    if op != "==" or result is None or not isinstance(left, result) | isinstance(right, result):
+        return None
+    from ripple.testing.differences import differences  # noqa: PLC0415 - see above
+
+    lines = differences(left, right)
+    return None if lines is None else [f"{_name(left)} == {_name(right)}", *lines]
+
+
+@pytest.fixture
+def ripple_pipeline(ripple_seed: int) -> Checked:
+    """Check a pipeline over a few events, and give its rows.
+
+    A function of a pipeline and events, as ``check_pipeline`` takes them: it compares the engine
+    with the reference interpreter, in batches and with restarts that the seed draws, and returns
+    what ``rp.collect`` does, which knows no markers. options: of ``rp.collect``.
+    """
+
+    def checked(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Result:
+        import ripple  # noqa: PLC0415 - see above
+        from ripple.testing.check import check_pipeline  # noqa: PLC0415
+        from ripple.testing.sim.chance import Chance  # noqa: PLC0415
+
+        held, chance = [*events], Chance(ripple_seed)
+        sizes = sorted({1, 2 + chance.below(6), max(len(held), 1)})
+        restarts = sorted({chance.below(len(held)) for _ in range(2)}) if held else []
+        check_pipeline(pipeline, held, sizes, restarts=restarts)
+        batch_rows = sizes[chance.below(len(sizes))]
+        return ripple.collect(pipeline, _source(held), batch_rows=batch_rows, **options)
+
+    return checked
+
+
+@pytest.fixture
+def ripple_crash(ripple_seed: int) -> Disturbed:
+    """Crash a pipeline at every effect of the seed's arrangement, and by the seed's faults.
+
+    A function of what ``crash_test`` takes.
+    """
+
+    def disturbed(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Report:
+        from ripple.testing.crash.kit import crash_test  # noqa: PLC0415 - see above
+
+        tried = {"seeds": (ripple_seed,), "enumerated": (ripple_seed,), "pairs": 0}
+        return crash_test(pipeline, events, **{**tried, **options})
+
+    return disturbed
+
+
+@pytest.fixture
+def ripple_cluster(ripple_seed: int) -> Disturbed:
+    """Run a pipeline on the seed's simulated cluster, with its disturbances.
+
+    A function of what ``cluster_test`` takes.
+    """
+
+    def disturbed(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Report:
+        from ripple.testing.cluster.kit import cluster_test  # noqa: PLC0415 - see above
+
+        return cluster_test(pipeline, events, **{"seeds": (ripple_seed,), **options})
+
+    return disturbed
+
+
+def _source(events: list[Any]) -> Any:
+    """Return events as a source of ``rp.collect``: by source, where they name their inputs."""
+    from ripple.testing.check import Answered, Marker  # noqa: PLC0415 - see above
+
+    events = [one for one in events if not isinstance(one, Marker | Answered)]
+    if not events or not all(isinstance(one, tuple) for one in events):
+        return events
+    by_source: dict[str, list[Any]] = {}
+    for name, event in events:
+        by_source.setdefault(name.partition("/")[0], []).append(event)
+    return by_source
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
+def _name(value: object) -> str:
+    return type(value).__name__
