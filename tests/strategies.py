@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ripple.model.schema.logical.dates import DATE_LEAST, DATE_MOST
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Case,
     Date,
     DateTime,
@@ -31,7 +32,9 @@ from ripple.model.schema.types import (
 INT_MIN, INT_MAX = -(2**62), 2**62 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-SCALARS = st.sampled_from([String(), Int(), Int64(), Float(), Bool(), Date(), DateTime(), Uuid()])
+SCALARS = st.sampled_from(
+    [String(), Int(), Int64(), Float(), Bool(), Date(), DateTime(), Uuid(), Bytes()]
+)
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
@@ -42,6 +45,7 @@ _SCALAR_VALUES: dict[FieldType, st.SearchStrategy[Any]] = {
     Date(): st.integers(DATE_LEAST, DATE_MOST),
     DateTime(): st.integers(INT64_MIN, INT64_MAX),
     Uuid(): st.uuids().map(str),
+    Bytes(): st.binary(max_size=6).map(bytes.hex),
     Float(): st.floats(),
     Bool(): st.booleans(),
     Opaque(): st.recursive(TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=4),

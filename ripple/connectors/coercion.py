@@ -91,7 +91,7 @@ def conformed(
     if kinds.is_dictionary(column.type):
         column = decoded(column)
     if isinstance(logical, LogicalText) and rule_of(logical).takes(column.type):
-        column = rule_of(logical).stored(column)
+        column = rule_of(logical).texts(rule_of(logical).stored(column))
     if kind == pa.string():
         text = column if column.type == kind else _as_text(column)
         return _without(text, NOT_UTF8, ill_formed(text))

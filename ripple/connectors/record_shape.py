@@ -145,7 +145,7 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     if arrow is None:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which is no "
-            "column of its own here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal"
-            " or Uuid"
+            "column of its own here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
+            " Uuid or Bytes"
         )
     return arrow, optional

@@ -69,7 +69,7 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 FUNCTIONS = "class int function record"
 TEXTS = "digit word words"
-PLAIN = f"none true false zero three minus half nan inf empty np_float decimal {TEXTS}"
+PLAIN = f"none true false zero three minus half nan inf empty np_float decimal bytes {TEXTS}"
 
 LENGTH_MAX = 400  # of a message
 
@@ -317,7 +317,7 @@ TABLE: dict[str, P] = {
     "Pipeline.derive(name)": P(lambda v: SOURCE.derive(v, z=rp.col("n")), "digit word"),
     "Pipeline.derive(fields)": P(
         lambda v: SOURCE.derive("d", z=v),
-        "true false zero three minus half nan inf np_float expr decimal",
+        "true false zero three minus half nan inf np_float expr decimal bytes",
         "z",
     ),
     "Pipeline.filter(name)": P(lambda v: SOURCE.filter(v, rp.col("n") > 0), "digit word"),

@@ -25,6 +25,7 @@ from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro_times import DAY_NS
 from ripple.model.schema.logical.columns import texts_of
 from ripple.model.schema.time_form import BEYOND_INT64, in_ns
+from ripple.model.schema.types import Bytes
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -89,7 +90,7 @@ class AvroValues:
         for at, name in enumerate(wanted):
             if name in writer.scales:
                 columns[at] = texts(columns[at], writer.scales[name])
-            elif columns[at].type == pa.binary():
+            elif columns[at].type == pa.binary() and not self._is_bytes(name):
                 columns[at] = _as_text(columns[at], name, refused)
             elif name in self.shape.logical and name in writer.ticks_ns:
                 numbers, kind = columns[at], self.shape.logical[name]
@@ -107,6 +108,9 @@ class AvroValues:
         if not wanted:  # how many rows there are is told by columns alone
             return batch_of_rows([{}] * len(rows), refused, self.shape, shown)
         return screened(records, self.shape, 0, refused, lambda row: shown(int(numbers[row])))
+
+    def _is_bytes(self, name: str) -> bool:
+        return isinstance(self.shape.logical.get(name), Bytes)
 
     def _one_by_one(self, values: pa.Array, rows: npt.NDArray[np.int64], writer: Writer) -> Batch:
         found: list[dict[str, Any]] = []

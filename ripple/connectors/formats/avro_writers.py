@@ -16,7 +16,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import Date, Decimal
+from ripple.model.schema.types import Date, Decimal, LogicalText
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -153,6 +153,14 @@ def scales_of(
     return found
 
 
+def is_binary(kind: Any) -> bool:
+    """Tell whether values of a type are bytes, also in a union with null."""
+    if isinstance(kind, list):
+        others = [one for one in kind if one not in ("null", {"type": "null"})]
+        return len(others) == 1 and is_binary(others[0])
+    return (kind.get("type") if isinstance(kind, dict) else kind) in ("bytes", "fixed")
+
+
 def known_in(shape: RecordShape) -> set[str]:
     """Return the fields of a shape that a schema without dots in names may have, and paths."""
     names = (member.name for member in shape.schema.fields)
@@ -207,8 +215,10 @@ def _wanted_of(
         if path in known:
             plain, ns = in_nanoseconds(kind)
             of = logical.get(path)
-            is_decimal = isinstance(of, Decimal) and scale_of(kind) is not None
-            if is_decimal or (of is not None and is_of(of, ns) and plain != kind):
+            is_bytes = (isinstance(of, Decimal) and scale_of(kind) is not None) or (
+                isinstance(of, LogicalText) and is_binary(kind)
+            )
+            if is_bytes or (of is not None and is_of(of, ns) and plain != kind):
                 plain = ["null", "string"] if isinstance(kind, list) else "string"
             kept = kind if keeps_units else plain
             found.append({**field, "type": kept})

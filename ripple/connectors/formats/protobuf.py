@@ -18,7 +18,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.schema.logical.columns import text_of_number
-from ripple.model.schema.types import Date, DateTime
+from ripple.model.schema.types import Date, DateTime, LogicalText
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -53,7 +53,7 @@ _READS = {
 }
 _WRAPPERS = {
     f"google.protobuf.{kind}Value"
-    for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String")
+    for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
 _WORDS = {
     number: name.removeprefix("TYPE_").lower()
@@ -227,7 +227,9 @@ def _getter(
     is_date = inner == DATE and logical == Date()
     kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
     is_days = logical == Date() and kind in _INTEGERS[:-1]
-    if field.is_repeated or not (is_time or is_date or is_days or kind in _READS.get(wanted, ())):
+    is_own = is_time or is_date or is_days
+    is_own |= isinstance(logical, LogicalText) and kind == Kind.TYPE_BYTES
+    if field.is_repeated or not (is_own or kind in _READS.get(wanted, ())):
         found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
         raise InputError(
             f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is "

@@ -23,7 +23,7 @@ from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.logical.columns import stored
 from ripple.model.schema.logical.fields import logical_in
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import Decimal, Field, Float, Option, Schema
+from ripple.model.schema.types import Bytes, Decimal, Field, Float, Option, Schema
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.registry import Registry
@@ -115,7 +115,9 @@ class FlatValues:
             try:
                 kind, is_optional = value_type(field)
                 of = self._logical.get(field.name)
-                if isinstance(of, Decimal) or (of is not None and not avro):
+                if isinstance(of, Bytes):
+                    kind = pa.binary()
+                elif isinstance(of, Decimal) or (of is not None and not avro):
                     kind = pa.string()  # bytes in Avro; MessagePack has no type of its own for them
                 self._fields.append((field.name, kind, is_optional))
             except SchemaError as error:
@@ -139,7 +141,7 @@ class FlatValues:
         for name, kind, is_optional in self._fields:
             column = changes.column(name)
             of = self._logical.get(name)
-            if of is not None:
+            if of is not None and not isinstance(of, Bytes):
                 column = stored(column, of)
                 if not self._is_avro:
                     column = rule_of(of).texts(column)
@@ -166,7 +168,7 @@ class FlatValues:
             )
 
 
-assert set(KINDS) == {pa.int64(), pa.float64(), pa.bool_(), pa.string()}
+assert set(KINDS) == {pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.binary()}
 
 
 def _map_of(count: int) -> bytes:

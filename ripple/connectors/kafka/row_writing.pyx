@@ -16,11 +16,12 @@ cdef enum:
     FLOAT = 1
     BOOLEAN = 2
     TEXT = 3
+    BINARY = 4
     COLUMNS_MAX = 512
     NUMBER_BYTES_MAX = 10       # of an integer, a double, a length, in either form
     VALUES_BYTES_MAX = 0x7FFFFFFF
 
-KINDS = {pa.int64(): 0, pa.float64(): 1, pa.bool_(): 2, pa.string(): 3}
+KINDS = {pa.int64(): 0, pa.float64(): 1, pa.bool_(): 2, pa.string(): 3, pa.binary(): 4}
 
 cdef struct Column:
     int kind
@@ -39,7 +40,7 @@ cdef struct Column:
 def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool):
     """Return each row as binary, null where it is not there.
 
-    columns: int64, double, bool or string, of one length, at most 512. labels: the bytes before
+    columns: int64, double, bool, string or binary, of one length, at most 512. labels: the bytes before
     each value. unions: for Avro, of each column whether it may be null; in others nothing may. head:
     the first bytes of each. is_there: uint8 by row. Raises OverflowError for 2 GiB and more.
     """
@@ -58,7 +59,7 @@ def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool):
     for at in range(of):
         _take(&held[at], columns[at], labels[at], unions[at])
         bound += len(labels[at]) + NUMBER_BYTES_MAX
-        if held[at].kind == TEXT and rows:
+        if held[at].kind >= TEXT and rows:
             texts += int(
                 held[at].ends[held[at].offset + rows] - held[at].ends[held[at].offset]
             )
@@ -93,7 +94,7 @@ cdef int _take(Column* column, array, label: bytes, bint is_union) except -1:
     column.valid = NULL
     if array.null_count:
         column.valid = <const uint8_t*><uintptr_t>buffers[0].address
-    if column.kind == TEXT:
+    if column.kind >= TEXT:
         column.ends = <const int32_t*><uintptr_t>buffers[1].address
         column.text = NULL
         if buffers[2] is not None:
@@ -142,6 +143,16 @@ cdef uint8_t* _value(Column* column, Py_ssize_t row, uint8_t* out, bint is_avro)
     length = column.ends[at + 1] - column.ends[at]
     if is_avro:
         out = _zigzag(length, out)
+    elif column.kind == BINARY:
+        if length < 0x100:
+            out[0] = 0xC4
+            out = _big(length, 1, out + 1)
+        elif length < 0x10000:
+            out[0] = 0xC5
+            out = _big(length, 2, out + 1)
+        else:
+            out[0] = 0xC6
+            out = _big(length, 4, out + 1)
     elif length < 32:
         out[0] = 0xA0 | <uint8_t>length
         out += 1

@@ -35,6 +35,7 @@ TAKEN = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", POSITION}
 NAME_BYTES_MAX = 63
 
 _TYPES: dict[pa.DataType, LiteralString] = {
+    pa.binary(): "text",  # base64, as in files of text
     pa.bool_(): "boolean",
     pa.date32(): "date",
     pa.float64(): "double precision",

@@ -15,9 +15,10 @@ from ripple.connectors.validation import screened
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
+from ripple.model.schema.bytes_form import HEX, BytesForm
 from ripple.model.schema.logical.fields import logical_in
 from ripple.model.schema.time_form import ISO, TimeForm
-from ripple.model.schema.types import Schema
+from ripple.model.schema.types import HexBytes, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,11 +99,17 @@ class Chain:
 
     def _logical(self) -> dict[str, Logical]:
         """Return the texts of the source from which values of logical types are read."""
-        read = {
-            one.field for one in self._transforms if isinstance(one, ReadTime) and one.form.is_text
+        forms = {
+            one.field: one.form
+            for one in self._transforms
+            if isinstance(one, ReadTime) and one.form.is_text
         }
         logical = logical_in(self._shape.schema.fields)
-        return {name: kind for name, kind in logical.items() if name in read}
+        return {
+            name: HexBytes() if forms[name] == BytesForm(HEX) else kind
+            for name, kind in logical.items()
+            if name in forms
+        }
 
     def batch(self, batch: Batch) -> Batch:
         """Return a batch transformed."""

@@ -42,6 +42,7 @@ _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.DateTime: INT64,
     types.Decimal: INT64,
     types.Uuid: STRING,
+    types.Bytes: STRING,
     types.Float: FLOAT,
     types.Bool: BOOL,
     types.Opaque: SEXP,

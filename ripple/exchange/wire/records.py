@@ -58,6 +58,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
     record(types.DateTime, {}),
     record(types.Decimal, {"precision": INT, "scale": INT}, make=types.Decimal.of),
     record(types.Uuid, {}),
+    record(types.Bytes, {}),
 )
 _field_type.define(FIELD_TYPE)
 

@@ -20,6 +20,7 @@ from ripple.model.schema.columns import fitted
 from ripple.model.schema.logical.values import values_of
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Date,
     DateTime,
     FieldType,
@@ -42,6 +43,7 @@ PYTHON_TYPES: dict[type, FieldType] = {
     dt.date: Date(),
     dt.datetime: DateTime(),
     uuid.UUID: Uuid(),
+    bytes: Bytes(),
 }
 STATE_BYTES = 200  # a guess for one small Python state
 

@@ -1,8 +1,8 @@
 """Plain Python values as JSON text that reads back equal, type for type.
 
-Users' own aggregates keep any of: None, bool, int, float, str, Fraction, Decimal, date, datetime
-in UTC, UUID, and tuples, lists, sets and dicts of them. Never code, never a class of the user's: a
-checkpoint is data.
+Users' own aggregates keep any of: None, bool, int, float, str, bytes, Fraction, Decimal, date,
+datetime in UTC, UUID, and tuples, lists, sets and dicts of them. Never code, never a class of the
+user's: a checkpoint is data.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _tagged(value: Any) -> Any:
         return {"datetime": [value.replace(tzinfo=None).isoformat(), fine]}
     raise AggregateError(
         f"an aggregate's state holds a {type(value).__name__}, which no checkpoint can keep: use"
-        " None, bool, int, float, str, Fraction, Decimal, date, datetime in UTC, UUID, or tuples,"
-        " lists, sets, dicts of them"
+        " None, bool, int, float, str, bytes, Fraction, Decimal, date, datetime in UTC, UUID, or"
+        " tuples, lists, sets, dicts of them"
     )
 
 
@@ -80,6 +80,7 @@ _WRITTEN: dict[type, Callable[[Any], str]] = {
     Decimal: str,
     dt.date: dt.date.isoformat,
     uuid.UUID: str,
+    bytes: bytes.hex,
 }
 _MAKERS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda items: tuple(map(_untagged, items)),
@@ -92,6 +93,7 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "date": dt.date.fromisoformat,
     "datetime": _time,
     "UUID": uuid.UUID,
+    "bytes": bytes.fromhex,
 }
 
 

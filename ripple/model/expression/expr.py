@@ -15,6 +15,8 @@ from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
 from ripple.model.expression.logical_constants import (
+    Plain,
+    PlainBytes,
     PlainDate,
     PlainDecimal,
     PlainTime,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import uuid
 
     from ripple.core.sexp import Sexp
+    from ripple.model.expression.binary_methods import BinaryMethods
     from ripple.model.expression.bound import Bound
     from ripple.model.expression.text_methods import TextMethods
     from ripple.model.expression.time_methods import TimeMethods
@@ -398,7 +401,9 @@ class Expr:
         """Return whether this is at least ``lower`` and at most ``upper``."""
         return (self >= lower) & (self <= upper)
 
-    def is_in(self, values: Sequence[Scalar | decimal.Decimal | dt.date | uuid.UUID]) -> Expr:
+    def is_in(
+        self, values: Sequence[Scalar | decimal.Decimal | dt.date | uuid.UUID | bytes]
+    ) -> Expr:
         """Return whether this equals one of the plain ``values``; at least one is needed."""
         if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Sequence):
             raise PlanError(f"is_in takes a list of plain values, not {shown(values)}")
@@ -425,6 +430,13 @@ class Expr:
 
         return TimeMethods(self)
 
+    @property
+    def bin(self) -> BinaryMethods:
+        """Return the methods of bytes."""
+        from ripple.model.expression.binary_methods import BinaryMethods  # noqa: PLC0415 - needs Expr
+
+        return BinaryMethods(self)
+
     # The last one: above, the name is the type's.
     @property
     def str(self) -> TextMethods:
@@ -435,7 +447,7 @@ class Expr:
 
 
 Operand: TypeAlias = (
-    "Expr | float | int | str | bool | decimal.Decimal | dt.date | uuid.UUID | None"
+    "Expr | float | int | str | bool | decimal.Decimal | dt.date | uuid.UUID | bytes | None"
 )
 """An operand: an expression, or a plain value as a constant.
 
@@ -450,10 +462,10 @@ def col(name: str) -> Expr:
     return Expr("col", (), name)
 
 
-_CONSTANTS = "use a float, int, str, bool, date, datetime, Decimal, UUID or None"
+_CONSTANTS = "use a float, int, str, bool, date, datetime, Decimal, UUID, bytes or None"
 
 
-def lit(value: Scalar | decimal.Decimal | dt.date | uuid.UUID) -> Expr:
+def lit(value: Scalar | decimal.Decimal | dt.date | uuid.UUID | bytes) -> Expr:
     """Return the expression of the constant ``value``; None is null."""
     if value is None:
         return Expr("null")
@@ -616,7 +628,7 @@ def _pattern(operation: str, value: str) -> str:
 
 
 def _payload_sexp(
-    value: Scalar | PlainDate | PlainTime | PlainDecimal | PlainUuid | Decimal,
+    value: Scalar | Plain | Decimal,
 ) -> Sexp:
     if isinstance(value, bool):
         return ["bool", "true" if value else "false"]
@@ -628,6 +640,8 @@ def _payload_sexp(
         return ["decimal", value.digits]
     if isinstance(value, PlainUuid):
         return ["uuid", value.text]
+    if isinstance(value, PlainBytes):
+        return ["bytes", value.text]
     if isinstance(value, Decimal):
         return ["decimal", str(value.precision), str(value.scale)]
     if isinstance(value, float):

@@ -1,11 +1,11 @@
-"""Dates, times, decimals and UUIDs as constants in expressions."""
+"""Dates, times, decimals, UUIDs and bytes as constants in expressions."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
 import uuid
-from typing import Any
+from typing import Any, TypeAlias
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
@@ -63,7 +63,20 @@ class PlainUuid:
         return f"uuid.UUID({self.text!r})"
 
 
-def plain_logical(value: Any) -> PlainDate | PlainTime | PlainDecimal | PlainUuid | None:
+@frozen
+class PlainBytes:
+    """A constant, by its digits as they are stored."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return repr(bytes.fromhex(self.text))
+
+
+Plain: TypeAlias = PlainDate | PlainTime | PlainDecimal | PlainUuid | PlainBytes
+
+
+def plain_logical(value: Any) -> Plain | None:
     """Return the constant of a value of a logical type, None for another value.
 
     Raises PlanError for a time without a zone, and for a decimal of too many digits or of none.
@@ -72,6 +85,8 @@ def plain_logical(value: Any) -> PlainDate | PlainTime | PlainDecimal | PlainUui
         return PlainDecimal(_digits(value))
     if isinstance(value, uuid.UUID):
         return PlainUuid(str(value))
+    if isinstance(value, bytes):
+        return PlainBytes(value.hex())
     if not isinstance(value, dt.date):
         return None
     if not isinstance(value, dt.datetime):

@@ -1,4 +1,4 @@
-"""The type rules of values that are stored as texts: UUIDs.
+"""The type rules of values that are stored as texts: UUIDs and bytes.
 
 Such a value is ``logical`` of a tree of a text, whose order is that of the values; the kind says
 which. Operations become those of texts.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
+from ripple.model.expression.logical_constants import PlainUuid
 from ripple.model.expression.typed import (
     STORED_TEXTS,
     Kind,
@@ -18,13 +19,21 @@ from ripple.model.expression.typed import (
     Typed,
     text_test,
 )
+from ripple.model.schema.bytes_form import HEX
 
-_CONSTANTS = {Kind.UUID: "uuid.UUID('123e4567-e89b-12d3-a456-426614174000')"}
+_CONSTANTS = {
+    Kind.UUID: "uuid.UUID('123e4567-e89b-12d3-a456-426614174000')",
+    Kind.BYTES: "b'abc'",
+}
+_METHODS = {
+    Kind.UUID: ".hash() or, as a text, .cast(str)",
+    Kind.BYTES: ".hash(), .bin.size() or, as a text, .bin.encode('base64')",
+}
 
 
 def stored_text_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     """Return an operation that has to do with these; raises PlanError where there is none."""
-    kind = next((arg.kind for arg in args if arg.kind in STORED_TEXTS), Kind.UUID)
+    kind = next((arg.kind for arg in args if arg.kind in STORED_TEXTS), Kind.BYTES)
     rule = _RULES.get(expr.operation)
     if rule is None:
         raise _no_operand(expr, kind)
@@ -37,13 +46,14 @@ def _logical(text: Typed, kind: Kind) -> Typed:
 
 def _no_operand(expr: Expr, kind: Kind) -> PlanError:
     return PlanError(
-        f"{expr!r} takes no {kind.value.removeprefix('a ')}: use comparisons, is_in, .hash() or,"
-        " as a text, .cast(str)"
+        f"{expr!r} takes no {kind.value.removeprefix('a ')}: use comparisons, is_in,"
+        f" {_METHODS[kind]}"
     )
 
 
 def _literal(expr: Expr, _args: tuple[Typed, ...], kind: Kind) -> Typed:
-    return _logical(Typed("lit", Kind.TEXT, False, (), Literal(expr.value.text)), kind)
+    own = Kind.UUID if isinstance(expr.value, PlainUuid) else kind
+    return _logical(Typed("lit", Kind.TEXT, False, (), Literal(expr.value.text)), own)
 
 
 def _text(expr: Expr, arg: Typed, kind: Kind) -> Typed:
@@ -79,13 +89,26 @@ def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    if expr.value != "str":
+    if expr.value != "str" or kind is Kind.BYTES:
         raise _no_operand(expr, kind)
     return _text(expr, args[0], kind)
 
 
 def _hash(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     return find("hash.text").typed((_text(expr, args[0], kind),), (expr.value,))
+
+
+def _size(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if kind is not Kind.BYTES:
+        raise _no_operand(expr, kind)
+    return find("bin.size").typed((_text(expr, args[0], kind),), ())
+
+
+def _encode(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if kind is not Kind.BYTES:
+        raise _no_operand(expr, kind)
+    text = _text(expr, args[0], kind)
+    return text if expr.value == HEX else find("bin.base64").typed((text,), ())
 
 
 _RULES: dict[str, Callable[[Expr, tuple[Typed, ...], Kind], Typed]] = {
@@ -95,4 +118,6 @@ _RULES: dict[str, Callable[[Expr, tuple[Typed, ...], Kind], Typed]] = {
     "when": _when,
     "cast": _cast,
     "hash": _hash,
+    "bin.size": _size,
+    "bin.encode": _encode,
 }

@@ -12,9 +12,16 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.expression.expr import POWER_MAX, Expr
-from ripple.model.expression.logical_constants import PlainDate, PlainDecimal, PlainTime, PlainUuid
+from ripple.model.expression.logical_constants import (
+    PlainBytes,
+    PlainDate,
+    PlainDecimal,
+    PlainTime,
+    PlainUuid,
+)
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Date,
     DateTime,
     Decimal,
@@ -42,6 +49,7 @@ class Kind(Enum):
     DATE = "a date"
     TIME = "a time"
     UUID = "a UUID"
+    BYTES = "bytes"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -56,10 +64,16 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.DATE: Date(),
     Kind.TIME: DateTime(),
     Kind.UUID: Uuid(),
+    Kind.BYTES: Bytes(),
 }
 
-_LOGICAL_KINDS: dict[type, Kind] = {Date: Kind.DATE, DateTime: Kind.TIME, Uuid: Kind.UUID}
-STORED_TEXTS = frozenset({Kind.UUID})
+_LOGICAL_KINDS: dict[type, Kind] = {
+    Date: Kind.DATE,
+    DateTime: Kind.TIME,
+    Uuid: Kind.UUID,
+    Bytes: Kind.BYTES,
+}
+STORED_TEXTS = frozenset({Kind.UUID, Kind.BYTES})
 """The kinds of values that are stored as texts, and are none."""
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 LOGICAL_CASTS = {"date": Kind.DATE, "datetime": Kind.TIME}
@@ -167,7 +181,7 @@ class _Checker:
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
 
             return decimal_typed(expr, args)
-        if isinstance(expr.value, PlainUuid) or any(arg.kind in STORED_TEXTS for arg in args):
+        if _has_stored_texts(expr, args):
             from ripple.model.expression.stored_text_rules import stored_text_typed  # noqa: PLC0415 - likewise
 
             return stored_text_typed(expr, args)
@@ -369,6 +383,12 @@ def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
     if expr.operation == "divide" or isinstance(expr.value, (Decimal, PlainDecimal)):
         return True
     return any(arg.kind is Kind.DECIMAL for arg in args)
+
+
+def _has_stored_texts(expr: Expr, args: tuple[Typed, ...]) -> bool:
+    if isinstance(expr.value, (PlainUuid, PlainBytes)):
+        return True
+    return any(arg.kind in STORED_TEXTS for arg in args)
 
 
 def _has_logical(expr: Expr, args: tuple[Typed, ...]) -> bool:

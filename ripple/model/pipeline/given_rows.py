@@ -21,6 +21,7 @@ from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.types import (
     KEY_TYPES,
     Bool,
+    Bytes,
     Date,
     DateTime,
     Field,
@@ -44,6 +45,7 @@ _KINDS: tuple[tuple[Any, FieldType], ...] = (
     (dt.datetime, DateTime()),  # before date, which a datetime is
     (dt.date, Date()),
     (uuid.UUID, Uuid()),
+    ((bytes, bytearray), Bytes()),
 )
 
 

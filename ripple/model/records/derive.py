@@ -7,7 +7,7 @@ Python                                    schema
 ``int``                                   ``Int``
 ``Timestamp``                             ``Int64``
 ``datetime.date``, ``datetime.datetime``  ``Date``, ``DateTime``
-``uuid.UUID``                             ``Uuid``
+``uuid.UUID``, ``bytes``                  ``Uuid``, ``Bytes``
 ``Optional[T]``, or a default of None     an optional field; inside a list ``Option``
 ``list[T]``, ``tuple[T, ...]``, sequence  ``List``
 a record class                            ``Record``, or ``Ref`` where it contains itself
@@ -48,6 +48,7 @@ from ripple.model.records.record import EventTime, record_info
 from ripple.model.schema.document import build
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Case,
     Date,
     DateTime,
@@ -75,12 +76,12 @@ _SCALARS: dict[Annotation, FieldType] = {
     dt.date: Date(),
     dt.datetime: DateTime(),
     uuid.UUID: Uuid(),
+    bytes: Bytes(),
 }
 
 _ADVICE: dict[Annotation, str] = {
     dt.timedelta: "use int nanoseconds",
     decimal.Decimal: "say how many digits, Annotated[decimal.Decimal, rp.Decimal(18, 4)]",
-    bytes: "use str, for instance as base64",
     dict: "use a list of records with a key field",
     set: "use list",
     frozenset: "use list",

@@ -4,7 +4,8 @@ types       the closed set of field types; checks: beyond the type; document: fr
 logical     types with columns of numbers or texts: the rule of each, their columns and values
 compat      may one read another's records; projection: reads it; fingerprint
 arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
-time_form   how sources write times; date_form: dates; uuid_form; time_texts, byte_texts: loops
+time_form   how sources write times; date_form, uuid_form, bytes_form
+time_texts, byte_texts  loops over texts
 values, columns, well_formed    values and columns of users' code, where nothing is lost
 exported, inside, failing   columns where they lie, and whether all of their values pass
 """
@@ -27,6 +28,7 @@ from ripple.model.schema.fingerprint import fingerprint, layout_hash
 from ripple.model.schema.projection import project
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Case,
     Date,
     DateTime,
@@ -49,6 +51,7 @@ from ripple.model.schema.types import (
 
 __all__ = [
     "Bool",
+    "Bytes",
     "Case",
     "Checks",
     "Compatibility",

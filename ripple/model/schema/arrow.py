@@ -10,6 +10,7 @@ field type             Arrow type
 ``DateTime``           ``timestamp[ns, UTC]``
 ``Decimal``            ``decimal128``
 ``Uuid``               ``string``; ``arrow.uuid`` is read, too
+``Bytes``              ``binary``
 ``Opaque``             ``string``: the text of the S-expression
 ``Option``             the same, nullable
 ``List``               ``list``
@@ -44,6 +45,7 @@ from ripple.model.schema.types import (
     DEPTH_MAX,
     PRECISION_MAX,
     Bool,
+    Bytes,
     Date,
     Decimal,
     Field,
@@ -86,6 +88,7 @@ _FOREIGN: dict[pa.DataType, FieldType] = {
     pa.timestamp("ns", "UTC"): Int64(),
     pa.date32(): Date(),
     pa.uuid(): Uuid(),
+    **dict.fromkeys((pa.binary(), pa.large_binary()), Bytes()),
     pa.float32(): Float(),
     pa.float64(): Float(),
     pa.bool_(): Bool(),
@@ -280,6 +283,8 @@ def _holds(arrow: pa.DataType, kind: FieldType) -> bool:
             return bool(pt.is_struct(arrow))
         case Uuid():
             return _is_text(arrow)
+        case Bytes():
+            return rule_of(kind).takes(arrow)
         case Logical():
             return bool(arrow == rule_of(kind).arrow)
         case _:

@@ -8,6 +8,7 @@ field type             Avro
 ``Date``               ``int`` of the logical type ``date``, with such an attribute
 ``DateTime``           ``long`` of the logical type ``timestamp-nanos``, likewise
 ``Uuid``               ``string`` of the logical type ``uuid``, likewise
+``Bytes``              ``bytes``
 ``Float``              ``double``
 ``Opaque``             ``string`` of the S-expression; an attribute marks it
 ``Option``             union with ``null``
@@ -49,6 +50,7 @@ from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.notation import marked, type_to_sexp
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Case,
     Field,
     FieldType,
@@ -86,14 +88,14 @@ _PRIMITIVES: dict[str, FieldType] = {
     "float": Float(),
     "double": Float(),
     "boolean": Bool(),
+    "bytes": Bytes(),
 }
 _MARKED: dict[tuple[str, str], FieldType] = {
     ("long", "Int"): Int(),
     ("string", "Opaque"): Opaque(),
 }
 _ADVICE = {
-    "bytes": "use string",
-    "fixed": "use string",
+    "fixed": "use bytes",
     "map": "use an array of records with a key field",
     "null": "null alone is not a type of values",
 }
@@ -244,6 +246,8 @@ class _Reader:
                 kind := marked(mark)
             ) is not None and rule_of(kind).avro["type"] == name:
                 return kind
+            case {"type": "bytes", "logicalType": "decimal"}:
+                raise _inexpressible(node, path, "use string")
             case {"type": inner} if inner not in ("array", *_ADVICE):
                 check_unit(node, path)
                 return self.kind(inner, path, depth + 1)
@@ -329,7 +333,7 @@ def _text(value: Json, path: str) -> str:
     return value
 
 
-def _inexpressible(node: Json, path: str) -> SchemaError:
+def _inexpressible(node: Json, path: str, advice: str = "") -> SchemaError:
     name = node.get("type") if isinstance(node, dict) else node
-    advice = _ADVICE.get(name, "no such type") if isinstance(name, str) else "no such type"
+    advice = advice or (_ADVICE.get(name, "") if isinstance(name, str) else "") or "no such type"
     return SchemaError(f"{path}: Avro type {excerpt(node)} cannot be expressed: {advice}")

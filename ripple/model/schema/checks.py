@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
+from ripple.model.schema.bytes_form import FORMS
 from ripple.model.schema.date_form import is_date_pattern
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.time_form import TimeForm
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.core.sexp import Sexp
+    from ripple.model.schema.bytes_form import BytesForm
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm
     from ripple.model.schema.uuid_form import UuidForm
 
-    Form: TypeAlias = TimeForm | DateForm | DecimalForm | UuidForm
+    Form: TypeAlias = BytesForm | TimeForm | DateForm | DecimalForm | UuidForm
 
 Number: TypeAlias = int | float
 Bound: TypeAlias = Number | decimal.Decimal | dt.date
@@ -48,7 +50,7 @@ _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(_BOUNDS, ((Int, Int64, Float, Logical), "numbers, dates and times")),
     "finite": ((Float,), "floats"),
     **dict.fromkeys(("min_length", "max_length"), ((String,), "text")),
-    **dict.fromkeys(("format", "zone"), ((Int, Int64, Logical), "times and dates")),
+    **dict.fromkeys(("format", "zone"), ((Int, Int64, Logical), "times, dates and bytes")),
 }
 
 
@@ -218,15 +220,15 @@ class TimedChecks(Checks):
         if self.format is None:
             raise SchemaError(f"zone is {self.zone!r}, which is of a format: add format='iso'")
         # Of a date, a pattern has no zone; of a time it needs one, as ``form_of`` knows.
-        if self.zone is not None or not is_date_pattern(self.format):
+        if self.zone is not None or not (is_date_pattern(self.format) or self.format in FORMS):
             TimeForm(self.format, self.zone)
         Checks.__post_init__(self)
 
     @property
     def time_form(self) -> TimeForm | None:
-        """How a source writes the time; None for a form that only a date can have."""
+        """How a source writes the time; None for a form that only a date or bytes can have."""
         assert self.format is not None
-        if self.zone is None and is_date_pattern(self.format):
+        if self.zone is None and (is_date_pattern(self.format) or self.format in FORMS):
             return None
         return TimeForm(self.format, self.zone)
 

@@ -9,6 +9,7 @@ field type             JSON Schema
 ``Date``               ``string`` of the format ``date``, marked ``x-ripple-type``
 ``DateTime``           ``string`` of the format ``date-time``, likewise
 ``Uuid``               ``string`` of the format ``uuid``, likewise
+``Bytes``              ``string`` of base64, likewise
 ``Opaque``             anything, marked ``x-ripple-type``
 ``Option``             ``anyOf`` of the type and ``null``
 ``List``               ``array`` with ``items``

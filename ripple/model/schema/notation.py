@@ -12,6 +12,7 @@ from ripple.core.errors import PlanError, SchemaError
 from ripple.model.schema.types import (
     DEPTH_MAX,
     Bool,
+    Bytes,
     Case,
     Date,
     DateTime,
@@ -50,6 +51,7 @@ SCALARS: dict[str, FieldType] = {
     "Date": Date(),
     "Date_time": DateTime(),
     "Uuid": Uuid(),
+    "Bytes": Bytes(),
     "Sexp_opaque": Opaque(),
 }
 _SCALAR_NAMES = {kind: name for name, kind in SCALARS.items()}

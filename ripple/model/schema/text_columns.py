@@ -29,10 +29,15 @@ def where_found(values: Any, found: Any, column: pa.Array) -> tuple[pa.Array, An
     return pa.array(values, mask=~(found & valid)), valid & ~found
 
 
-def text_column(offsets: Any, data: Any, valid: Any = None) -> pa.Array:
-    """Return a column of texts that a loop has written. valid: uint8[n], 0 for null."""
+def text_column(
+    offsets: Any, data: Any, valid: Any = None, kind: pa.DataType | None = None
+) -> pa.Array:
+    """Return a column of texts that a loop has written. valid: uint8[n], 0 for null.
+
+    kind: of bytes, if they are no texts.
+    """
     buffers = [bits(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+    return pa.Array.from_buffers(kind or pa.string(), len(offsets) - 1, buffers)
 
 
 def valid_in(column: pa.Array) -> Any:

@@ -78,6 +78,16 @@ class Uuid(LogicalText):
     """A UUID, stored as its 36 characters in lower case."""
 
 
+@frozen
+class Bytes(LogicalText):
+    """Any bytes, stored as hexadecimal digits in lower case."""
+
+
+@frozen
+class HexBytes(Bytes):
+    """Bytes that a source writes as hexadecimal digits and not in base64. In no schema."""
+
+
 PRECISION_MAX = 18  # digits, in a scaled integer of 64 bits
 PRECISION_OTHERS = 38  # of decimals of 128 bits
 

@@ -9,6 +9,7 @@ type                    takes
 ``Date``                dates without a time, as the days since 1970
 ``DateTime``            times with a zone, as nanoseconds since 1970
 ``Uuid``                ``uuid.UUID``, as its text
+``Bytes``               ``bytes`` and ``bytearray``, as their digits
 ``String``, ``Opaque``  text that has a form in UTF-8
 ``List``                lists, tuples and flat arrays of its type's values
 ``Record``              mappings by field name, and objects with the fields as attributes

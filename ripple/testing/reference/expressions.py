@@ -14,6 +14,7 @@ from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.function import Function
 from ripple.model.expression.logical_constants import (
+    PlainBytes,
     PlainDate,
     PlainDecimal,
     PlainTime,
@@ -22,6 +23,7 @@ from ripple.model.expression.logical_constants import (
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.types import (
     Bool,
+    Bytes,
     Date,
     DateTime,
     Decimal,
@@ -47,6 +49,7 @@ _PYTHON_TYPES: dict[Any, type] = {
     Date: dt.date,
     DateTime: dt.datetime,
     Uuid: uuid.UUID,
+    Bytes: bytes,
 }
 
 
@@ -70,6 +73,8 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
         return int(value * 10**kind.digits)
     if isinstance(value, uuid.UUID):
         return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
     return (value - logical.EPOCH).days if kind is dt.date and isinstance(value, dt.date) else value
 
 
@@ -84,11 +89,15 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
             value = logical.EPOCH + dt.timedelta(value)
         if kind is uuid.UUID and value is not None:
             value = uuid.UUID(value)
+        if kind is bytes and value is not None:
+            value = bytes.fromhex(value)
         return kind, value
     if expr.operation == "lit" and isinstance(expr.value, (PlainDate, PlainTime)):
         return logical.constant(expr.value)
     if expr.operation == "lit" and isinstance(expr.value, PlainUuid):
         return uuid.UUID, uuid.UUID(expr.value.text)
+    if expr.operation == "lit" and isinstance(expr.value, PlainBytes):
+        return bytes, bytes.fromhex(expr.value.text)
     if expr.operation == "lit" and isinstance(expr.value, PlainDecimal):
         return decimals.constant(expr.value.digits)
     if expr.operation == "lit":

@@ -1,10 +1,11 @@
-"""Dates, times and UUIDs in expressions, one value at a time: the slow twin.
+"""Dates, times, UUIDs and bytes in expressions, one value at a time: the slow twin.
 
 A date is Python's ``datetime.date``, a time its whole nanoseconds, of the kind ``datetime``.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import operator
 import re
@@ -37,16 +38,16 @@ def constant(value: PlainDate | PlainTime) -> tuple[Any, Any]:
 
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:
-    """Tell whether dates, times or UUIDs are computed."""
+    """Tell whether dates, times, UUIDs or bytes are computed."""
     makes = expr.operation == "cast" and expr.value in ("date", "datetime")
-    own = {dt.date, dt.datetime, uuid.UUID}
+    own = {dt.date, dt.datetime, uuid.UUID, bytes}
     return makes or expr.operation == "dt.date" or any(kind in own for kind in kinds)
 
 
 def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     """Return kind and value of an operation with these."""
     operation = expr.operation
-    own = next((one for one in (uuid.UUID, dt.datetime) if one in kinds), dt.date)
+    own = next((one for one in (uuid.UUID, bytes, dt.datetime) if one in kinds), dt.date)
     if operation == "cast" and expr.value in ("date", "datetime") and kinds[0] is str:
         kind = dt.date if expr.value == "date" else dt.datetime
         text, failed = args[0], NOT_A_DATE if kind is dt.date else NOT_A_TIME
@@ -62,9 +63,12 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
         return own, args[1] if args[0] is None else args[0]
     if operation == "when":
         return own, args[0] if isinstance(args[0], Failed) else args[1 if args[0] else 2]
-    kind, compute = {dt.datetime: _of_times, dt.date: _strict, uuid.UUID: _of_uuids}[own](
-        expr, kinds
-    )
+    kind, compute = {
+        dt.datetime: _of_times,
+        dt.date: _strict,
+        uuid.UUID: _of_uuids,
+        bytes: _of_bytes,
+    }[own](expr, kinds)
     failures = [arg for arg in args if isinstance(arg, Failed)]
     if failures:
         return kind, max(failures, key=WORST.index)
@@ -144,6 +148,22 @@ def _of_uuids(expr: Expr, _kinds: list[Any]) -> tuple[Any, Callable[..., Any]]:
             plain = find("hash.text").plain
             assert plain is not None
             return int, lambda a: plain(str(a), expr.value)
+    return bool, _COMPARE[expr.operation]
+
+
+def _of_bytes(expr: Expr, _kinds: list[Any]) -> tuple[Any, Callable[..., Any]]:
+    match expr.operation:
+        case "is_in":
+            return bool, lambda a, *values: a in values
+        case "bin.size":
+            return int, len
+        case "bin.encode":
+            is_hex = expr.value == "hex"
+            return str, lambda a: a.hex() if is_hex else base64.b64encode(a).decode()
+        case "hash":
+            plain = find("hash.text").plain
+            assert plain is not None
+            return int, lambda a: plain(a.hex(), expr.value)
     return bool, _COMPARE[expr.operation]
 
 

@@ -86,7 +86,7 @@ def test_missing_function_of_a_custom_aggregate_is_named():
     with pytest.raises(
         PlanError, match="type must be bool, int, float, str, date, datetime, UUID, a decimal"
     ):
-        exact_total(type=bytes)
+        exact_total(type=set)
 
 
 def test_error_in_a_users_function_shows_the_call():

@@ -107,7 +107,7 @@ MISUSES: list[tuple[Any, str]] = [
     (lambda: col("a") in [col("b")], "per row, not as a whole"),
     (lambda: col(""), "the name of a column must be a text"),
     (lambda: lit(2**63), "64 bits"),
-    (lambda: lit(b"x"), "cannot stand in an expression"),
+    (lambda: lit({}), "cannot stand in an expression"),  # type: ignore[arg-type]
     (lambda: col("a") + when(col("p")).then(1), "with .otherwise"),
     (lambda: col("a").cast(bool), "float, int or str"),
     (lambda: col("a").cast(int, strict=None), "True or False"),

@@ -220,7 +220,7 @@ class Flags(enum.Flag):
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
-        (bytes, r"Outer.field: bytes cannot be expressed: use str"),
+        (memoryview, r"Outer.field: memoryview cannot be expressed"),
         (dict[str, int], r"Outer.field: dict\[str, int\] .*use a list of records"),
         (list[dict[str, int]], r"Outer.field\[\]: dict"),
         (set[int], r"Outer.field: set\[int\] cannot be expressed: use list"),
@@ -233,7 +233,7 @@ class Flags(enum.Flag):
         (T, r"Outer.field: ~T cannot be expressed: give the generic class its arguments"),
         (Literal[1], r"Outer.field: a Literal may hold strings and None, not 1"),
         (Literal[None], r"Outer.field: a variant has no cases"),
-        (int | bytes, r"Outer.field\|bytes: bytes cannot"),
+        (int | set, r"Outer.field\|set: set cannot"),
         (list[int] | list[str], r"Outer.field: a variant has two cases named 'list'"),
         (Callable[[], int], r"Outer.field: .*Callable"),
         (Flags, r"Outer.field: Flags is a Flag"),
@@ -249,9 +249,9 @@ def test_inexpressible_type_is_refused_with_class_and_field(annotation: Any, mes
 
 
 def test_inexpressible_type_deep_inside_is_named_by_its_path() -> None:
-    inner = dataclasses.make_dataclass("Inner", [("blob", bytes)])
+    inner = dataclasses.make_dataclass("Inner", [("blob", set)])
     outer = dataclasses.make_dataclass("Outer", [("rows", list[inner])])  # type: ignore[valid-type]
-    with pytest.raises(SchemaError, match=r"Outer.rows\[\].blob: bytes"):
+    with pytest.raises(SchemaError, match=r"Outer.rows\[\].blob: set"):
         schema_of(outer)
 
 

@@ -16,6 +16,7 @@ from ripple.exchange.wire.bin_prot import codec_for
 from ripple.exchange.wire.records import SCHEMA
 from ripple.model.keys.partitioner import key_bytes
 from ripple.model.schema import (
+    Bytes,
     Date,
     DateTime,
     Decimal,
@@ -125,6 +126,7 @@ def test_columns_come_back_as_numbers() -> None:
 
 QUOTE = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional=True)))
 NAMED = Schema("u", (Field("id", Uuid()), Field("of", Uuid(), optional=True)))
+BLOBS = Schema("b", (Field("b", Bytes()), Field("of", Bytes(), optional=True)))
 PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
 
 
@@ -134,6 +136,7 @@ PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), op
         (FILL, "(typ Date)", "d1ba8b5674c8d39a"),
         (QUOTE, "(typ Date_time)", "3898848780b67fd7"),
         (PRICED, "(typ(Decimal 12 4))", "6352d10f94b74ad9"),
+        (BLOBS, "(typ Bytes)", "5094874a3ec40a25"),
         (NAMED, "(typ Uuid)", "ec30d246c0b70ece"),
     ],
 )

@@ -42,7 +42,7 @@ def find(name: str) -> Function:
         from ripple.model.expression.functions.hashes import HASHES  # noqa: PLC0415
 
         return HASHES[name]
-    if name.startswith("logical."):
+    if name.startswith(("logical.", "bin.")):
         from ripple.model.expression.functions.logical import LOGICAL  # noqa: PLC0415
 
         return LOGICAL[name]

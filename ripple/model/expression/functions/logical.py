@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.program import NO_DATE, NO_TIME
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import Date, DateTime, Logical
+from ripple.model.schema.types import Bytes, Date, DateTime, Logical
 
 _INT, _TEXT = ((Kind.INT,),), ((Kind.TEXT,),)
 
@@ -31,6 +32,14 @@ def _of_texts(kind: Logical, code: int) -> Callable[[Any, bool], Any]:
     return read
 
 
+def _base64(digits: str) -> str:
+    return rule_of(Bytes()).written(digits)
+
+
+def _sizes(digits: Any) -> Any:
+    return pc.divide(pc.binary_length(digits), pa.scalar(2, pa.int32())).cast(pa.int64())
+
+
 LOGICAL = table(
     Function(
         "logical.date_of", _TEXT, Kind.INT, columns=_of_texts(Date(), NO_DATE), may_be_null=True
@@ -40,5 +49,7 @@ LOGICAL = table(
     ),
     Function("logical.date", _INT, Kind.TEXT, columns=_texts(Date())),
     Function("logical.time", _INT, Kind.TEXT, columns=_texts(DateTime())),
+    Function("bin.base64", _TEXT, Kind.TEXT, columns=rule_of(Bytes()).texts, plain=_base64),
+    Function("bin.size", _TEXT, Kind.INT, columns=_sizes, plain=lambda text: len(text) // 2),
 )
-"""Dates and times of texts, and their texts."""
+"""Dates and times of texts, their texts and those of bytes, and the size of bytes."""

@@ -12,9 +12,10 @@ type          outside       Arrow                   text
 ``DateTime``  ``datetime``  ``timestamp[ns, UTC]``  ISO 8601, in UTC, all digits
 ``Decimal``   ``Decimal``   ``decimal128(p, s)``    digits, s of them behind a point
 ``Uuid``      ``UUID``      ``string``              36 characters, in lower case, as stored
+``Bytes``     ``bytes``     ``binary``              base64; hexadecimal digits as stored
 ============  ============  ======================  ==============================
 
-rule      the rule of a type: all that is particular to it; dates, times, decimals, uuids
+rule      the rule of a type: all that is particular to it; dates, times, decimals, uuids, binary
 fields    the logical types among fields, and the storage types
 columns   columns stored and shown, lists and structs of them too; texts: for files of text
 showing   rows and tables shown; values: of users' functions

@@ -11,6 +11,9 @@ import pyarrow.types as kinds
 from ripple.model.schema.logical.fields import has_logical, logical_in
 from ripple.model.schema.logical.rule import FIXED, rule_of
 from ripple.model.schema.types import (
+    Bytes,
+    Date,
+    DateTime,
     Decimal,
     Field,
     FieldType,
@@ -48,9 +51,11 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     if kinds.is_integer(found):
         if kinds.is_decimal128(arrow):
             return rule_of(Decimal.wide(arrow.scale)).shown(column).cast(arrow)
-        for rule in FIXED.values():
+        for rule in (FIXED[Date], FIXED[DateTime]):
             if rule.arrow == arrow:
                 return rule.shown(column)
+    if kinds.is_string(found) and kinds.is_binary(arrow):
+        return FIXED[Bytes].shown(column)
     return column.cast(arrow)
 
 

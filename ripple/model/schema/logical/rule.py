@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from ripple.model.schema.bytes_form import HEX
+from ripple.model.schema.logical.binary import BytesRule
 from ripple.model.schema.logical.dates import DateRule
 from ripple.model.schema.logical.decimals import DecimalRule
 from ripple.model.schema.logical.times import DateTimeRule
 from ripple.model.schema.logical.uuids import UuidRule
-from ripple.model.schema.types import Date, DateTime, Decimal, Logical, Uuid
+from ripple.model.schema.types import Bytes, Date, DateTime, Decimal, HexBytes, Logical, Uuid
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ripple.model.schema.bytes_form import BytesForm
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm
     from ripple.model.schema.document import Json
@@ -48,7 +51,7 @@ class Rule(Protocol):
 
     def form(
         self, form: str | None, zone: str | None
-    ) -> DateForm | DecimalForm | TimeForm | UuidForm:
+    ) -> DateForm | DecimalForm | TimeForm | UuidForm | BytesForm:
         """Return how a source writes values. Raises SchemaError unless values have such a form."""
 
     def takes(self, arrow: pa.DataType) -> bool:
@@ -82,7 +85,13 @@ class Rule(Protocol):
         """Return the numbers of such an array, None if it is another one."""
 
 
-FIXED: dict[type, Rule] = {Date: DateRule(), DateTime: DateTimeRule(), Uuid: UuidRule()}
+FIXED: dict[type, Rule] = {
+    Date: DateRule(),
+    DateTime: DateTimeRule(),
+    Uuid: UuidRule(),
+    Bytes: BytesRule(),
+    HexBytes: BytesRule(HEX),
+}
 """The rules of types without parameters."""
 
 

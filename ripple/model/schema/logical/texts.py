@@ -1,4 +1,4 @@
-"""Columns of dates, times and decimals as texts, for files of text."""
+"""Columns of dates, times, decimals and bytes as texts, for files of text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.model.schema.logical.binary import base64_texts
 from ripple.model.schema.logical.columns import mapped, types_in
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import PRECISION_MAX, DateTime, Decimal
@@ -14,18 +15,18 @@ _TIME = rule_of(DateTime())
 
 
 def is_written(kind: pa.DataType) -> bool:
-    """Tell whether values of a type of Arrow are, or have in them, dates, times or decimals."""
+    """Tell whether values of a type of Arrow are, or have in them, values with a text of ours."""
     if kinds.is_list(kind):
         return is_written(kind.value_type)
     if kinds.is_struct(kind):
         return any(is_written(field.type) for field in kind)
     if kinds.is_timestamp(kind):
         return kind.unit == "ns" and kind.tz is not None
-    return bool(kinds.is_decimal128(kind) or kinds.is_date32(kind))
+    return bool(kinds.is_decimal128(kind) or kinds.is_date32(kind) or kinds.is_binary(kind))
 
 
 def written(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
-    """Return a column in which dates, times and decimals are texts with all their digits.
+    """Return a column in which dates, times, decimals and bytes are texts, with all digits.
 
     Arrow's own texts of small decimals have exponents, and Python's of times no nanoseconds. kind:
     its type.
@@ -37,6 +38,8 @@ def written(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
         return mapped(column, written, types_in(kind), kind)
     if kinds.is_date32(kind):
         return column.cast(pa.string())
+    if kinds.is_binary(kind):
+        return base64_texts(column)
     if kinds.is_decimal128(kind) and kind.precision <= PRECISION_MAX + 1:
         return rule_of(Decimal.wide(kind.scale)).texts(_units(column))
     if kinds.is_decimal128(kind):

@@ -60,6 +60,8 @@ class UuidRule:
         return uuid.UUID(number)
 
     def text(self, value: Any) -> str | None:
+        if isinstance(value, bytes) and len(value) == _BYTES:
+            return str(uuid.UUID(bytes=value))
         return self.number(value)
 
     def written(self, number: str) -> str:
