@@ -153,3 +153,48 @@ def test_returns_of_minutes_give_the_volatility_of_a_day(cooked: Any) -> None:
     (day,) = rows["days"]
     assert (day["day"], day["returns"]) == ("2026-03-06", 2)
     assert day["volatility"] == pytest.approx(math.hypot(*logs))
+
+
+def test_bars_by_volume_contain_a_late_trade(cooked: Any) -> None:
+    """The worked example of trades: 3, 4, 6, 12, 1, 5, 2 shares; bars of 10."""
+    rows = cooked("Bars by volume")["bars"]
+    fields = ("price_open", "price_high", "price_low", "price_close", "volume", "trades")
+    assert [tuple(row[name] for name in fields) for row in rows if row["op"] == "set"] == [
+        (100.0, 101.0, 100.0, 101.0, 13, 3),
+        (99.0, 99.0, 99.0, 99.0, 12, 1),
+        (100.0, 102.0, 100.0, 102.0, 8, 3),
+    ]
+
+
+def test_averages_and_drawdown(cooked: Any) -> None:
+    rows = cooked("Moving averages and drawdown")["averages"]
+    assert [row["ema"] for row in rows] == [10.0, 10.5, 11.75, 10.375]
+    assert [row["mean"] for row in rows] == [10.0, 10.5, 34 / 3, 10.75]
+    assert [row["drawdown"] for row in rows] == [0.0, 0.0, 0.0, 4.0]
+
+
+def test_positions_are_corrected_by_a_late_fill(cooked: Any) -> None:
+    rows = cooked("Positions and profit")["positions"]
+    assert all(row["cash"] + row["cost"] == row["realized"] for row in rows)
+    newest = {row["row_offset"]: row for row in rows}
+    # in the order of event time: the fourth record is the second fill
+    found = [newest[offset] for offset in (0, 3, 1, 2, 4)]
+    assert [(row["quantity"], row["cost"], row["realized"]) for row in found] == [
+        (100, 100_000, 0),
+        (150, 153_000, 0),
+        (30, 30_600, 9_600),
+        (-50, -52_500, 10_500),
+        (0, 0, 13_000),
+    ]
+
+
+def test_microprice_and_order_flow(cooked: Any) -> None:
+    rows = cooked("Microprice and order flow")["flow"]
+    assert [row["order_flow"] for row in rows] == [0, 2, 5, 5]
+    assert [row["imbalance"] for row in rows] == [2 / 18, 4 / 20, -3 / 13, 2 / 8]
+    assert rows[0]["micro"] == (99.0 * 8 + 101.0 * 10) / 18
+
+
+def test_a_trade_of_two_feeds_counts_once(cooked: Any) -> None:
+    rows = cooked("The same message from two feeds")["volumes"]
+    assert (rows[-1]["volume"], rows[-1]["trades"]) == (150, 2)
