@@ -388,12 +388,14 @@ def test_text_that_is_not_utf8_is_not_written_to_parquet(tmp_path: Path) -> None
 
 def test_parquet_files_begin_with_what_became_of_a_row(tmp_path: Path) -> None:
     sink = ParquetSink(open_target(tmp_path / "t.parquet"))
-    changes = {"k": ["a", "b"], "op": pa.array([0, 2], pa.int8()), "v": [1.5, None]}
+    changes = {"k": ["a", "b", "c"], "op": pa.array([0, 2, 1], pa.int8()), "v": [1.5, None, 2.0]}
     sink.write(pa.record_batch(changes), NOWHERE)
     sink.commit(NOWHERE)
     written = pq.read_table(tmp_path / "t.parquet")
     assert written.column_names == ["op", "k", "v"]
-    assert written.to_pydict() == {"op": [0, 2], "k": ["a", "b"], "v": [1.5, None]}
+    assert written.to_pydict() == {"op": ["set", "remove", "patch"]} | {
+        name: changes[name] for name in ("k", "v")
+    }
 
 
 def test_parquet_without_changes_has_columns_if_they_are_known(tmp_path: Path) -> None:

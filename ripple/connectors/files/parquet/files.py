@@ -23,7 +23,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.target import open_target
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError, OutputError, SchemaError
-from ripple.core.row_ops import op_first
+from ripple.core.row_ops import place_of_op, with_named_ops
 from ripple.model.schema.nested import with_leaf_types, with_leaves
 from ripple.model.schema.time_form import BEYOND_INT64
 from ripple.model.schema.well_formed import check_text
@@ -196,7 +196,7 @@ def _first_line(error: Exception) -> str:
 
 
 class ParquetSink(BasicSink):
-    """Writes changes, with ``op`` first if they have it, as row groups of a Parquet file.
+    """Writes changes as row groups of a Parquet file; if they have ``op``, as text, and first.
 
     When no change comes and no ``schema`` was given, there are no columns and so no file.
     """
@@ -223,7 +223,8 @@ class ParquetSink(BasicSink):
             check_text(changes)
         except SchemaError as error:
             raise OutputError(f"cannot write {self._target.name}: {error}") from error
-        changes = op_first(changes)
+        if place_of_op(changes.schema) >= 0:
+            changes = with_named_ops(changes)
         self._schema = self._schema or changes.schema
         self._pending.append(changes)
         self._pending_rows += changes.num_rows
