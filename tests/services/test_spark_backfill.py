@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ripple.spark.backfill.receipt import Receipt
 from tests.cli.processes import RIPPLE, run
 from tests.services.spark_session import spark
 from tests.spark.backfills import SECOND, TRADES, UNTIL, Place
@@ -22,13 +23,15 @@ pytestmark = [
 __all__ = ["spark"]
 
 
-def backfill(spark: Any, place: Place, store: str = "store", **options: Any) -> Any:
+def backfill(
+    spark: Any, place: Place, store: str = "store", history: Any = None, **options: Any
+) -> Any:
     from ripple.spark import Backfill
 
     return Backfill(
         spark,
         f"{place.file}:minutes",
-        f"csv:{place.folder}/history",
+        f"csv:{place.folder}/history" if history is None else history,
         until_ns=UNTIL,
         live=place.live,
         store=str(place.folder / store),
@@ -63,6 +66,42 @@ def test_an_interrupted_backfill_does_what_is_missing(spark: Any, tmp_path: Path
     assert 2 <= len(laid) <= 3  # the ones that were not asked for are there, or without keys
     assert backfill(spark, place).run().digests == whole.digests
     assert {path: path.stat().st_mtime_ns for path in laid} == laid
+
+
+@pytest.mark.parametrize("kind", ["dataframe", "table", "texts"])
+def test_history_that_spark_reads_is_that_of_files(spark: Any, tmp_path: Path, kind: str) -> None:
+    place = Place(tmp_path, 4)
+    rows = [one for one in TRADES if one["t"] < UNTIL + SECOND]
+    rows.sort(key=lambda row: [row[name] for name in ("t", "symbol", "price", "size")])
+    rows.append({**rows[0], "size": 0})  # which is rejected
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (tmp_path / "history" / name).unlink()
+    place.write({"a.csv": rows})
+    whole = backfill(spark, place, "other").run()
+    texts = f"csv:file:{tmp_path}/history"
+    frame = spark.createDataFrame(rows, "symbol string, price double, size long, t long")
+    frame = frame.repartition(3)
+    frame.createOrReplaceTempView("traded")
+    history = {"dataframe": frame, "table": "table:traded", "texts": texts}[kind]
+
+    def again(**options: Any) -> Any:
+        return backfill(spark, place, history=history, **options)
+
+    first = again()
+    first._parts(frozenset({0, 2}), keeps=True, show=None)
+    laid = {path: path.stat().st_mtime_ns for path in (tmp_path / "store").glob("**/*.arrow")}
+    receipt = again().run()
+    for name in ("rows", "digests", "refused"):
+        assert getattr(receipt, name) == getattr(whole, name), name
+    assert receipt.files[0]["beyond"] == whole.files[0]["beyond"] > 0
+    assert {path: path.stat().st_mtime_ns for path in laid} == laid, "it is resumed"
+    assert list(receipt.refused.values()) == [1]
+    (read,) = receipt.files
+    assert read["place"] == ("a DataFrame" if kind == "dataframe" else history)
+    assert f"read       {read['place']}: " in receipt.text()
+    assert again().check(Receipt.of(json.dumps(receipt.as_dict()), "receipt")) == []
+    found = place.digest("minutes", place.live, "store")
+    assert found.splitlines()[0] == place.digest("minutes", place.live, "other").splitlines()[0]
 
 
 def test_what_does_not_fit_is_refused_and_nothing_adopted(spark: Any, tmp_path: Path) -> None:

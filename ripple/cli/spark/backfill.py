@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from ripple.cli.spark.session import (
 from ripple.connectors.locate import sources_by_name
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError
-from ripple.spark.backfill.given import history_at, history_texts
+from ripple.spark.backfill.given import A_DATAFRAME, history_at, history_texts
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import Receipt
+from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.options import Bound
 
 
@@ -37,8 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[SOURCE=]URI",
-        help="a file of any connector, a folder or glob of files, a log; in any order. Once for "
-        "each source of events",
+        help="a file of any connector, a folder or glob of files, a log, table:NAME, or "
+        "[FORMAT:]PATH of a file system of Hadoop; in any order. Once for each source of events",
     )
     parser.add_argument(
         "--until", required=True, metavar="TIME", help="end of history, in event time"
@@ -100,7 +102,8 @@ def run(options: argparse.Namespace) -> int:
     live = sources_by_name(plan, options.live, "--live")
     own = history_texts(plan, options.history, live)
     history = sources_by_name(plan, own, "--history")
-    history_at(history, plan, live, header=options.header)
+    if not any(SparkPlace.of(place) for place in history.values()):
+        history_at(history, plan, live, header=options.header)
     Live.at(live, plan, until_ns, options.partitions)
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark
@@ -133,6 +136,12 @@ def run_receipt(options: argparse.Namespace) -> int:
         known = Receipt.of(Path(options.receipt).read_text(), options.receipt)
     except OSError as error:
         raise InputError(f"cannot read {options.receipt}: {error.strerror}") from error
+    places = known.history.values() if isinstance(known.history, Mapping) else [known.history]
+    if A_DATAFRAME in places:
+        raise InputError(
+            f"the history of {options.receipt} was {A_DATAFRAME}, which a command cannot read: "
+            "check it in Python, with Backfill(spark, ..., df, ...).check(receipt)"
+        )
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark
 

@@ -2,6 +2,7 @@
 
 given        the given history, by source
 live         the log that continues where history ends; live_input: one partition of it
+frame_history    history that Spark reads
 history      reading of records on both sides, with their partitions
 identity     hashes that identify records
 seam         the proof that there is neither gap nor overlap between the two sides

@@ -11,14 +11,16 @@ import ripple
 from ripple.core.errors import InputError
 from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
+from ripple.spark.backfill.frame_history import FrameHistory, with_places
 from ripple.spark.backfill.given import history_at, noted
-from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of, schema_of
+from ripple.spark.backfill.history import ORDER, OWN, PARTITION, name_of, readings_of, schema_of
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import Sources
 from ripple.spark.progress import listening
 from ripple.spark.session import jobs, register
 from ripple.spark.sources import spark_schema
@@ -44,7 +46,7 @@ class Backfill:
         self,
         spark: SparkSession,
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
-        history: str | Mapping[str, str],
+        history: str | DataFrame | Mapping[str, str] | Mapping[str, DataFrame],
         *,
         until_ns: int,
         live: str | Mapping[str, str],
@@ -53,10 +55,11 @@ class Backfill:
         identity: Sequence[str] = (),
         header: bool = False,
     ) -> None:
-        """Examine the inputs; writes nothing.
+        """Examine the inputs; writes nothing. Rows that Spark reads are counted.
 
         history: a file of any connector, a folder or a pattern of files, a log; in any order and
-        partitioning. until_ns: the event time at which history ends. live: the live input,
+        partitioning. Or a DataFrame, ``table:NAME``, or a path of Spark's file systems, such as
+        ``csv:s3a://...``. until_ns: the event time at which history ends. live: the live input,
         ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. Both are mappings of source names to those
         when the pipeline has several sources; a table needs no history. store: the folder or
         ``s3://bucket/prefix`` of the checkpoints. partitions: of the pipeline, 1 with
@@ -70,14 +73,21 @@ class Backfill:
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
-        self._places = noted(self.plan, history, live), noted(self.plan, live, live)
+        self._places = noted(self.plan, with_places(history), live), noted(self.plan, live, live)
         self._store = absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
-        self.source = history_at(history, self.plan, live, header=header)
+        self._frames = FrameHistory.at(
+            spark, self.plan, history, identity=self._identity, header=header
+        )
+        self.source, self._counts = Sources(()), list[dict[str, Any]]()
+        if self._frames is None:
+            self.source = history_at(history, self.plan, live, header=header)
+        else:
+            self._counts = self._frames.counted(self._parcel, self.live)
         self._shelf = Shelf(
             self._store,
             self.plan.name,
-            fingerprint(self.plan, self.source, self.live, self._identity),
+            fingerprint(self.plan, self.source, self.live, self._identity, self._counts),
         )
 
     def run(
@@ -88,11 +98,15 @@ class Backfill:
         An interrupted backfill is resumed. Raises BackfillError, SparkJobError and StoreError.
         """
         asyncio.run(self._check_store())
+        for file, counts in enumerate(self._counts):
+            asyncio.run(self._shelf.put(name_of(file), counts))
         found = self._receipt(asyncio.run(self._shelf.all("partition-")))
         if len(found.partitions) < self.live.partitions:
             known = frozenset(int(one["partition"]) for one in found.partitions)
             found = self._receipt([*found.partitions, *self._parts(known, keeps=True, show=show)])
         found.check(allows_unproven=allows_unproven)
+        if self._frames is not None:
+            self._frames.check_rows(self._counts, found.rows)
         self._check_shelf()
         asyncio.run(self._adopt(found))
         return found
@@ -144,12 +158,17 @@ class Backfill:
             self.live,
             self._identity,
             known,
+            first_file=len(self._counts),
             shelf=self._shelf if keeps else None,
             reporter=None if listener is None else listener.reporter,
         )
         packets = packets_from(self._spark, readings)
         rows = packets.where(packets.kind == ROWS).mapInArrow(Unpacked(schema), schema)
-        return rows.repartition(self.live.partitions, PARTITION).sortWithinPartitions(*ORDER)
+        order: list[Any] = list(ORDER)
+        if self._frames is not None:
+            rows = rows.unionByName(self._frames.rows(self._parcel, self.live, known))
+            order += self._frames.order()
+        return rows.repartition(self.live.partitions, PARTITION).sortWithinPartitions(*order)
 
     # --- the store ---
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ripple
 from ripple.connectors.registry import find
@@ -21,10 +21,17 @@ _PROOF = 2
 """The version of the comparison of records: results of another one are not resumed."""
 
 
-def fingerprint(plan: Plan, history: Sources, live: Live, identity: Sequence[str]) -> str:
+def fingerprint(
+    plan: Plan,
+    history: Sources,
+    live: Live,
+    identity: Sequence[str],
+    counts: Sequence[Mapping[str, Any]] = (),
+) -> str:
     """Return 32 hexadecimal digits over all facts that determine the checkpoints and the proof.
 
-    A file is identified by its path, size and time of change, not by its bytes.
+    A file is identified by its path, size and time of change, not by its bytes. counts: of
+    DataFrames, which are identified by the digests of their rows.
     """
     parts = [
         _PROOF,
@@ -37,6 +44,8 @@ def fingerprint(plan: Plan, history: Sources, live: Live, identity: Sequence[str
         [(one.name, one.begins, one.identity) for one in live.inputs],
         list(identity),
     ]
+    if counts:
+        parts.append([{**one, "letters": None} for one in counts])
     return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 

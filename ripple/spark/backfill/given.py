@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.portions import Sources
 
+A_DATAFRAME = "a DataFrame"
+"""The place of a DataFrame in a receipt."""
+
 
 def history_at(history: Any, plan: Plan, live: Any, *, header: bool = False) -> Sources:
     """Return the shares of the history of all sources of events.

@@ -101,7 +101,6 @@ class Reading:
         records, live = batch.records, self.live
         source = source_of(plan, self.share.name)
         times_ns = times_of(source, records)
-        inputs = inputs_of(records, live, source.name)
         within = times_ns < live.until_ns
         if self.side == BEFORE and not within.all():
             at = int(batch.offsets()[np.argmin(within)])
@@ -111,33 +110,54 @@ class Reading:
                 "that time: a record must not be dated before its event"
             )
         seen.take(batch, times_ns[~within])
-        partitions = inputs % live.partitions
-        chosen = within & ~np.isin(partitions, sorted(self.known))
-        count = records.num_rows
-        own = [
-            partitions,
-            inputs,
-            times_ns,
-            np.full(count, self.side, np.int32),
-            np.full(count, self.file, np.int32),
-            batch.offsets(),
-            identities_of(records, self.identity),
-        ]
-        columns = [pa.array(values, field.type) for values, field in zip(own, OWN, strict=True)]
-        schema = schema_of(plan)
-        for name in schema.names[len(OWN) :]:
-            of, field = columns_of(plan)[name]
-            is_own = of == source.name
-            kind = schema.field(name).type
-            columns.append(records.column(field).cast(kind) if is_own else pa.nulls(count, kind))
-        whole = pa.RecordBatch.from_arrays(columns, schema=schema)
-        return whole if chosen.all() else whole.filter(pa.array(chosen))
+        rows = placed(
+            plan, batch, source, live, side=self.side, file=self.file, identity=self.identity
+        )
+        return rows.filter(chosen_in(rows, live, self.known))
 
     def _report_progress(self, done: int | None, *, last: bool = False) -> None:
         if self.reporter is not None and done is not None:
             total = self.share.rows
             fraction = (done - self.share.first) / total if total else float(last)
             self.reporter.send(done - self.share.first, fraction, last=last)
+
+
+def placed(
+    plan: Plan,
+    batch: Batch,
+    source: SourceSpec,
+    live: Live,
+    *,
+    side: int,
+    file: int,
+    identity: Sequence[str],
+) -> pa.RecordBatch:
+    """Return the records of a batch as rows, with their partitions; see ``schema_of``."""
+    records, count = batch.records, batch.records.num_rows
+    inputs = inputs_of(records, live, source.name)
+    own = [
+        inputs % live.partitions,
+        inputs,
+        times_of(source, records),
+        np.full(count, side, np.int32),
+        np.full(count, file, np.int32),
+        batch.offsets(),
+        identities_of(records, identity),
+    ]
+    columns = [pa.array(values, field.type) for values, field in zip(own, OWN, strict=True)]
+    schema = schema_of(plan)
+    for name in schema.names[len(OWN) :]:
+        of, field = columns_of(plan)[name]
+        kind = schema.field(name).type
+        is_own = of == source.name
+        columns.append(records.column(field).cast(kind) if is_own else pa.nulls(count, kind))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def chosen_in(rows: pa.RecordBatch, live: Live, known: frozenset[int]) -> pa.Array:
+    """Return which rows are before the end of history, and of partitions that are not known."""
+    within = np.asarray(rows.column(TIME)) < live.until_ns
+    return pa.array(within & ~np.isin(np.asarray(rows.column(PARTITION)), sorted(known)))
 
 
 def readings_of(
@@ -147,12 +167,13 @@ def readings_of(
     identity: Sequence[str],
     known: frozenset[int],
     *,
+    first_file: int = 0,
     shelf: Shelf | None = None,
     reporter: Reporter | None = None,
 ) -> list[Reading]:
     """Return the jobs that read both sides, the files of history first; see ``Reading``.
 
-    identity: fields, () for all of them.
+    identity: fields, () for all of them. first_file: its number.
     """
     plan = parcel.plan()
 
@@ -171,7 +192,7 @@ def readings_of(
             shelf,
             None if reporter is None else reporter.of(file),
         )
-        for file, share in enumerate(history.shares)
+        for file, share in enumerate(history.shares, first_file)
     ]
     for rank, one in enumerate(live.inputs):
         if source_of(plan, one.name).table is not None:
@@ -182,7 +203,9 @@ def readings_of(
         ):
             if first < end:
                 share = one.share(rank, first, end)
-                found.append(Reading(parcel, share, len(found), side, live, names(share), known))
+                found.append(
+                    Reading(parcel, share, first + len(found), side, live, names(share), known)
+                )
     return found
 
 

@@ -170,6 +170,11 @@ class Receipt:
             f"pipeline {self.pipeline}, topology {self.topology_hash}",
             f"history    {self.rows:,} records before {_time(self.until_ns)}, of "
             f"{len(self.files)} files",
+            *(
+                f"read       {one['place']}: {one['rows']:,} records, digest {one['digest']}"
+                for one in self.files
+                if "digest" in one  # what Spark has read
+            ),
             *([f"left out   {left_out} of its end or later"] if left_out else []),
             f"rejected   {sum(self.refused.values()):,}",
             *(f"           {number:,} x {cause}" for cause, number in self.refused.items()),

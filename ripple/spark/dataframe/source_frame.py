@@ -133,12 +133,11 @@ class SourceFrame:
         time, fields = self.source.time_field, self.given.tied_fields(self.source, key)
         first = [] if time is None else [names[time]]
         listed = [*first, *self._order_columns, *(names[name] for name in fields)]
-        floats = [names[name] for name in names if isinstance(self.kinds[name].dataType, _FLOATS)]
-        # Spark's order has -0.0 and 0.0 as equal, and so would leave theirs to chance.
-        signs = [
-            functions.when(column_of(one) == 0, column_of(one).cast("string")) for one in floats
-        ]
-        return [*map(column_of, listed), *signs]
+        return in_order(listed, [names[name] for name in names if self.is_float(name)])
+
+    def is_float(self, field: str) -> bool:
+        """Return whether a field is a number with a sign of zero."""
+        return isinstance(self.kinds[field].dataType, _FLOATS)
 
     @property
     def _order_columns(self) -> list[str]:
@@ -196,6 +195,13 @@ class SourceFrame:
         if isinstance(kind, TimestampNTZType):
             return functions.lit(_EPOCH.replace(tzinfo=None) + timedelta(microseconds=number))
         return functions.lit(number).cast(LongType())
+
+
+def in_order(names: Sequence[str], floats: Sequence[str]) -> list[Column]:
+    """Return the order by columns, and by the signs of zeros of others."""
+    # Spark's order has -0.0 and 0.0 as equal, and so would leave theirs to chance.
+    signs = [functions.when(column_of(one) == 0, column_of(one).cast("string")) for one in floats]
+    return [*map(column_of, names), *signs]
 
 
 def column_of(name: str) -> Column:

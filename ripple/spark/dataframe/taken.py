@@ -63,8 +63,13 @@ class Taken:
 
         Raises InputError for two records of one identity.
         """
+        self._compare(self._renamed(rows))
+        for batch in self.records(rows):
+            yield _moved(batch, first)
+
+    def records(self, rows: pa.RecordBatch) -> Iterator[Batch]:
+        """Yield rows in any order as records, at offsets from 0 on."""
         rows = self._renamed(rows)
-        self._compare(rows)
         inputs = open_source(
             rows,
             self._source.schema,
@@ -76,7 +81,7 @@ class Taken:
             for batch in entries(inputs, max(rows.num_rows, 1)):
                 assert isinstance(batch, Batch)  # rows have no markers
                 self._count(batch.records)
-                yield _moved(batch, first)
+                yield batch
         finally:
             at_once(inputs.close())
 
