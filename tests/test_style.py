@@ -173,8 +173,8 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "cluster": {"crash", "reference", "sim"},
     },
     "spark": {
-        "backfill": set(),
         "dataframe": set(),
+        "backfill": {"dataframe"},
         "streaming": set(),
     },
     "cli": {
@@ -434,6 +434,7 @@ OF_EXTRA = {
     "ripple/control/rpc/mapping.py": ("cluster", {"google"}),
     "ripple/control/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/spark/backfill/backfilling.py": ("spark", {"pyspark"}),
+    "ripple/spark/backfill/frame_history.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/applying.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/frames.py": ("spark", {"pyspark"}),
     "ripple/spark/jvm.py": ("spark", {"pyspark"}),

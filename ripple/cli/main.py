@@ -22,6 +22,7 @@ PROGRAM = "ripple"
 SUBCOMMANDS = {
     "new": "create a working pipeline with its test and sample records",
     "run": "run a pipeline over a source in this process",
+    "validate": "compare a pipeline with your table, or with live results",
     "plan": "show a pipeline's stages, edges and state changes",
     "status": "show the health, members and moves of a cluster",
     "inspect": "show graphs, schemas, metrics, partitions, edges of a cluster",
@@ -43,7 +44,7 @@ SUBCOMMANDS = {
     "info": "show version and build",
 }
 FOLDERS = {
-    "run": ("new", "run", "plan", "dead-letter"),
+    "run": ("new", "run", "validate", "plan", "dead-letter"),
     "cluster": (
         *("status", "inspect", "query", "debug", "top"),
         *("move", "drain", "undrain", "cluster"),

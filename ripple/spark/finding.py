@@ -16,7 +16,7 @@ from ripple.model.batch import Batch
 from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES
 from ripple.spark import packets
-from ripple.spark.oracle import Table, first_difference
+from ripple.spark.oracle import Table, all_differences
 from ripple.spark.packets import Packet
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ OUR_ENGINE = "ripple.engine.machine:Engine"
 """The engine under test, as ``MODULE:CLASS``, so that a broken one can be tried."""
 
 EVENTS_MAX = 10
+KEYS_MAX = 5
+"""Keys that a finding shows at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,24 @@ class Difference:
             "key": self.key,
             "expected": _plain(self.expected),
             "found": _plain(self.found),
+            "fields": _fields(self.expected, self.found),
             "events": [_plain(one) for one in self.events],
         }
+
+
+def _fields(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[str]:
+    """Return the fields that differ, with both values, those of doubles with their bits."""
+    if one is None or other is None:
+        return []
+    return [
+        f"{name}: {_bits(one[name])}, not {_bits(other[name])}"
+        for name in one
+        if name in other and repr(one[name]) != repr(other[name])
+    ]
+
+
+def _bits(value: Any) -> str:
+    return f"{value!r} ({value.hex()})" if isinstance(value, float) else repr(value)
 
 
 def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -67,15 +85,30 @@ def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class Finding:
-    """The result of a job. cases: number of comparisons. at: positions for plots (0 to 1)."""
+    """The result of a job.
+
+    cases: number of comparisons. differing: of rows, of which ``differences`` has the first few.
+    at: positions for plots (0 to 1).
+    """
 
     check: str
     of: str
     cases: int = 0
     rows: int = 0
     differences: list[Difference] = field(default_factory=list)
+    differing: int = 0
     at: list[float] = field(default_factory=list)
     note: str = ""
+
+    def add(self, differences: Sequence[Difference], count: int) -> None:
+        """Add the first differences of ``count`` rows."""
+        self.differences += differences
+        self.differing += count
+
+    def refuse(self, problems: Sequence[str], output: str) -> None:
+        """Add what is wrong with rows, as differences without a key."""
+        self.differences += [Difference(one, output) for one in problems[:KEYS_MAX]]
+        self.differing += len(problems)
 
     def packet(self) -> Packet:
         """Return it as a packet."""
@@ -85,6 +118,7 @@ class Finding:
             "cases": self.cases,
             "rows": self.rows,
             "differences": [one.as_dict() for one in self.differences],
+            "differing": self.differing,
             "at": self.at,
             "note": self.note,
         }
@@ -144,16 +178,34 @@ def difference(
 
     tables: the expected and the found one. read: the inputs, and their cut.
     """
-    (expected, found), (shares, cut) = tables, read
-    differing = first_difference(expected, found)
-    if differing is None:
+    found, _ = differences(plan, output, where, tables, read, most=1)
+    if not found:
         return Difference(f"{where}: rows that were final before differ", output.name)
-    key, one, other = differing
-    row = one or other or {}
-    sources = plan.sources_of(output.name)
-    own = [share for share in shares if source_of(plan, share.name) in sources]
-    events = events_of(plan, row, own, cut, is_event=output.is_stream)
-    return Difference(where, output.name, repr(key), one, other, events)
+    return found[0]
+
+
+def differences(
+    plan: Plan,
+    output: Output,
+    where: str,
+    tables: tuple[Table, Table],
+    read: tuple[Sequence[Share], Mapping[str, int]],
+    *,
+    most: int = KEYS_MAX,
+) -> tuple[list[Difference], int]:
+    """Return the first keys that differ, the first of all with its events, and how many do."""
+    (expected, found), (shares, cut) = tables, read
+    differing = all_differences(expected, found)
+    listed: list[Difference] = []
+    for key in differing[:most]:
+        one, other = expected.get(key), found.get(key)
+        events: Sequence[Mapping[str, Any]] = ()
+        if not listed:
+            sources = plan.sources_of(output.name)
+            own = [share for share in shares if source_of(plan, share.name) in sources]
+            events = events_of(plan, one or other or {}, own, cut, is_event=output.is_stream)
+        listed.append(Difference(where, output.name, repr(key), one, other, events))
+    return listed, len(differing)
 
 
 def events_of(

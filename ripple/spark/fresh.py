@@ -95,6 +95,21 @@ class Fresh:
             reporter, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole
         )
 
+    def go_to_end(self, reporter: Reporter | None = None) -> None:
+        """Read all inputs to their ends, which close all windows."""
+        drive = Drive(self.engine)
+        for name, entry in entries_in_time(self.plan, self._shares, self.engine, closes=True):
+            drive.apply(name, entry)
+            self.keep(drive.stabilize())
+            report_progress(reporter, self.rows, 0.0)
+        self.keep(drive.close())
+        report_progress(reporter, self.rows, 1.0, last=True)
+
+    @property
+    def cut(self) -> Mapping[str, int]:
+        """The offsets up to which the inputs have been read."""
+        return self.engine.cut
+
     def _records(self, cut: Mapping[str, int]) -> dict[str, int]:
         return {share.name: cut[share.name] for share in self._shares}
 

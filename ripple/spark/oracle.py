@@ -144,6 +144,17 @@ class _ByKey:
         return whole
 
 
+def all_differences(expected: Table, found: Table) -> list[Any]:
+    """Return the keys with different rows, in text order."""
+    keys = [
+        key
+        for key in dict.fromkeys([*expected, *found])
+        for one, other in [(expected.get(key), found.get(key))]
+        if one is None or other is None or not same_row(one, other)
+    ]
+    return sorted(keys, key=repr)
+
+
 def first_difference(
     expected: Table, found: Table
 ) -> tuple[Any, dict[str, Any] | None, dict[str, Any] | None] | None:

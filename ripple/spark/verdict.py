@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,28 +13,38 @@ if TYPE_CHECKING:
 MEANINGS = {
     "crashes": "crashes at random points, restored from the last stored state: same digests",
     "oracle": "every row and counter against exact types that share no code with the engine",
-    "outputs": "live outputs against a fresh evaluation at the same cut",
+    "outputs": "live outputs, their tables and changes, against a fresh evaluation at the same cut",
+    "tables": "a table of another program against a fresh evaluation of the whole input",
     "checkpoints": "checkpoints against a fresh evaluation at the same cut",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The findings of all jobs, by check and subject."""
+    """The findings of all jobs, by check and subject.
+
+    made: how they were made: the time, versions, the pipeline's file, the seed of crashes.
+    """
 
     pipeline: str
     topology_hash: str
     source: str
     findings: tuple[Mapping[str, Any], ...]
+    made: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, pipeline: str, topology_hash: str, source: str, found: Iterable[Mapping[str, Any]]
+        cls,
+        pipeline: str,
+        topology_hash: str,
+        source: str,
+        found: Iterable[Mapping[str, Any]],
+        made: Mapping[str, str] | None = None,
     ) -> Verdict:
         """Sort findings."""
         order = list(MEANINGS)
         listed = sorted(found, key=lambda one: (order.index(one["check"]), one["of"]))
-        return cls(pipeline, topology_hash, source, tuple(listed))
+        return cls(pipeline, topology_hash, source, tuple(listed), dict(made or {}))
 
     @property
     def holds(self) -> bool:
@@ -67,6 +77,7 @@ class Verdict:
             "topology": self.topology_hash,
             "source": self.source,
             "holds": self.holds,
+            "made": dict(self.made),
             "findings": [dict(one) for one in self.findings],
         }
 
@@ -77,13 +88,15 @@ class Verdict:
             own = [one for one in self.findings if one["check"] == check]
             if own:
                 cases = sum(one["cases"] for one in own)
-                differing = sum(len(one["differences"]) for one in own)
+                differing = sum(max(len(one["differences"]), one["differing"]) for one in own)
                 found.append((check, cases, differing, sum(one["rows"] for one in own)))
         return found
 
     def text(self) -> str:
         """Return it for people."""
         lines = [f"pipeline {self.pipeline}, topology {self.topology_hash}, from {self.source}"]
+        if self.made:
+            lines.append(_made_text(self.made))
         for check, cases, differing, rows in self._sums():
             what = f"{differing} differ" if differing else "all equal"
             lines.append(f"{check:<12} {cases:>9,} compared over {rows:,} records: {what}")
@@ -110,6 +123,7 @@ class Verdict:
             title=escape(f"{self.pipeline}: {verdict}"),
             verdict=f"<span class={'good' if self.holds else 'bad'}>{verdict}</span>",
             about=escape(f"topology {self.topology_hash}, from {self.source}"),
+            made=escape(_made_text(self.made)),
             rows=rows,
             plots=self._plots(),
             details=details,
@@ -137,6 +151,10 @@ class Verdict:
         )
 
 
+def _made_text(made: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in made.items())
+
+
 def _row(row: Mapping[str, Any] | None) -> str:
     return "no row" if row is None else json.dumps(dict(row), ensure_ascii=False)
 
@@ -145,10 +163,11 @@ def _lines(each: Mapping[str, Any]) -> list[str]:
     """Return the output and key of a difference, if any, with its events."""
     lines = []
     if each["output"]:
-        key = f", first key {each['key']}" if each["key"] else ""
+        key = f", key {each['key']}" if each["key"] else ""
         lines.append(f"output    {each['output']}{key}")
         if key:
             lines += [f"expected  {_row(each['expected'])}", f"found     {_row(each['found'])}"]
+            lines += [f"differs   {text}" for text in each["fields"]]
     return lines + [f"event     {_row(event)}" for event in each["events"]]
 
 
@@ -167,6 +186,7 @@ pre {{ background: #f6f6f6; padding: 1em; white-space: pre-wrap }}
 svg text {{ font: 12px sans-serif }}
 </style>
 <h1>{title}</h1><p>{about}. It {verdict}.</p>
+<p>{made}</p>
 <table><tr><th>Check<th>What<th>Compared<th>Records<th>Differ</tr>{rows}</table>
 {plots}{details}
 </html>

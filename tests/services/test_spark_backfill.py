@@ -100,8 +100,6 @@ def test_history_that_spark_reads_is_that_of_files(spark: Any, tmp_path: Path, k
     assert read["place"] == ("a DataFrame" if kind == "dataframe" else history)
     assert f"read       {read['place']}: " in receipt.text()
     assert again().check(Receipt.of(json.dumps(receipt.as_dict()), "receipt")) == []
-    found = place.digest("minutes", place.live, "store")
-    assert found.splitlines()[0] == place.digest("minutes", place.live, "other").splitlines()[0]
 
 
 def test_what_does_not_fit_is_refused_and_nothing_adopted(spark: Any, tmp_path: Path) -> None:

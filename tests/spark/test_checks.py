@@ -344,7 +344,7 @@ def test_output_with_only_a_wrong_digest_is_reported(
 def test_a_check_that_compared_nothing_holds_nothing() -> None:
     def about(check: str, cases: int, rows: int, note: str = "") -> dict[str, Any]:
         done = {"check": check, "of": "p/0", "cases": cases, "rows": rows, "note": note}
-        return {**done, "differences": [], "at": []}
+        return {**done, "differences": [], "differing": 0, "at": []}
 
     crashes, none = about("crashes", 5, 9), about("checkpoints", 0, 0)
     for findings, idle in (

@@ -1,4 +1,4 @@
-"""Commands that run or examine a pipeline: run, plan, new, dead-letter.
+"""Commands that run or examine a pipeline: run, validate, plan, new, dead-letter.
 
 dead_letter      ``ripple dead-letter``
 durable          a durable run, with checkpoints
@@ -10,5 +10,6 @@ plan_outputs     the contents of the outputs of a run, or of a cluster's partiti
 plan_sources     how a cluster divides the records of given sources
 plan_state       the state in a store: that of a run, or of a cluster
 run              ``ripple run``
+validate         ``ripple validate``
 vwap_demo        ``ripple-vwap-demo``
 """

@@ -44,7 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[OUTPUT=]URI",
         help="results of live runs from this source: log:DIR/TOPIC, checkpoints:DIR or "
-        "checkpoints:s3://BUCKET/PREFIX; may be repeated",
+        "checkpoints:s3://BUCKET/PREFIX; or a file or table of another program; may be repeated",
+    )
+    parser.add_argument(
+        "--fields", default="", metavar="FIELD,...", help="of files to compare, beside the key"
     )
     configure_markers(parser)
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
@@ -99,6 +102,7 @@ def run(options: argparse.Namespace) -> int:
                 seed=options.seed or 0,
                 markers=options.markers,
                 engine=options.engine,
+                fields=tuple(name.strip() for name in options.fields.split(",") if name.strip()),
                 show=progress.show,
                 **arguments,
             )
