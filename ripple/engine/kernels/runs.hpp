@@ -28,6 +28,13 @@ struct Run {
 
     const RunRow* end() const { return rows.data() + rows.size(); }
 
+    // Lets the row come to the cache with which a search begins, and the last one, before all others.
+    void prefetch() const
+    {
+        __builtin_prefetch(rows.data() + first + size() / 2);
+        __builtin_prefetch(end() - 1);
+    }
+
     void free_below(int64_t time)
     {
         first = from(time) - rows.data();
@@ -60,6 +67,8 @@ struct Runs {
         for (int64_t i = 0; i < n; i++) {
             if (i + 8 < n)
                 __builtin_prefetch(&slots[slot[i + 8]]);
+            if (i + 4 < n)
+                __builtin_prefetch(slots[slot[i + 4]].end() - 1);
             Run& run = slots[slot[i]];
             if (run.size() && time[i] < run.rows.back().time)
                 return i;
@@ -93,6 +102,8 @@ struct Runs {
             counts[i] = 0;
             if (i + 8 < n && slot[i + 8] >= 0)
                 __builtin_prefetch(&slots[slot[i + 8]]);
+            if (i + 4 < n && slot[i + 4] >= 0)
+                slots[slot[i + 4]].prefetch();
             if (slot[i] < 0 || !slots[slot[i]].size())
                 continue;
             const Run& run = slots[slot[i]];

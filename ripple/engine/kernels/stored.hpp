@@ -64,6 +64,36 @@ struct StoredColumn {
         }
     }
 
+    void add_some(const StoredColumn& of, const int64_t* numbers, int64_t n)
+    {
+        const size_t held = words.size();
+        if (!of.valid.empty()) {
+            valid.resize(held, 1);
+            for (int64_t i = 0; i < n; i++)
+                valid.push_back(of.valid[numbers[i]]);
+        } else if (!valid.empty()) {
+            valid.resize(held + n, 1);
+        }
+        reserve(words, held + n);
+        words.resize(held + n);
+        if (kind != BATCH_TEXT) {
+            for (int64_t i = 0; i < n; i++)
+                words[held + i] = of.words[numbers[i]];
+            return;
+        }
+        int64_t end = begin(held), more = 0;
+        for (int64_t i = 0; i < n; i++)
+            more += of.words[numbers[i]] - of.begin(numbers[i]);
+        reserve(bytes, end + more + BATCH_SHORT);
+        bytes.resize(end + more + BATCH_SHORT);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t from = of.begin(numbers[i]), size = of.words[numbers[i]] - from;
+            if (size)
+                memcpy(&bytes[end], &of.bytes[from], size <= BATCH_SHORT ? BATCH_SHORT : size);
+            words[held + i] = end += size;
+        }
+    }
+
     void add_words(const int64_t* more, int64_t n)
     {
         reserve(words, words.size() + n);

@@ -13,6 +13,7 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         int has(int64_t)
         void add(const ArrowArray&) except +
         void add_words(const int64_t*, int64_t) except +
+        void add_some(const StoredColumn&, const int64_t*, int64_t) except +
         void add_from(const StoredColumn&, int64_t, int64_t) except +
         void keep(const int64_t*, int64_t)
         int64_t nbytes()

@@ -136,6 +136,32 @@ cdef class Stored:
         self.is_torn = False
         return 0
 
+    def add_some(self, Stored rows not None, const int64_t[::1] numbers not None):
+        """Add some rows of another, which has the columns of these, and maybe others."""
+        cdef Py_ssize_t n = numbers.shape[0]
+        cdef vector[size_t] of
+        cdef size_t at
+        self.check_whole()
+        rows.check_whole()
+        rows.check(numbers, 0)
+        for name, kind in zip(self.schema.names, self.types):
+            of.push_back(<size_t>rows.places[name])
+            if rows.types[of.back()] != kind:
+                raise TypeError(f"column {name!r} is {rows.types[of.back()]}, no {kind}")
+        if rows is self:
+            raise ValueError("rows of others are added")
+        if not n:
+            return
+        self.is_torn = True
+        for at in range(self.columns.size()):
+            if self.columns[at].kind == BATCH_MADE:
+                self.others[at].add(rows.others[of[at]].take(np.asarray(numbers)))
+            else:
+                self.columns[at].add_some(rows.columns[of[at]], &numbers[0], n)
+        self.count += n
+        self.added += n
+        self.is_torn = False
+
     def first_from(self, str name not None, int64_t number):
         """Return the first row with a number or a greater one, in a column of rising ones."""
         cdef StoredColumn* column = &self.columns[self.place(name)]

@@ -50,8 +50,16 @@ def test_rows_are_given_back_as_they_came(parts: list[Any], cut: int, data: st.D
     stored, held = Stored(SCHEMA, Parts), []
     for some in parts:
         batch = batch_of(some).slice(cut)
-        stored.add(batch.columns, batch.num_rows)
-        held += some[cut:]
+        some = some[cut:]  # noqa: PLW2901
+        if some and data.draw(st.booleans()):
+            others = Stored(SCHEMA.append(pa.field("more", pa.bool_())), Parts)
+            others.add([*batch.columns, pa.nulls(len(some), pa.bool_())], len(some))
+            at = data.draw(st.lists(st.integers(0, len(some) - 1), max_size=6))
+            stored.add_some(others, np.array(at, np.int64))
+            some = [some[one] for one in at]  # noqa: PLW2901
+        else:
+            stored.add(batch.columns, batch.num_rows)
+        held += some
         if held and data.draw(st.booleans()):
             kept = sorted(data.draw(st.sets(st.integers(0, len(held) - 1))))
             stored.keep(np.array(kept, np.int64))
@@ -73,6 +81,8 @@ def test_other_numbers_are_refused(at: int) -> None:
         gathered(SCHEMA, 1, [(stored, SCHEMA.names, np.array([at]))])
     with pytest.raises(IndexError):
         stored.words("number", np.array([at]))
+    with pytest.raises(IndexError):
+        Stored(SCHEMA, Parts).add_some(stored, np.array([at]))
     with pytest.raises(ValueError, match="do not rise"):
         stored.keep(np.array([0, 0]))
 

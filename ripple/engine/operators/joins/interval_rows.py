@@ -12,13 +12,14 @@ from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.engine.operators.held_rows import PLACE, TIME
+from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
 from ripple.engine.operators.joins import pieces
 from ripple.engine.operators.joins.near_rows import NearRows
 from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
+from ripple.model.schema.types import Bool, bare_type
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
     are made in pieces, of whole records.
 
     Invariants: every left row held is at or above the last mark; ``_near`` has the right rows below
-    the mark of their side, from ``_freed_ns`` on: that is ``_free_ns`` when rows were taken last.
+    the mark of their side, from ``_freed_ns`` on: that is ``_free_ns`` when rows were taken last. A
+    key of one field has its slot from the arrival of its first row on, others from their use on.
     """
 
     node: IntervalJoin
@@ -92,10 +94,15 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         self, node: IntervalJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput
     ) -> None:
         """Make an empty node; see StreamJoinRows."""
+        key = node.key_of(0)
+        # Of such a key an intake finds the slots by itself.
+        self._has_slots = len(key) == 1 and not isinstance(bare_type(key[0].type), Bool)
         super().__init__(node, feeds, by_input)
         self._near = NearRows(self.right.held.schema)
         self._freed_ns = watermark.NONE
         self._marks_ns: tuple[int, int] | None = None
+        self._frees_ns = watermark.NONE
+        self._has_ended = True
         self._keyed = [Keyed(self.keys, side.names) for side in self.sides]
         self._key_schemas = [pa.schema(arrow_fields(side.key)) for side in self.sides]
 
@@ -115,23 +122,27 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
 
     def _settle(self) -> None:
         """Know the right rows below the mark of their side; let settled left rows be due."""
-        marks_ns = self.left.settled_ns, self.right.settled_ns
+        marks_ns = left_ns, right_ns = self.left.settled_ns, self.right.settled_ns
         if marks_ns == self._marks_ns:
             return  # no row waits below the same marks
-        self._marks_ns = marks_ns
+        self._marks_ns, self._has_ended = marks_ns, False
         held = self.right.held
-        right = held.take_numbers(marks_ns[1])
+        right = held.take_numbers(right_ns)
         if len(right):
-            slots = self._slots(1, right)
-            self._near.add(held.made(right), slots, self.keys.capacity, self._freed_ns)
+            slots, capacity = self._slots(1, right), self.keys.capacity
+            self._near.add_some(held.rows, right, slots, capacity, self._freed_ns)
             held.forget()
-        left = self.left.held.take_numbers(self.watermark_ns)
+        watermark_ns = min(left_ns, settled_ns(right_ns, self.node.hi_ns))
+        self._frees_ns = settled_ns(watermark_ns, -self.node.lo_ns)
+        left = self.left.held.take_numbers(watermark_ns)
         if len(left):
             times, places = (self.left.held.rows.words(name, left) for name in (TIME, PLACE))
             self._due = Due(left, self._slots(0, left), times, places)
 
     def _slots(self, number: int, numbers: Ints) -> Ints:
         """Return the slots of the keys of rows that a side holds, -1 for a null."""
+        if self._has_slots:
+            return self.sides[number].held.rows.words(SLOT, numbers)
         side, schema = self.sides[number], self._key_schemas[number]
         keys = gathered(schema, len(numbers), [(side.held.rows, side.names, numbers)])
         columns = Columns(keys, Layout(schema))
@@ -160,14 +171,23 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         return self._beside(mine, times[pairs.at], pairs.places, self._near.rows, theirs)
 
     def _end(self) -> None:
-        self._freed_ns = self._free_ns
+        if self._has_ended:
+            return
+        self._freed_ns, self._has_ended = self._frees_ns, True
         self.left.held.forget()
-        if self._near.has_grown(len(self.keys.index)):
+        if self._near.has_grown(len(self.keys.index) + self.waiting_count):
             self._free()
 
     def _free(self) -> None:
-        """Free rows and keys that nothing needs: now and then, since it looks at all keys."""
-        empty = self._near.free_below(self._freed_ns, self.keys.index.live_slots())
+        """Free rows and keys that nothing needs: now and then, since it looks at all that wait."""
+        slots = self.keys.index.live_slots()
+        empty = self._near.free_below(self._freed_ns, slots, self.waiting_count)
+        if self._has_slots and len(empty):
+            is_used = np.zeros(self.keys.capacity, np.bool_)
+            for side in self.sides:
+                waiting = side.held.rows.words(SLOT, side.held.waiting.numbers())
+                is_used[waiting[waiting >= 0]] = True
+            empty = empty[~is_used[empty]]
         if len(empty):
             self.keys.release(empty)
             self.keys.trim()

@@ -56,7 +56,8 @@ class JoinSide:
         identities = bool(node.finals) and has_own
         if number == 1 and isinstance(node, IntervalJoin):
             identities = identities or bool(node.right_finals)  # for the key of a pair
-        by_slot = keys if number == 1 and self._needs_key else None
+        has_whole_rows = number == 0 or isinstance(node, IntervalJoin)
+        by_slot = keys if self._needs_key and not has_whole_rows else None
         self.held = HeldRows(fields, identities=identities, slots=keys is not None, keys=by_slot)
         self._keys = keys
         self._keyed = None if keys is None else Keyed(keys, self.names)

@@ -46,13 +46,24 @@ class NearRows:
 
         free_ns: rows before it are not asked for any more.
         """
-        number = self.first + self.rows.count
         if isinstance(rows, Made):
             self.rows.add_made(rows)
         else:
             self.rows.add(rows.columns, rows.num_rows)
-        times = self.rows.words(TIME, np.arange(number - self.first, self.rows.count))
-        self._runs.add(slots, times, number, capacity, free_ns)
+        self._order(slots, capacity, free_ns)
+
+    def add_some(
+        self, rows: Stored, numbers: Ints, slots: Ints, capacity: int, free_ns: int
+    ) -> None:
+        """Add some rows that are stored elsewhere."""
+        self.rows.add_some(rows, numbers)
+        self._order(slots, capacity, free_ns)
+
+    def _order(self, slots: Ints, capacity: int, free_ns: int) -> None:
+        """Let rows be found that were added last."""
+        before = self.rows.count - len(slots)
+        times = self.rows.words(TIME, np.arange(before, self.rows.count))
+        self._runs.add(slots, times, self.first + before, capacity, free_ns)
         self._drop_below(free_ns)
 
     def match(
@@ -77,15 +88,21 @@ class NearRows:
         """The number of rows, with freed ones until they are removed."""
         return self._runs.count
 
-    def has_grown(self, keys: int) -> bool:
-        """Return whether it is time to free rows: so many came since, and so many keys are held."""
-        return self._runs.count + keys > 2 * self._kept + _UNFREED_MAX
+    def has_grown(self, others: int) -> bool:
+        """Return whether it is time to free rows: so many came since the last time.
 
-    def free_below(self, mark_ns: int, slots: Ints) -> Ints:
-        """Free the rows below a mark, in all slots; return those slots that have none left."""
+        others: what is looked at then beside the rows here, such as keys.
+        """
+        return self._runs.count + others > 2 * self._kept + _UNFREED_MAX
+
+    def free_below(self, mark_ns: int, slots: Ints, waiting: int = 0) -> Ints:
+        """Free the rows below a mark, in all slots; return those slots that have none left.
+
+        waiting: the rows that are looked at beside those here.
+        """
         empty = self._runs.free_below(slots, mark_ns)
         self._drop_below(mark_ns)
-        self._kept = self._runs.count + len(slots) - len(empty)
+        self._kept = self._runs.count + len(slots) - len(empty) + waiting
         return empty
 
     def _drop_below(self, mark_ns: int) -> None:
