@@ -49,7 +49,8 @@ class Use:
     of which stays as it is. has_keys: of a source, whether its records have keys beside their
     values, by which deletions name their rows. is_endless: of a source, whether it always goes on,
     so that no run waits for its end. has_times: of a source, whether its times are nanoseconds
-    already, in whichever form a record declares them.
+    already, in whichever form a record declares them. is_alone: of a continued source, whether one
+    process alone can read it, which records the order of its records.
     """
 
     opens: str
@@ -67,6 +68,7 @@ class Use:
     has_keys: bool = False
     is_endless: bool = False
     has_times: bool = False
+    is_alone: bool = False
 
 
 @frozen(kw_only=True)

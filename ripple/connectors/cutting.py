@@ -27,7 +27,7 @@ def recut(
     out. ``batch_rows`` None leaves the blocks as they are.
     """
     check_batch_rows(batch_rows)
-    cutter = _Cutter(batch_rows)
+    cutter = Cutter(batch_rows)
     try:
         for block in blocks:
             if block is None:
@@ -50,14 +50,15 @@ def check_batch_rows(batch_rows: int | None) -> None:
         raise InputError(f"batch_rows must be a whole number of at least 1, not {batch_rows!r}")
 
 
-class _Cutter:
-    """Holds the records since the last multiple of ``batch_rows``."""
+class Cutter:
+    """Holds the records since the last multiple of ``batch_rows``, and cuts them; see ``recut``."""
 
     def __init__(self, batch_rows: int | None) -> None:
         self._batch_rows = batch_rows
         self._pending: list[Batch] = []
 
     def cut(self, block: Batch) -> Iterator[Batch]:
+        """Yield the batches that are whole now."""
         if self._batch_rows is None:
             yield block
             return

@@ -12,6 +12,7 @@ from ripple.connectors.contract import has
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ripple.connectors.files.folder.taken import FileRecord
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker, Rejected
 
@@ -152,6 +153,28 @@ class KeepingInputs(Protocol):
         checkpoint of the restore on. It never waits.
         """
         ...
+
+
+@runtime_checkable
+class RecordingInputs(Protocol):
+    """Inputs whose source has no order of its own: they record it in a log of their run.
+
+    recorded: the inputs that do. A task that resumes gives them their records before ``check``.
+    """
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The inputs that need a record."""
+        ...
+
+    def record_in(self, records: Mapping[str, FileRecord]) -> None:
+        """Use these records, by input."""
+        ...
+
+
+def recorded_of(inputs: object) -> tuple[str, ...]:
+    """Return the inputs that need a record; () for inputs with an order of their own."""
+    return inputs.recorded if isinstance(inputs, RecordingInputs) else ()
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.registry import find, forms
+from ripple.connectors.registry import find, forms, innermost
 from ripple.connectors.source_inputs import ended, is_readable
 from ripple.core.errors import InputError, OutputError
 from ripple.core.named_uris import name_and_uri
@@ -97,8 +97,11 @@ def open_inputs(
     part: Part | None = None,
     executor: Executor = INLINE,
     source: SourceSpec | None = None,
+    is_alone: bool = False,
 ) -> Inputs:
     """Return the resumable inputs at ``place``; raises as ``open_source`` does.
+
+    is_alone: for a run in one process, which alone can read files.
 
     place: a URI, or a stream, to which the program pushes rows again.
     follow: wait for more at the end. part: the partition of the pipeline, which reads its own
@@ -122,6 +125,11 @@ def open_inputs(
     )
     found = find(place, "continued_source")
     _check_keys(name, shape, found.use)
+    if find(innermost(place), "continued_source").use.is_alone and not is_alone:
+        raise InputError(
+            f"cannot read {place} in a cluster or on Spark: one process records in which order it "
+            "takes files. Put them into a log with ripple log append, and read log:DIR/TOPIC"
+        )
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise InputError(
             f"cannot read {place} in {part.of} partitions: its records are not divided by key. "

@@ -9,13 +9,16 @@ from ripple.connectors.inputs import (
     FiledInputs,
     KeepingInputs,
     OriginalInputs,
+    RecordingInputs,
     keyed_by,
+    recorded_of,
 )
 from ripple.core.tracing import TracedInputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ripple.connectors.files.folder.taken import FileRecord
     from ripple.connectors.inputs import Inputs, Original, Signal
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker
@@ -89,6 +92,16 @@ class PassedInputs:
         """Let go of records that no checkpoint needs; see KeepingInputs."""
         if isinstance(self._inputs, KeepingInputs):
             self._inputs.stored(checkpoints)
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The inputs that need a record of their order; see RecordingInputs."""
+        return recorded_of(self._inputs)
+
+    def record_in(self, records: Mapping[str, FileRecord]) -> None:
+        """Use these records, by input; see RecordingInputs."""
+        if isinstance(self._inputs, RecordingInputs):
+            self._inputs.record_in(records)
 
     def trace(self) -> None:
         """Keep the trace contexts of records from the next ``open`` on; see TracedInputs."""

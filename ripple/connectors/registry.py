@@ -196,7 +196,8 @@ def _of_path(text: str, use: UseName) -> Connector | None:
             f"{_listed(schemes(), ' and ')}; a path with a colon begins with ./ or /"
         )
     is_folder = stat.S_ISDIR(mode)
-    if use == "source" and (not _is_claimed(text) if is_folder else is_pattern(text)):
+    is_read = use in ("source", "continued_source")
+    if is_read and (not _is_claimed(text) if is_folder else is_pattern(text)):
         return own()[OF_FILES]
     found = _of_name(text, use)
     if found is None and text.endswith("/") and not mode:

@@ -19,6 +19,7 @@ checkpointing, settings   checkpoints made concurrently; intervals and sizes
 retrying_inputs inputs that wait for their server
 several_sources, next_source   inputs of several sources as one; which of them is next
 logged_inputs, input_log, marker_input   inputs with a log of the pipeline's own; that log
+file_log    the files that an input has taken
 marked_inputs, marker_log, idleness   inputs with markers of the silent ones
 empty_inputs    empty inputs, where they hold rows back
 edges, lanes, tracing   contracts with neighbouring stages; traces across them

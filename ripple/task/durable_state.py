@@ -27,6 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.connectors.commit_group import PreparedGroup
+from ripple.connectors.inputs import RecordingInputs, recorded_of
 from ripple.core.errors import InputError, OutputError
 from ripple.core.events import DeadLettersLost
 from ripple.model.pipeline.input_names import answers_of, markers_of
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
     from ripple.task.asks.answer_log import AnswerLog
+    from ripple.task.file_log import FileLog
     from ripple.task.spec import TaskContext, TaskSpec
     from ripple.task.standby import Standby
     from ripple.world.ports import World
@@ -157,12 +159,20 @@ class DurableState(OwnedState):
         asked = [place.newest_epoch]
         asked += [self.marker_log(plan.name).newest_epoch] if plan.is_idle else []
         asked += [self.answer_log(plan.name).newest_epoch] if plan.asks else []
+        files = self.file_logs(spec, context.emit)
+        asked += [log.newest_epoch for log in files.values()]
 
         async def newest_epoch() -> int:
             return max([await one() for one in asked])
 
         owner = await self.own(spec.outputs, context, newest_epoch)
-        return Claimed(self, spec, context, owner, await self.checkpoints.begin(), place)
+        listed = await self.checkpoints.begin()
+        for log in files.values():
+            await log.read()
+            await log.open(owner.epoch, world.random)
+        if files and isinstance(spec.inputs, RecordingInputs):
+            spec.inputs.record_in(files)
+        return Claimed(self, spec, context, owner, listed, place)
 
     def marker_log(self, pipeline: str) -> MarkerLog:
         """Return the log of the partition's markers."""
@@ -176,6 +186,28 @@ class DurableState(OwnedState):
 
         store, guards = self.checkpoints.store, self.world.guards
         return AnswerLog(store, pipeline, self.partition, guards=guards)
+
+    def file_logs(self, spec: TaskSpec, emit: EventListener) -> dict[str, FileLog]:
+        """Return the logs of the files that inputs take, by input."""
+        names = recorded_of(spec.inputs)
+        if not names:
+            return {}
+        # Few pipelines have any.
+        from ripple.task.file_log import FileLog  # noqa: PLC0415
+
+        store, world = self.checkpoints.store, self.world
+        return {
+            name: FileLog(
+                store,
+                spec.plan.name,
+                self.partition,
+                name,
+                guards=world.guards,
+                clock=world.clock,
+                emit=emit,
+            )
+            for name in names
+        }
 
     def open_place(self, pipeline: str) -> HintStore:
         """Return the store of dead letters and notes."""

@@ -27,8 +27,11 @@ class InputLog(ABC):
     _entries: ClassVar[str]
     _removed: ClassVar[str]
 
-    def __init__(self, store: ObjectStore, pipeline: str, partition: int, guards: Guards) -> None:
-        self._prefix = f"{prefix_of(pipeline, partition)}{self._folder}/"
+    def __init__(
+        self, store: ObjectStore, pipeline: str, partition: int, guards: Guards, of: str = ""
+    ) -> None:
+        """of: a folder in that of the kind, where a partition has several."""
+        self._prefix = f"{prefix_of(pipeline, partition)}{self._folder}/{of}"
         self._journal = Journal(store, self._prefix, guards=guards)
         self._guards = guards
         self._known: dict[int, Added] = {}

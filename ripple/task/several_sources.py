@@ -10,7 +10,9 @@ from ripple.connectors.inputs import (
     FiledInputs,
     KeepingInputs,
     OriginalInputs,
+    RecordingInputs,
     Signal,
+    recorded_of,
 )
 from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
@@ -22,6 +24,7 @@ from ripple.task.spec import NotifyingInputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ripple.connectors.files.folder.taken import FileRecord
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
@@ -127,6 +130,17 @@ class SeveralSources:
         """Return the file with a record that was read; see FiledInputs."""
         held = self._of[name]
         return held.file_at(name, offset) if isinstance(held, FiledInputs) else None
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The inputs that need a record of their order; see RecordingInputs."""
+        return tuple(name for _, each in self._sources for name in recorded_of(each))
+
+    def record_in(self, records: Mapping[str, FileRecord]) -> None:
+        """Use these records, by input; see RecordingInputs."""
+        for _, each in self._sources:
+            if isinstance(each, RecordingInputs):
+                each.record_in(records)
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end; see Inputs."""

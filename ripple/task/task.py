@@ -265,7 +265,13 @@ class Task:
         if isinstance(inputs, (str, Stream)):
             executor = LiveExecutor()
             inputs = open_inputs(
-                inputs, self.plan, rows, follow=follow, executor=executor, source=source
+                inputs,
+                self.plan,
+                rows,
+                follow=follow,
+                executor=executor,
+                source=source,
+                is_alone=True,
             )
         if not self._waits:
             return inputs

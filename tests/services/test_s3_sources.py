@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +20,8 @@ import ripple as rp
 from ripple.connectors.files.remote import ranged
 from ripple.connectors.files.remote.ranged import RangedFile
 from ripple.core.errors import InputError
+from tests.cli.processes import RIPPLE
+from tests.patience import until
 from tests.services.s3 import ObjectServer
 
 pytestmark = pytest.mark.services
@@ -91,3 +98,37 @@ def test_an_object_that_changes_while_it_is_read_is_an_error(
     with pytest.raises(InputError, match="check the credentials") as raised:
         numbers("s3://bucket/d")
     assert "wrong" not in str(raised.value)
+
+
+PIPELINE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Seen:
+    who: str
+    n: int
+
+pipeline = rp.Pipeline("seen").source("seen", Seen).sink("rows")
+"""
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_run_that_is_killed_again_and_again_reads_each_object_once(
+    tmp_path: Path, s3_server: ObjectServer, follow: bool
+) -> None:
+    (tmp_path / "pipeline.py").write_text(PIPELINE)
+    out = tmp_path / "out.jsonl"
+    command = [*RIPPLE, "run", "pipeline.py", "--source", "s3://bucket/d", "--sink", "out.jsonl"]
+    command += ["--checkpoint-dir", "state", "--batch", "100", "--commit-interval", "1ms"]
+    expected: list[int] = []
+    # The names go down, so that the order of names is not that in which they come.
+    for number in range(4):
+        begun = len(expected)
+        expected += range(begun, begun + 3000)
+        put(s3_server, **{f"d/{9 - number}.csv": lines(*expected[begun:])})
+        more = ["--follow"] if follow else []
+        with subprocess.Popen([*command, *more], cwd=tmp_path) as process:
+            until(lambda at=begun: out.exists() and out.read_bytes().count(b"\n") > at)  # type: ignore[misc]
+            os.kill(process.pid, signal.SIGKILL)
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert [json.loads(line)["n"] for line in out.read_text().splitlines()] == expected

@@ -68,12 +68,20 @@ def _real(pattern: str) -> str:
 
 
 def files_at(place: str) -> list[DataFile]:
+    """Return the files at a place; raises as ``files_now``, and where there is none."""
+    found = files_now(place)
+    if not found:
+        raise InputError(f"there are no files at {place}")
+    return found
+
+
+def files_now(place: str) -> list[DataFile]:
     """Return the files of a folder, with those in its folders, or of a pattern, ordered by name.
 
     Names are compared part by part, by code point; hidden files, and names that begin with ``_``,
     are left out. In a pattern ``**`` stands for any folders, without links to folders. Raises
-    InputError for a place without files, with too many or with a link to nothing, or that cannot
-    be read.
+    InputError for a place that is not there, with too many files or with a link to nothing, or that
+    cannot be read.
     """
     if is_remote(place):
         # slow to import, and of an extra
@@ -90,8 +98,6 @@ def files_at(place: str) -> list[DataFile]:
     else:
         raise InputError(f"cannot read the files at {place}: there are none")
     found = {*_Walk(place).files(root, (), (*parts, "*") if parts[-1] == "**" else parts)}
-    if not found:
-        raise InputError(f"there are no files at {place}")
     return [data_file(os.path.join(root, *names)) for names in sorted(found)]
 
 

@@ -9,5 +9,8 @@ CONNECTOR = Connector(
         "ripple.connectors.files.folder.source:open_https",
         "one file, from beginning to end",
     ),
+    continued_source=Use(
+        "ripple.connectors.files.folder.inputs:open_https", "resumes at the cut", is_alone=True
+    ),
     check="ripple.connectors.files.folder.source:check_https",
 )

@@ -37,8 +37,6 @@ def found_at(place: str) -> list[tuple[str, Version]]:
     found_all = sorted(
         (tuple(name.split("/")), version) for name, version in _matching(store, bucket, key)
     )
-    if not found_all:
-        raise InputError(f"there are no files at {place}")
     return [(f"s3://{bucket}/{'/'.join(names)}", version) for names, version in found_all]
 
 

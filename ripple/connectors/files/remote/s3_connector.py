@@ -9,5 +9,10 @@ CONNECTOR = Connector(
         "ripple.connectors.files.folder.source:open_s3",
         "an object, or those of a folder or a pattern, one after the other, as one input",
     ),
+    continued_source=Use(
+        "ripple.connectors.files.folder.inputs:open_s3",
+        "resumes at the cut, in the recorded order of files; with `--follow` takes new ones, too",
+        is_alone=True,
+    ),
     check="ripple.connectors.files.folder.source:check_s3",
 )

@@ -1,0 +1,287 @@
+"""Files as the input of a durable run, in the order in which it records to have taken them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ripple.connectors.cutting import Cutter
+from ripple.connectors.files.csv.dialect import divided
+from ripple.connectors.files.folder.listing import DataFile, data_file, files_at, files_now
+from ripple.connectors.files.folder.looking import Looks
+from ripple.connectors.files.folder.one_file import FileReader, format_of
+from ripple.connectors.files.folder.source import quotable
+from ripple.connectors.files.folder.taken import (
+    FileRecord,
+    PassingRecord,
+    TakenFile,
+    number_at,
+)
+from ripple.connectors.files.remote.address import is_remote
+from ripple.connectors.files.remote.contract import version_of
+from ripple.connectors.files.version import changed
+from ripple.connectors.inputs import Signal
+from ripple.connectors.reading_ahead import ReadAhead
+from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ripple.connectors.connector import Reading
+    from ripple.connectors.registry import Uri
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch
+
+AHEAD_BYTES_MAX = 16 << 20
+BLOCK_ROWS = 1 << 14
+BLOCKS_AT_ONCE = 8
+LOOK_S = 1.0
+"""Between two looks for new files. One of this machine is taken when two find it unchanged."""
+REMOTE_LOOK_S = 10.0
+RECORDED_MAX = 100_000
+
+
+def open_inputs(path: str, reading: Reading) -> FileInputs:
+    """Return the inputs of a folder or a pattern; raises InputError."""
+    place, options = divided(path)
+    if not reading.follow:
+        files_at(place)  # a mistake shows before anything starts
+    return FileInputs(place, options, reading)
+
+
+def open_s3(path: str, reading: Reading) -> FileInputs:
+    """Return the inputs of ``s3:`` and this; raises as ``open_inputs`` does."""
+    return open_inputs(quotable(f"s3:{path}"), reading)
+
+
+def open_https(path: str, reading: Reading) -> FileInputs:
+    """Return the inputs of ``https:`` and this; raises as ``open_inputs`` does."""
+    address = quotable(f"https:{path}")
+    if reading.follow:
+        raise InputError(
+            f"cannot follow {address}: a web server does not tell which files are new: run without "
+            "--follow, or follow a folder or s3://BUCKET/FOLDER"
+        )
+    return open_inputs(address, reading)
+
+
+class FileInputs(ReadAhead):
+    """Files of one format, one after the other, as one input; see Inputs.
+
+    A file is recorded before it is read, with its length and its version: so the record says which
+    file has the record at an offset. Without ``follow`` the input ends after the files that are
+    there; with it, new ones are looked for.
+
+    Invariants: files are read in the order of the record alone; one that is not what the record
+    says is an error. ``_batches`` are the records before the reader's offset, not handed out yet.
+    """
+
+    def __init__(self, place: str, options: str, reading: Reading) -> None:
+        """Look at nothing yet."""
+        super().__init__()
+        self.name = reading.name
+        self._place, self._options, self._reading = place, options, reading
+        self._executor = reading.executor
+        self._record: FileRecord = PassingRecord()
+        self._is_local = not is_remote(place)
+        self._looks = Looks(is_whole=not (self._is_local and reading.follow))
+        self._batches: deque[Batch] = deque()
+        self._held_bytes = 0
+        self._stop: int | None = None
+        self._has_ended = False
+        self._needed = 0
+        """The oldest offset that a checkpoint may resume at."""
+
+    # --- Inputs ---
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The only input."""
+        return (self.name,)
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The names of the records that ``record_in`` gives; see RecordingInputs."""
+        return (self.name,)
+
+    def record_in(self, records: Mapping[str, FileRecord]) -> None:
+        """Record in a place that outlives this process; see RecordingInputs."""
+        self._record = records[self.name]
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return its beginning; its end is unknown."""
+        return {self.name: 0}, {}
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:  # noqa: ARG002 - Inputs'
+        """Raise InputError unless the record has the files before ``cut``; see Inputs."""
+        await self._record.finish()
+        if cut[self.name] and not self._record.taken:
+            raise InputError(
+                f"the run has read {cut[self.name]} records of {self._place}, and the record of "
+                "its files is gone: it lies with the checkpoints, so give the folder of "
+                "checkpoints that the outputs were written with, or begin with other outputs"
+            )
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return nothing: the record tells which files were read."""
+        return dict.fromkeys(cut, "")
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        await self.reading.stop()
+        await self._record.finish()
+        self._stop = None if stop is None else stop[self.name]
+        self._batches.clear()
+        self._held_bytes, self._has_ended = 0, False
+        self.reading.start(lambda: self._read(cut[self.name], rows))
+
+    def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
+        """Return the next batch; see Inputs."""
+        if self._stop is not None and cut[self.name] >= self._stop:
+            return Signal.ENDED
+        if self._batches:
+            batch = self._batches.popleft()
+            self._held_bytes -= batch.records.nbytes
+            self.reading.took()
+            if self._stop is not None and batch.next_offset > self._stop:
+                batch = batch.split_at(self._stop)[0]
+            return self.name, batch
+        if self._has_ended:
+            return Signal.ENDED
+        self.reading.check()
+        return Signal.WAITING
+
+    async def close(self) -> None:
+        """Stop reading."""
+        await self.reading.stop()
+
+    def file_at(self, name: str, offset: int) -> str | None:
+        """Return the file with a record that was read; see FiledInputs."""
+        number = number_at(self._record.taken, offset)
+        return self._record.taken[number].path if name == self.name and number >= 0 else None
+
+    def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
+        """Let go of files that no checkpoint needs, once they are removed; see KeepingInputs."""
+        self._needed = min((cut.get(self.name, 0) for cut, _ in checkpoints), default=0)
+
+    # --- reading ---
+
+    async def _read(self, offset: int, rows: int) -> None:
+        cutter = Cutter(rows)
+        number = max(number_at(self._record.taken, offset), 0)
+        while self._stop is None or offset < self._stop:
+            taken = self._record.taken
+            if number < len(taken):
+                file, following = taken[number], taken[number + 1 : number + 2]
+                end = await self._read_file(file, offset, cutter)
+                if following and following[0].first != end:
+                    raise InputError(
+                        f"{file.path} has {end - file.first} records, and had "
+                        f"{following[0].first - file.first} when it was read: bring back what it "
+                        "was, or start over with other outputs and another folder of checkpoints"
+                    )
+                offset = max(end, offset)
+                number += 1
+            elif await self._take(offset):
+                number = len(self._record.taken) - 1
+            else:
+                await self._hold(cutter.flush())
+                if not self._reading.follow:
+                    break
+                await asyncio.sleep(LOOK_S if self._is_local else REMOTE_LOOK_S)
+        await self._hold(cutter.flush())
+        self._has_ended = True
+        self.wake()
+
+    async def _take(self, offset: int) -> bool:
+        """Record the next file as beginning at an offset; return whether there is one."""
+        if not self._looks.ready:
+            listed = await self._executor.run(_listed, self._place)
+            if self._reading.follow:
+                await self._forget({file.path for file in listed})
+            self._looks.see(listed, self._record.taken)
+        while (file := self._looks.next()) is not None:
+            if await self._executor.run(version_of, file.path) == file.version:
+                assert file.version is not None
+                if len(self._record.taken) >= RECORDED_MAX:
+                    raise InputError(
+                        f"{RECORDED_MAX:,} files were taken from {self._place}: remove those that "
+                        "were read, and start the run again"
+                    )
+                await self._record.add(TakenFile(offset, file.path, *file.version))
+                return True
+        return False
+
+    async def _forget(self, present: set[str]) -> None:
+        """Forget files that are gone, and that no checkpoint needs."""
+        taken = self._record.taken
+        needed = max(number_at(taken, self._needed), 0)
+        kept = [one for one in taken[:needed] if one.path in present]
+        if len(kept) < needed:
+            await self._record.keep([*kept, *taken[needed:]])
+
+    async def _read_file(self, file: TakenFile, offset: int, cutter: Cutter) -> int:
+        """Read a file's records from an offset on; return the offset after them."""
+        await self._check(file)
+        found = data_file(file.path)
+        reader = FileReader(
+            self._form(found), replace(self._reading, batch_rows=1 << 16), self._options
+        )
+        named = reader.named(found)
+        with closing(reader.opened(file.path, named)) as opened:
+            blocks = reader.batches(opened, file.first, file.path, named)
+            end, is_all = file.first, False
+            while not is_all:
+                some, is_all, error = await self._executor.run(_some, blocks)
+                for block in some:
+                    end = block.next_offset
+                    if end > offset:
+                        first = block.first_offset
+                        left = block if first >= offset else block.split_at(offset)[1]
+                        await self._hold(cutter.cut(left))
+                if error is not None:
+                    await self._hold(cutter.flush())
+                    raise error
+        await self._check(file)
+        return end
+
+    def _form(self, file: DataFile) -> Uri:
+        first = data_file(self._record.taken[0].path)
+        return format_of([first, file])
+
+    async def _check(self, file: TakenFile) -> None:
+        """Raise InputError unless a file is what was recorded."""
+        now = await self._executor.run(version_of, file.path)
+        if now != file.version:
+            raise changed(file.path, file.version, now)
+
+    async def _hold(self, batches: Iterator[Batch]) -> None:
+        for batch in batches:
+            self._batches.append(batch)
+            self._held_bytes += batch.records.nbytes
+            self.wake()
+            while self._held_bytes > AHEAD_BYTES_MAX:
+                await self.reading.room()
+
+
+def _listed(place: str) -> list[DataFile]:
+    return [
+        file if file.version is not None else file._replace(version=version_of(file.path))
+        for file in files_now(place)
+    ]
+
+
+def _some(blocks: Iterator[Batch]) -> tuple[list[Batch], bool, Exception | None]:
+    """Return the next blocks, whether they are the last ones, and the error after them."""
+    found: list[Batch] = []
+    try:
+        for block in blocks:
+            found.append(block)
+            if len(found) == BLOCKS_AT_ONCE:
+                return found, False, None
+    except Exception as error:  # of any kind: the records before it count
+        return found, True, error
+    return found, True, None

@@ -1,0 +1,77 @@
+"""The order in which a durable run has taken files: recorded before a record of them counts."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ripple.connectors.files.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class TakenFile(NamedTuple):
+    """A file that was taken. first: the offset of its first record."""
+
+    first: int
+    path: str
+    size_bytes: int
+    stamp: str
+
+    @property
+    def version(self) -> Version:
+        """What it was then."""
+        return Version(self.size_bytes, self.stamp)
+
+
+class FileRecord(Protocol):
+    """The files taken so far, by rising offsets. One caller at a time.
+
+    Invariant: a file in ``taken`` is durable.
+    """
+
+    @property
+    def taken(self) -> Sequence[TakenFile]:
+        """The files, in the order in which they were taken."""
+        ...
+
+    async def finish(self) -> None:
+        """Complete an ``add`` that was given up, whose outcome is unknown."""
+        ...
+
+    async def add(self, file: TakenFile) -> None:
+        """Record the next file."""
+        ...
+
+    async def keep(self, taken: Sequence[TakenFile]) -> None:
+        """Forget all files but these."""
+        ...
+
+
+class PassingRecord:
+    """A record that ends with its reader, where nothing resumes."""
+
+    def __init__(self) -> None:
+        self._taken: list[TakenFile] = []
+
+    @property
+    def taken(self) -> Sequence[TakenFile]:
+        """The files, in the order in which they were taken."""
+        return self._taken
+
+    async def finish(self) -> None:
+        """Do nothing: every ``add`` was completed."""
+
+    async def add(self, file: TakenFile) -> None:
+        """Hold the next file."""
+        self._taken.append(file)
+
+    async def keep(self, taken: Sequence[TakenFile]) -> None:
+        """Forget all files but these."""
+        self._taken = [*taken]
+
+
+def number_at(taken: Sequence[TakenFile], offset: int) -> int:
+    """Return which file has the record at an offset, -1 for none; the last one may end before."""
+    return bisect_right(taken, offset, key=lambda one: one.first) - 1
