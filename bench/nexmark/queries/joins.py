@@ -266,10 +266,11 @@ def q23() -> rp.Pipeline:
         category=rp.last("category"),
         seller=rp.last("seller"),
     )
+    # Sellers first: they are fewer than the bids, of which only the last join has rows then.
+    sellers = sold.join("sellers", bidders, left_on="seller", right_on="id", suffix="_seller")
     return (
         bids.fold("bids", bid=rp.last_row(["channel", "url", "extra"]))
-        .join("by-whom", bidders, left_on="bidder", right_on="id")
-        .join("also-sells", sold, left_on="bidder", right_on="seller", suffix="_sold")
+        .join("also-sells", sellers, left_on="bidder", right_on="seller")
         .sink("rows")
     )
 

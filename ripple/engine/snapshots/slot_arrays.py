@@ -16,6 +16,8 @@ def grown(array: Ints, size: int, fill: int) -> Ints:
     """Return ``array`` with at least ``size`` entries, the new ones ``fill``."""
     if size <= len(array):
         return array
-    larger = np.full(size, fill, np.int64)
+    # By a half more: key spaces grow by an eighth, and each time all would be copied.
+    larger = np.empty(max(size, len(array) * 3 // 2), np.int64)
     larger[: len(array)] = array
+    larger[len(array) :] = fill
     return larger

@@ -90,6 +90,10 @@ inline uint64_t prefix_of(std::string_view word)
 inline std::string row_copied(const std::vector<Strip>& columns, int64_t row)
 {
     std::string copy;
+    size_t size = 0;
+    for (const Strip& column : columns)
+        size += !column.has(row) ? 1 : column.kind == 's' ? 9 + column.word(row).size() : 9;
+    copy.reserve(size);
     for (const Strip& column : columns) {
         const bool valid = column.has(row);
         copy.push_back(valid);
