@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home, refusals
 from ripple.engine.migration.evolution import compare
+from ripple.engine.migration.staying import is_only_more
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import bare, newest_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Plan
     from ripple.storage.checkpoint import Checkpoint
     from ripple.world.ports import ObjectStore
@@ -36,6 +38,13 @@ def other_division(plan: Plan, stage: int | None, *, divides: bool) -> str:
     )
 
 
+def takes_more(plan: Plan, snapshot: Snapshot) -> bool:
+    """Return whether a cluster has a new branch beside this state, if its outputs hold nothing."""
+    if is_spread(plan):
+        return is_only_more(plan, snapshot)
+    return snapshot.stage is None and compare(plan, snapshot).is_only_more
+
+
 async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
     """Raise ChangedPlanError if partitions of a cluster would reject their checkpoints.
 
@@ -52,8 +61,7 @@ async def check_code(store: ObjectStore, plan: Plan, *, divides: bool) -> None:
             changed = () if one.stage is None else refusals(plan, found, staged=True)
             return "; ".join(changed) or other
         reasons = refusals(plan, found, staged=staged)
-        is_of_one_stage = not staged and one.stage is None
-        if reasons and is_of_one_stage and compare(plan, found).is_only_more:
+        if reasons and not divides and takes_more(plan, found):
             return ""
         return "; ".join(reasons)
 
@@ -73,13 +81,20 @@ async def check_home(store: ObjectStore, plan: Plan, *, staged: bool) -> None:
 async def _check(
     store: ObjectStore, plan: Plan, why: Callable[[Checkpoint], str]
 ) -> Checkpoint | None:
-    """Ask the first partition with a checkpoint for all; a damaged one only fails itself later."""
+    """Ask the first partition with a checkpoint for all, of each stage where the code is other.
+
+    A damaged one only fails itself later. Returns the first one.
+    """
+    asked: dict[int | None, Checkpoint] = {}
     async for one in newest_of_each(store, plan.name):
-        reason = why(one)
-        if reason:
+        if one.stage in asked:
+            continue
+        if reason := why(one):
             raise ChangedPlanError(reason)
-        return one
-    return None
+        asked[one.stage] = one
+        if one.stage is None or one.topology_hash == plan.topology_hash:
+            break
+    return next(iter(asked.values()), None)
 
 
 async def _check_asks(store: ObjectStore, plan: Plan, one: Checkpoint) -> None:

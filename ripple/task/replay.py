@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal
+from ripple.core import cut as cuts
 from ripple.core.events import Replaying
+from ripple.engine.snapshots.snapshot import SnapshotError
 
 if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.core.events import Restored
+    from ripple.storage.checkpoint import Checkpoint
     from ripple.task.durable_run import DurableRun
     from ripple.task.durable_state import Opened
     from ripple.task.record_intake import RecordIntake
@@ -35,11 +38,28 @@ class Replay:
         if self._is_first_of_code(durable):
             # Or a later task could find only state of the code before, once its outputs reach that.
             await durable.complete_checkpoint()
-        for stop in self._opened.outputs.stops:
+        other = self._of_other_code(durable)
+        stops = self._opened.outputs.stops
+        for stop in stops if other is None else cuts.in_order([*stops, other.cut]):
             await self._spec.inputs.check(stop, {})
             if not await self._replay_to(stop, durable):
                 return None
+            if other is not None and dict(stop) == dict(other.cut):
+                _compare_refused(other, counters.dead_lettered)
         return counters.consumed - before
+
+    def _of_other_code(self, durable: DurableRun) -> Checkpoint | None:
+        """Return the newest checkpoint of other code, of a first stage that is computed anew.
+
+        Later stages hold rows of the records that counted then, whether an output of this one tells
+        so or not.
+        """
+        opened, code = self._opened, self._spec.plan.topology_hash
+        here = durable.live.engine.cut
+        others = (one for one in opened.claimed.listed if one.topology_hash != code)
+        found = next(others, None)
+        is_of_stage = found is not None and self._spec.staged and not self._has_changed
+        return found if found and is_of_stage and not cuts.is_within(found.cut, here) else None
 
     def _is_first_of_code(self, durable: DurableRun) -> bool:
         """Tell whether state of other code is there alone, and all is computed from the start."""
@@ -95,3 +115,15 @@ class Replay:
         if not live.is_stabilized:
             await self._intake.stabilize()
         return True
+
+
+def _compare_refused(other: Checkpoint, refused: int) -> None:
+    """Raise SnapshotError where records count that did not, or do not that did, with other code."""
+    before = other.counters["dead_lettered"]
+    if refused != before:
+        raise SnapshotError(
+            f"{refused} records up to {cuts.text(other.cut)} are dead letters, and {before} were "
+            f"with the code of checkpoint {other.name}: later stages hold rows of the others. "
+            "Nothing was committed: put a filter or a when() before the step that refuses them, or "
+            "name another store and other outputs"
+        )

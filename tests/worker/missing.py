@@ -42,6 +42,7 @@ TRIALS = (
     "events_moved",
     "apart",
     "new_branch",
+    "new_branch_of_stages",
 )
 
 

@@ -61,7 +61,8 @@ class NewBranchTrial(ClusterTrial):
         watch = scene.watch = Watch(scene.cluster, scene.truth, scene.shape.partitions)
         watch.chain, watch._seen = before.chain, dict(before._seen)
         for one, was in zip(watch.partitions, before.partitions, strict=True):
-            one.committed = was.committed
+            if was._writes:  # else only its state was at a cut, which is computed anew
+                one.committed = was.committed
         for name in names:
             scene.add_worker(name)
         scene.start(*names)

@@ -18,6 +18,7 @@ from ripple.testing.sim.faults import Drawn
 from ripple.testing.sim.run import run
 from tests.examples import EXAMPLES
 from tests.worker import trials
+from tests.worker.new_branch import NewBranchTrial
 from worker.supervisor.state import State
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # One of each kind of edge and node; where more is asked for, also those that differ less.
 FIRST = (
     "new_branch",
+    "new_branch_of_stages",
     "tree",
     "source_stages",
     "joined",
@@ -60,6 +62,16 @@ MORE = (
 # By default that of the first ones which has the most faults and deaths.
 SEEDS = (4,) if EXAMPLES == 1 else range(EXAMPLES)
 TRIALS = FIRST if EXAMPLES == 1 else (*FIRST, *MORE)
+
+
+def test_a_new_branch_refuses_no_record_that_later_stages_have_counted() -> None:
+    trial = NewBranchTrial(
+        trials.grown_stages(more=True, refuses=True),
+        trials.events("refused"),
+        before=trials.grown_stages(more=False),
+    )
+    error = run(trial, 0, Drawn(0, trial.faults)).error
+    assert re.search(r"\d+ records up to .* are dead letters, and \d+ were with", f"{error}")
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

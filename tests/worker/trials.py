@@ -118,6 +118,37 @@ def grown(*, more: bool) -> Any:
     return whole.also(large.sink("large")).also(sizes.sink("sizes-out"))
 
 
+def small_alone(trade: Trade) -> Trade:
+    """Refuse large trades."""
+    if trade.size > 2:
+        raise ValueError("too large")
+    return trade
+
+
+def grown_stages(*, more: bool, refuses: bool = False) -> Any:
+    """Fold folds of windows and for ever by other keys; with ``more`` add branches of stage 0.
+
+    refuses: whether one of these refuses records that count in the others.
+    """
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    by_both = start.partition("first", key=("symbol", "venue"))
+    kept = by_both.fold("rows", n=rp.count(), total=rp.sum("price"))
+    by_venue = kept.partition("second", key="venue", partitions=2)
+    by_venue = by_venue.fold("by_venue", middle=rp.median("total"), n=rp.sum("n"))
+    bars = by_both.window("w", rp.Tumbling(10), lateness=4).fold("bars", total=rp.sum("price"))
+    times = bars.partition("third", key="window_start_ns", partitions=2)
+    middles = times.fold("middles", middle=rp.median("total")).sink("middle")
+    large = start.filter("of-more", rp.col("size") > 1)
+    by_symbol = large.partition("fourth", key="symbol").window("v", rp.Tumbling(20), lateness=4)
+    sizes = by_symbol.fold("sizes", n=rp.sum("size"))
+    venues = by_venue.sink("venues")
+    if not more:
+        return venues.also(middles)
+    if refuses:
+        return venues.also(middles).also(start.map("small", small_alone, into=Trade).sink("few"))
+    return large.sink("large").also(venues).also(middles).also(sizes.sink("sizes-out"))
+
+
 @dataclass
 class Level:
     price: float | None = None
@@ -516,6 +547,9 @@ __getattr__ = on_demand(
     branched=lambda: ClusterTrial(branches(), events("branched")),
     new_branch=lambda: NewBranchTrial(
         grown(more=True), events("new branch"), before=grown(more=False)
+    ),
+    new_branch_of_stages=lambda: NewBranchTrial(
+        grown_stages(more=True), events("new branch"), before=grown_stages(more=False)
     ),
     tree=lambda: ClusterTrial(branched_stages(), events("tree")),
     windows=lambda: shown("windows", first(rp.Tumbling(10))),

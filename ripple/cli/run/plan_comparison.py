@@ -16,10 +16,11 @@ from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.description import blind_spots
+from ripple.model.pipeline.topology import outputs_of
 from ripple.storage.store.opening import store_to_read
 from ripple.task import marker_log
 from ripple.task.arguments import folds_of
-from ripple.task.home import other_division
+from ripple.task.home import other_division, takes_more
 from ripple.task.marker_input import has_answers, has_markers
 
 if TYPE_CHECKING:
@@ -214,6 +215,13 @@ def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
     """Return whether workers would resume; all partitions decide as this one does."""
     reasons = refusals(plan, found.snapshot, staged=True)
     would = f"workers would resume from checkpoint {found.checkpoint.name} and its like."
+    if reasons and takes_more(plan, found.snapshot):
+        new = sorted(outputs_of(plan, 0).difference(_shown(found)))
+        reasons = ()
+        would = (
+            "partitions of the first stage would read the log from its first record, if the "
+            f"targets of {', '.join(new)} are empty, and those of other stages resume."
+        )
     return {
         "nodes": [],
         "remarks": [],
@@ -221,6 +229,11 @@ def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
         "starts": not reasons,
         "would": "workers would refuse to start." if reasons else would,
     }
+
+
+def _shown(found: Found) -> set[str]:
+    """Return the names of the outputs that there were."""
+    return {Node("sink", key).name for key in found.snapshot.nodes if "/" not in key}
 
 
 def _judged(plan: Plan, node: Judged) -> dict[str, Any]:

@@ -114,7 +114,9 @@ def refusals(
         return ()
     return (
         f"the state of {plan.name!r} is that of other code, and in a cluster of several stages "
-        "or repartitioned sources nothing but names and outputs can change: "
+        "or repartitioned sources nothing but names and outputs can change, and a new branch must "
+        "be of the first stage alone, of records that are read as they are, with outputs that "
+        "hold nothing: "
         f"{'; '.join(reasons)}. Go back to the code that wrote it; or name another store and other "
         "outputs, to compute everything from the first record",
     )

@@ -3,6 +3,10 @@
 A partition's rows were sent to other stages, and their results were written. So a partition can
 resume from its state only where all partitions of all stages would have come to the same: where
 every record, fold and step is unchanged. Names may differ, and outputs may come and go.
+
+A new branch may stand beside them if all of it is computed by the first stage: partitions there
+compute everything from the first record of the source, and come to the same rows for later stages,
+which resume.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from ripple.engine.migration.lineage import (
 )
 from ripple.engine.snapshots.snapshot import uncomputable_counter
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.topology import stages_of
+from ripple.model.pipeline.topology import outputs_of, stages_of
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
@@ -31,19 +35,35 @@ if TYPE_CHECKING:
 def staying(plan: Plan, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
     """Return the snapshot of a stage's partition in the plan's names, and why it does not fit.
 
-    Without reasons the engine of that stage takes it.
+    Without reasons the engine of that stage takes it. The first one has no state of a new branch.
     """
     if snapshot.topology_hash == plan.topology_hash:
         return snapshot, tuple(_edge_changed(plan, snapshot))
     if not snapshot.nodes:
         return snapshot, ("the checkpoint does not say of what it is",)
     written = _written(plan, snapshot)
-    # An output's key follows from that of its fold.
-    reasons = _records_changed(plan, snapshot, written) or _outputs_changed(plan, written)
-    if reasons:
+    if reasons := _changed(plan, snapshot, written):
         return snapshot, tuple(reasons)
+    if not snapshot.stage and (new := _new(plan, written)):
+        return snapshot, tuple(f"{node.kind} {node.name!r} is new" for node in new)
     named = _in_present_names(plan, snapshot, written)
     return named, (*_edge_changed(plan, named), *_newly_shown(plan, named))
+
+
+def is_only_more(plan: Plan, snapshot: Snapshot) -> bool:
+    """Tell whether the first stage can compute everything from the first record, beside the others.
+
+    A new output of it shows what is new there. Where that output holds nothing, the others are
+    muted up to their cuts, so that no reader sees a difference.
+    """
+    if snapshot.stage != 0 or not snapshot.nodes:
+        return False
+    written = _written(plan, snapshot)
+    # Of a compacted topic the first record may not be there any more.
+    if _changed(plan, snapshot, written) or any(one.table is not None for one in plan.sources):
+        return False
+    before = {node.name for node in written.sinks}
+    return any(name not in before for name in outputs_of(plan, 0))
 
 
 def _written(plan: Plan, snapshot: Snapshot) -> Lineage:
@@ -59,6 +79,15 @@ def _written(plan: Plan, snapshot: Snapshot) -> Lineage:
     return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"))
 
 
+def _changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[str]:
+    # An output's key follows from that of its fold.
+    return (
+        _records_changed(plan, snapshot, written)
+        or _outputs_changed(plan, written)
+        or _stages_changed(plan, snapshot)
+    )
+
+
 def _records_changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[str]:
     now, before = lineage_of(plan), written
     if now.source.name != before.source.name:
@@ -66,18 +95,45 @@ def _records_changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[s
     why = source_change(plan, snapshot)
     if why is not None:
         return [why]
-    pairs = list(zip(now.chain, before.chain, strict=False))
-    differs = next((new for new, old in pairs if new.digest != old.digest), None)
-    if differs is not None:
-        if {node.digest for node in now.chain} == {node.digest for node in before.chain}:
-            return ["its branches stand in another order, and stages are numbered in theirs"]
-        at = now.chain.index(differs)
-        why, _ = first_change(now.chain[: at + 1], before.chain[: at + 1], plan)
-        return [f"{differs.kind} {differs.name!r}: {why}"]
-    added, gone = now.chain[len(pairs) :], before.chain[len(pairs) :]
-    return [f"{node.kind} {node.name!r} is new" for node in added] + [
-        f"{node.kind} {node.name!r} is gone" for node in gone
+    _, gone = _paired(now, before)
+    if not gone:
+        first = stages_of(plan)[0].folds
+        return [
+            f"{node.kind} {node.name!r} is new, and not of the first stage alone"
+            for node in _new(plan, before)
+            if any(one.kind == "fold" and one.name not in first for one in now.up_to(node))
+        ]
+    known, kept = ({node.digest for node in one.chain} for one in (before, now))
+    lost = [node for node in gone if node.digest not in kept]
+    if not lost:
+        return ["its branches stand in another order, and stages are numbered in theirs"]
+    pairs = enumerate(zip(now.chain, before.chain, strict=False))
+    at = next((i for i, (node, was) in pairs if node.digest != was.digest), None)
+    if at is not None and before.chain[at] in lost and now.chain[at].digest not in known:
+        differs = now.chain[at]
+        if plan.is_chain or differs.name == before.chain[at].name:
+            why, _ = first_change(now.chain[: at + 1], before.chain[: at + 1], plan)
+            return [f"{differs.kind} {differs.name!r}: {why}"]
+    new = [node for node in now.chain if node.digest not in known]
+    return [f"{node.kind} {node.name!r} is new" for node in new] + [
+        f"{node.kind} {node.name!r} is gone" for node in lost
     ]
+
+
+def _paired(now: Lineage, before: Lineage) -> tuple[dict[Node, Node], tuple[Node, ...]]:
+    """Return the node before of each that was there, in order, and those that are not there."""
+    pairs, left = dict[Node, Node](), list(before.chain)
+    for node in now.chain:
+        if left and left[0].digest == node.digest:
+            pairs[node] = left.pop(0)
+    return pairs, tuple(left)
+
+
+def _new(plan: Plan, written: Lineage) -> tuple[Node, ...]:
+    """Return the nodes of a plan that was not there, of those beside others that were."""
+    now = lineage_of(plan)
+    pairs, _ = _paired(now, written)
+    return tuple(node for node in now.chain if node not in pairs)
 
 
 def _outputs_changed(plan: Plan, written: Lineage) -> list[str]:
@@ -87,6 +143,21 @@ def _outputs_changed(plan: Plan, written: Lineage) -> list[str]:
         for node in lineage_of(plan).sinks
         if node.name in before and node.digest != before[node.name].digest
     ]
+
+
+def _stages_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
+    """Return the folds that a new branch takes to another stage, as it may divide the first one."""
+    stages, number = stages_of(plan), snapshot.stage or 0
+    folds = {fold.name: digest_of(fold.node_key) for fold in plan.folds}
+    own = {digest_of(key) for key in snapshot.tables}
+    beside = {stage.folds[0] for stage in stages if stage.before == number}
+    if number < len(stages) and (edge := stages[number].edge) is not None:
+        beside.add(edge.of)
+    here = stages[number].folds if number < len(stages) else ()
+    known = {digest_of(key) for key in snapshot.nodes}
+    moved = [name for name in here if folds[name] in known and folds[name] not in own]
+    moved += [name for name in folds if folds[name] in own and name not in {*here, *beside}]
+    return [f"fold {name!r} would be of another stage" for name in moved]
 
 
 def _edge_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
@@ -121,7 +192,8 @@ def _newly_shown(plan: Plan, snapshot: Snapshot) -> list[str]:
 
 def _in_present_names(plan: Plan, snapshot: Snapshot, written: Lineage) -> Snapshot:
     """Return the snapshot under the names that its nodes have now."""
-    now = {old.key: new.key for new, old in zip(lineage_of(plan).chain, written.chain, strict=True)}
+    pairs, _ = _paired(lineage_of(plan), written)
+    now = {old.key: new.key for new, old in pairs.items()}
     names = {old.name: Node(old.kind, now[old.key]).name for old in written.chain}
     counters = {uncomputable_counter(was): uncomputable_counter(is_) for was, is_ in names.items()}
     return replace(

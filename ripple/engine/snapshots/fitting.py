@@ -40,7 +40,11 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     afresh = {}
     here = plan.folds if snapshot.stage is None else stage_folds(plan, snapshot.stage)
     folds = snapshot.tables.keys() | {fold.node_key for fold in plan.folds}
+    # A later stage may have a new branch of the first one beside it, and is of its own folds.
+    first = stage_folds(plan, 0) if snapshot.stage else ()
     for fold in plan.folds:
+        if fold in first:
+            continue
         _check_fold(fold, snapshot, folds, owner)
         if fold in here and any(output.of == fold.name for output in plan.outputs):
             if fold.name not in snapshot.digests and plan.frees(fold):

@@ -13,6 +13,7 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.source_router import source_router
 from ripple.engine.machine.targets import Targets
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.engine.migration.staying import is_only_more
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.new_division import NewDivision
@@ -39,6 +40,11 @@ def plan_of(
         "total": folded.partition("a", key=()).fold("all", paid=ra.sum("paid")).sink("total"),
         "times": times.fold("middles", paid=ra.median("paid")).sink("times"),
         "more": trades.sink("more"),
+        "few": trades.filter("few", col("size") < 3).sink("few-out"),
+        "sizes": events.partition("s", key="symbol")
+        .fold("sizes", n=ra.sum("size"))
+        .sink("sizes-out"),
+        "over": folded.partition("o", key=()).fold("over", n=ra.count()).sink("over-out"),
         "bars": folded.sink("shown"),
     }
     first, *others = (ends[name] for name in sinks)
@@ -88,6 +94,52 @@ def test_other_changes_are_refused(change: dict[str, Any], why: str) -> None:
     engine = fed(Engine(plan_of(), staged=True), ROWS[:20])
     with pytest.raises(ChangedPlanError, match=why):
         decide(plan_of(**change), engine.snapshot(), staged=True)
+
+
+@pytest.mark.parametrize("more", [("few",), ("sizes",), ("sizes", "few", "more", "bars")])
+def test_later_stages_go_on_beside_a_new_branch_of_the_first(more: tuple[str, ...]) -> None:
+    before, after = plan_of(), plan_of(sinks=("events", *more, "total", "times"))
+    engine = fed(Engine(before, staged=True), ROWS[:20])
+    anew = fed(Engine(after, staged=True), ROWS)
+    assert is_only_more(after, engine.snapshot())
+    for stage in (1, 2):
+        follower = Follower(before, stage, ["0"])
+        follower.follow("0", 1, engine.sending(stage).table_for(0))
+        follower.stabilize()
+        assert not is_only_more(after, follower.snapshot())
+        later = decide(after, follower.snapshot(), staged=True).snapshot
+        assert later is not None
+        above = Follower.restore(after, later)
+        above.follow("0", 2, anew.sending(stage).table_for(0))
+        above.stabilize()
+        whole = fed(Engine(after), ROWS).digests
+        assert above.digests == {name: whole[name] for name in above.digests}
+    # Where one of its outputs holds something, the first stage has no state for it.
+    if "few" in more:
+        with pytest.raises(ChangedPlanError, match="step 'few' is new"):
+            decide(after, engine.snapshot(), staged=True)
+
+
+def test_a_new_branch_of_later_stages_is_refused() -> None:
+    after = plan_of(sinks=("events", "total", "times", "few", "over"))
+    engine = fed(Engine(plan_of(), staged=True), ROWS[:20])
+    assert not is_only_more(after, engine.snapshot())
+    with pytest.raises(ChangedPlanError, match="'over' is new, and not of the first stage alone"):
+        decide(after, engine.snapshot(), staged=True)
+
+
+def test_a_new_branch_takes_no_fold_to_another_stage() -> None:
+    start = Pipeline("market").source("trades", Trade)
+    both = start.partition("by", key=("symbol", "size")).fold("both", paid=ra.sum("price"))
+    sums = both.partition("s", key="symbol").fold("sums", paid=ra.sum("paid")).sink("sums-out")
+    more = start.partition("m", key="symbol").fold("most", most=ra.max("price")).sink("most-out")
+    before, after = sums.plan(), sums.also(more).plan()
+    engine = fed(Engine(before, staged=True), ROWS[:20])
+    follower = Follower(before, 1, ["0"])
+    follower.follow("0", 1, engine.sending(1).table_for(0))
+    follower.stabilize()
+    with pytest.raises(ChangedPlanError, match="fold 'sums' would be of another stage"):
+        decide(after, follower.snapshot(), staged=True)
 
 
 def of_two_sources(
