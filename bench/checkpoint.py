@@ -130,16 +130,16 @@ def _made(pending: PendingSnapshot) -> Snapshot:
     return pending.finish()
 
 
-def pause_of(engine: Engine) -> float:
-    """Return the longest step of a snapshot in steps."""
-    started = time.perf_counter()
+def pause_of(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the longest step of a snapshot in steps, in seconds of ``clock``."""
+    started = clock()
     pending = engine.begin_snapshot()
-    longest_s = time.perf_counter() - started
+    longest_s = clock() - started
     complete = False
     while not complete:
-        started = time.perf_counter()
+        started = clock()
         complete = pending.step(STEP_SLOTS)
-        longest_s = max(longest_s, time.perf_counter() - started)
+        longest_s = max(longest_s, clock() - started)
     return longest_s
 
 

@@ -41,8 +41,8 @@ def measure() -> Iterator[Row]:
     sides = {"trades": trades, "quotes": quotes}
     held, rows = _fed(plan(EVER_NS), sides), TRADES * (1 + RIGHTS)
     yield Row(f"bytes a row, {rows:,} rows held", held.nbytes / rows, "B")
-    pause_s = min(pause_of(held) for _ in range(ROUNDS))
-    name = f"longest pause of intake for a checkpoint, {rows:,} rows held"
+    pause_s = max(pause_of(held, time.thread_time) for _ in range(ROUNDS))
+    name = f"longest step of checkpoints, processor time, {rows:,} rows held"
     yield Row(name, pause_s * 1e3, "ms", aim=at_most(PAUSE_MAX_MS))
     own = _fed(plan(0), sides).nbytes
     name = f"bytes a key with its last quote, {KEYS:,} keys"

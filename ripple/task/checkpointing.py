@@ -115,7 +115,10 @@ class CheckpointWriter:
     async def _store(self, pending: PendingSnapshot, notes: Mapping[str, str]) -> Checkpoint:
         # One at a time, see _task; what it copies is its own.
         snapshot = await self._executor.run(pending.finish)
-        return await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
+        stored = await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
+        # There, too: to free much memory would hold the event loop up.
+        await self._executor.run(pending.free)
+        return stored
 
     def _finish(self, task: asyncio.Task[Checkpoint]) -> None:
         self._task = None

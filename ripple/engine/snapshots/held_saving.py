@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+_VALUES_AT_ONCE = 1 << 16
+"""So many are copied in less than a millisecond, however wide the rows are."""
+
 
 class Numbers(Protocol):
     """Numbers of rows, a piece at a time."""
@@ -56,9 +59,10 @@ class HeldSaving:
         return not self._numbers
 
     def step(self, most: int) -> bool:
-        """Dump up to so many rows; return whether none is left."""
+        """Dump up to so many rows, fewer of wide ones; return whether none is left."""
         if self._numbers:
             numbers = self._numbers[0]
+            most = min(most, 1 + _VALUES_AT_ONCE // len(self._schema))
             self._parts[self._at] += self._batches(numbers.next(most))
             if not numbers.count:
                 del self._numbers[0]
@@ -71,9 +75,12 @@ class HeldSaving:
             self.step(self._numbers[0].count)
 
     def table(self) -> pa.Table:
-        """Return all rows; to be called once they are dumped. It may run in a thread."""
+        """Return all rows; to be called once, when they are dumped.
+
+        It may run in a thread, where the memory of the parts is freed.
+        """
         assert self.is_complete
-        known, *parts = self._parts
+        (known, *parts), self._parts = self._parts, []
         tables = [pa.Table.from_batches(part, self._schema).combine_chunks() for part in parts]
         found = [pa.Table.from_batches(known, self._schema), *tables]
         return pa.concat_tables([one for one in found if one.num_rows] or found[:1])

@@ -128,6 +128,7 @@ class PendingSnapshot:
     def __init__(self, rest: Snapshot, savings: Mapping[str, SavedTable]) -> None:
         self._rest = rest
         self._savings = savings
+        self._tables: dict[str, pa.Table] = {}
 
     def step(self, slots_max: int) -> bool:
         """Copy up to ``slots_max`` rows; return whether that was all. Between two batches."""
@@ -138,5 +139,11 @@ class PendingSnapshot:
 
     def finish(self) -> Snapshot:
         """Return the snapshot, after ``step`` returned True; slow, but it may run in a thread."""
-        tables = {node_key: saving.table() for node_key, saving in self._savings.items()}
-        return replace(self._rest, tables=tables)
+        tables = ((node_key, saving.table()) for node_key, saving in self._savings.items())
+        self._tables.update(tables)
+        return replace(self._rest, tables=self._tables)
+
+    def free(self) -> None:
+        """Free the copied rows, with which the snapshot is at its end; it may run in a thread."""
+        self._tables.clear()
+        self._savings = {}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 from ripple.core.errors import LimitError
@@ -310,14 +311,16 @@ class Owner:
         prefix = f"{self.checkpoints.prefix}state/"
         now_ns = self._clock.now_ns()
         # In the executor, for it compresses: the event loop has other work.
-        encoded = await self.checkpoints.executor.run(
-            partial(encode, base=base), snapshot, name, self.epoch, now_ns, prefix
+        checkpoint, files = await self.checkpoints.executor.run(
+            partial(_encoded, base=base), snapshot, name, self.epoch, now_ns, prefix
         )
-        checkpoint = await self.commit(*encoded)
+        await self.commit(checkpoint, files)
         self._stored = _Stored(checkpoint.name, snapshot.number)
         return checkpoint
 
-    async def commit(self, checkpoint: Checkpoint, files: dict[str, bytearray]) -> Checkpoint:
+    async def commit(
+        self, checkpoint: Checkpoint, files: Mapping[str, bytes | bytearray]
+    ) -> Checkpoint:
         """Store the result of ``encode``, the slow half of ``write``, which may run elsewhere."""
         store = self.checkpoints.store
         for name, data in files.items():
@@ -382,6 +385,12 @@ class _Stored:
 
 
 _NOTHING_STORED = _Stored("", 0)
+
+
+def _encoded(*of: Any, base: str | None) -> tuple[Checkpoint, dict[str, bytes]]:
+    """Return a checkpoint and its files as a store takes them: see ``encode``."""
+    checkpoint, files = encode(*of, base=base)
+    return checkpoint, {name: bytes(data) for name, data in files.items()}
 
 
 def _with(present: tuple[Checkpoint, ...], checkpoint: Checkpoint) -> tuple[Checkpoint, ...]:
