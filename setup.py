@@ -39,6 +39,7 @@ INLINED = {
     "ripple.connectors.files.csv.parser",
     "ripple.model.aggregate.ordered",
     "ripple.model.aggregate.running",
+    "ripple.model.keys.index",
 }
 JOBS = os.cpu_count() or 1
 

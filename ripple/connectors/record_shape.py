@@ -141,7 +141,7 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     optional, kind = member.optional, member.type
     if isinstance(kind, Option):
         optional, kind = True, kind.of
-    arrow = _ARROW.get(type(stored_type(kind)))
+    arrow = _ARROW.get(type(kind)) or _ARROW.get(type(stored_type(kind)))
     if arrow is None:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which is no "

@@ -7,7 +7,6 @@ import re
 import stat
 from functools import cache
 from importlib import import_module
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ripple.connectors import installed
@@ -213,7 +212,7 @@ def _is_claimed(folder: str) -> bool:
 
 
 def _of_name(path: str, use: UseName) -> Connector | None:
-    name = PurePath(path).name[1:]  # a name that is nothing but a suffix has none
+    name = os.path.basename(path.rstrip("/"))[1:]  # a name that is nothing but a suffix has none
     for each in own().values():
         way: Use | None = getattr(each, use)
         if way is not None and name.endswith(way.suffixes):

@@ -25,6 +25,11 @@ def called(name: str, *first: str) -> Callable[[Callable[_P, _R]], Callable[_P, 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)
         def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                    raise  # within the function
             form = signature(function)
             try:
                 form.bind(*args, **kwargs)
@@ -32,7 +37,7 @@ def called(name: str, *first: str) -> Callable[[Callable[_P, _R]], Callable[_P, 
                 is_init = function.__name__ == "__init__"
                 way = written(name, form, len(first) + is_init, first)
                 raise PlanError(f"{name}: {error}: write {way}") from None
-            return function(*args, **kwargs)
+            raise AssertionError("a call that fits was refused")
 
         return checked
 

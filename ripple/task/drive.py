@@ -48,21 +48,20 @@ class Drive:
         Raises InputError for an entry that does not start at the cut, and any error of a user's
         code; the engine is unusable then.
         """
+        if isinstance(entry, Batch):
+            if self._suspects is None:
+                return [*entry.rejected, *self.apply_part(name, entry)]
+            rejected, parts = self.parts(name, entry)
+            for _, part in parts:
+                rejected += self.apply_part(name, part)
+            return rejected
         if isinstance(entry, IdleMarker):
             self.engine.mark(name, entry)
-            return []
-        if isinstance(entry, Answers):
+        elif isinstance(entry, Answers):
             self.engine.answer(name, entry)
-            return []
-        if isinstance(entry, Marker):
+        else:
             self.engine.advance(name, entry.watermark_ns, entry.next_offset)
-            return []
-        if self._suspects is None:
-            return [*entry.rejected, *self.apply_part(name, entry)]
-        rejected, parts = self.parts(name, entry)
-        for _, part in parts:
-            rejected += self.apply_part(name, part)
-        return rejected
+        return []
 
     def parts(self, name: str, batch: Batch) -> tuple[list[Rejected], list[tuple[Range, Batch]]]:
         """Return the records rejected before the batch is applied, and the pieces to apply in turn.

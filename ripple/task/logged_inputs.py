@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core.events import EventListener, Remark
-from ripple.task.several_sources import AskingInputs, WatermarkedInputs
+from ripple.task.several_sources import is_asking, is_watermarked
 from ripple.world.errors import StoreError
 from ripple.world.pauses import doubling
 
@@ -53,12 +53,12 @@ class LoggedInputs(PassedInputs, ABC):
     @watermarks_ns.setter
     def watermarks_ns(self, asked: Callable[[], Mapping[str, int]]) -> None:
         self._watermarks_ns = asked
-        if isinstance(self._inputs, WatermarkedInputs):
+        if is_watermarked(self._inputs):
             self._inputs.watermarks_ns = asked
 
     def ask_for(self, engine: Engine) -> None:
         """Call for the rows of an engine, where the wrapped inputs do; see AskingInputs."""
-        if isinstance(self._inputs, AskingInputs):
+        if is_asking(self._inputs):
             self._inputs.ask_for(engine)
 
     async def identities(self, cut: Cut) -> dict[str, str]:

@@ -71,6 +71,7 @@ class OneShotRun:
 
     def __init__(self, live: LivePartition, intake: RecordIntake, letters: OneShotLetters) -> None:
         self._letters = letters
+        self._asks = bool(live.engine.plan.asks)
         self.live = live
         self.intake = intake
 
@@ -80,7 +81,7 @@ class OneShotRun:
 
     async def keep(self) -> None:
         """Let calls go on, if it makes any."""
-        if self.live.engine.plan.asks:
+        if self._asks:
             import asyncio  # noqa: PLC0415 - slow to import, and few runs need it
 
             await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
 from ripple.model.pipeline.input_names import source_of
 from ripple.task.empty_inputs import EmptyInputs
-from ripple.task.several_sources import AskingInputs, MarkingInputs, read_by_watermarks
+from ripple.task.several_sources import is_asking, is_marking, read_by_watermarks
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -109,10 +109,10 @@ class RecordIntake:
             received=spec.received,
         )
         read_by_watermarks(spec.inputs, drive.engine)
-        if isinstance(spec.inputs, MarkingInputs):
+        if is_marking(spec.inputs):
             spec.inputs.waiting_count = lambda: drive.engine.waiting_count
             spec.inputs.is_awaited = spec.is_awaited
-        if isinstance(spec.inputs, AskingInputs):
+        if is_asking(spec.inputs):
             spec.inputs.ask_for(drive.engine)
         self._letters = letters
         self._notes = notes
@@ -124,6 +124,7 @@ class RecordIntake:
         self._traces = context.traces
         self._lettered: Cut = {}  # up to this cut the next owner finds the dead letters
         self._rows_traced = 0
+        self._begun: set[str] = set()  # inputs of sources whose first times were noted
         live.report.rejected = letters.counts
 
     async def take(self) -> Signal | None:
@@ -179,8 +180,10 @@ class RecordIntake:
     async def apply(self, name: str, entry: Batch | Marker) -> None:
         """Apply a batch or a marker; rejected records become dead letters."""
         self._live.is_stabilized = False
-        if isinstance(entry, Batch):
-            self._live.noticed.units.begins(source_of(self.engine.plan, name), entry)
+        if name not in self._begun and isinstance(entry, Batch):
+            source = source_of(self.engine.plan, name)
+            if self._live.noticed.units.begins(source, entry):
+                self._begun.add(name)
         if self._notes is None or isinstance(entry, Marker):
             rejected = self._drive.apply(name, entry)
         else:

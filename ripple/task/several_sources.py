@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar
 
 from ripple.connectors.inputs import (
     NO_ORIGINALS,
@@ -42,7 +42,6 @@ def inputs_of(plan: Plan, opened: Mapping[str, Inputs]) -> Inputs:
     return SeveralSources(plan, opened) if len(opened) > 1 else opened[plan.sources[0].name]
 
 
-@runtime_checkable
 class WatermarkedInputs(Protocol):
     """Inputs whose order, or markers, depend on the engine's watermarks.
 
@@ -52,7 +51,6 @@ class WatermarkedInputs(Protocol):
     watermarks_ns: Callable[[], Mapping[str, int]]
 
 
-@runtime_checkable
 class AskingInputs(Protocol):
     """Inputs that call for the rows that wait for answers in an engine."""
 
@@ -61,7 +59,6 @@ class AskingInputs(Protocol):
         ...
 
 
-@runtime_checkable
 class MarkingInputs(Protocol):
     """Inputs whose markers depend on state waiting for a watermark: windows, ending keys, rows.
 
@@ -72,9 +69,24 @@ class MarkingInputs(Protocol):
     is_awaited: bool
 
 
+def is_watermarked(inputs: Inputs) -> TypeGuard[WatermarkedInputs]:
+    """Tell whether inputs take the engine's watermarks."""
+    return hasattr(inputs, "watermarks_ns")
+
+
+def is_asking(inputs: Inputs) -> TypeGuard[AskingInputs]:
+    """Tell whether inputs call for answers."""
+    return hasattr(inputs, "ask_for")
+
+
+def is_marking(inputs: Inputs) -> TypeGuard[MarkingInputs]:
+    """Tell whether markers of inputs depend on waiting state."""
+    return hasattr(inputs, "waiting_count")
+
+
 def read_by_watermarks(inputs: Inputs, engine: Engine) -> None:
     """Let the watermarks of an engine decide which of several sources is read next."""
-    if isinstance(inputs, WatermarkedInputs):
+    if is_watermarked(inputs):
         inputs.watermarks_ns = lambda: engine.watermarks_ns
 
 

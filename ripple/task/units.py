@@ -29,13 +29,16 @@ class TimeUnits:
         self._is_known = is_known
         self._began_ns: dict[str, int] = {}
 
-    def begins(self, source: SourceSpec, batch: Batch) -> None:
-        """Note the least time of a source's first batch with rows."""
-        if source.time_field is None or source.name in self._began_ns or not batch.rows.num_rows:
-            return
+    def begins(self, source: SourceSpec, batch: Batch) -> bool:
+        """Note the least time of a source's first batch with rows; return whether that is done."""
+        if source.time_field is None or source.name in self._began_ns:
+            return True
+        if not batch.rows.num_rows:
+            return False
         times = batch.records.column(source.time_field)
         if times.null_count < len(times):  # numpy has NaN for a null
             self._began_ns[source.name] = int(np.nanmin(times.to_numpy(zero_copy_only=False)))
+        return source.name in self._began_ns
 
     def ask(self, plan: Plan, watermark_ns: int) -> str | None:
         """Return the remark at the first watermark, None from then on."""

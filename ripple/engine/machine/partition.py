@@ -203,6 +203,11 @@ class Partition(Sending):
         self._events: dict[str, EventStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold | TableJoinRows] = [*leaves, *self._table_folds]
+        # In the order in which their rows are freed, with those of the inputs that are among them.
+        self._freeing = [
+            (fold, [name for name in tables_below(fold.fold) if name in columns])
+            for fold in self._folds
+        ]
         self._frees = any(leaf.frees for leaf in leaves) or finals or bool(self._outgoing)
         self._correcting = [
             leaf
@@ -305,9 +310,9 @@ class Partition(Sending):
         """
         final: dict[str, pa.RecordBatch] = {}
         retired: dict[str, Ints] = {}
-        for fold in self._folds:
+        for fold, inputs in self._freeing:
             name = fold.fold.name
-            below = [retired[one] for one in tables_below(fold.fold) if one in retired]
+            below = [retired[one] for one in inputs]
             expired = fold.expired(*below) if not below or any(map(len, below)) else below[0]
             view = self._views.get(name)
             if isinstance(view, View) and names:

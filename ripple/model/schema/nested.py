@@ -106,6 +106,8 @@ def paths_in(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     known = tuple(names)
     found = {}
     for name in known:
+        if "." not in name:
+            continue
         parts = tuple(name.split("."))
         begun = {".".join(parts[:length]) for length in range(1, len(parts))}
         if begun and "" not in parts and begun.isdisjoint(known):

@@ -10,7 +10,7 @@ from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.task.logged_inputs import FAR
-from ripple.task.several_sources import WatermarkedInputs
+from ripple.task.several_sources import is_watermarked
 from ripple.world.together import called_off
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Sliced(PassedInputs):
     @property
     def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
         """Returns the watermarks that decide which source is read next."""
-        return self._inputs.watermarks_ns if isinstance(self._inputs, WatermarkedInputs) else dict
+        return self._inputs.watermarks_ns if is_watermarked(self._inputs) else dict
 
     @watermarks_ns.setter
     def watermarks_ns(self, found: Callable[[], Mapping[str, int]]) -> None:
-        if isinstance(self._inputs, WatermarkedInputs):
+        if is_watermarked(self._inputs):
             self._inputs.watermarks_ns = found
 
     @property

@@ -227,7 +227,7 @@ namespace ripple {
 struct Wide : Vectors {
     static bool is_there() { return false; }
     static const uint8_t* find(
-        const uint8_t*, const uint8_t* p, const uint8_t*, uint32_t**, const uint32_t*) {
+        const uint8_t*, const uint8_t* p, const uint8_t*, uint8_t, uint32_t**, const uint32_t*) {
         return p;
     }
 };

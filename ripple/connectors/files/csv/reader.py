@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.connectors.files.csv.parser import ParserColumn
     from ripple.model.schema.types import Field
 
+_NO_CHECKS = Checks()
 # In the order of the parser's verdicts. Few and without the value seen, so that they count well.
 REASONS = (
     "good",
@@ -122,7 +123,7 @@ class CsvReader:
             return REASONS[verdict].format(
                 length_bytes_max=self._line_length_bytes_max, field="a field"
             )
-        checks = self._format.checks.get(member.name, Checks())
+        checks = self._format.checks.get(member.name, _NO_CHECKS)
         return REASONS[verdict].format(
             field=member.name,
             type="a number"
@@ -196,9 +197,9 @@ class CsvReader:
     def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:
         """Describe a column to the parser; an undeclared column is any text."""
         if member is None:
-            return (pa.string(), False, True, False, None, Checks().lengths, False)
+            return (pa.string(), False, True, False, None, _NO_CHECKS.lengths, False)
         kind, optional = value_type(member)
-        checks = self._format.checks.get(member.name, Checks())
+        checks = self._format.checks.get(member.name, _NO_CHECKS)
         interval = checks.interval if checks.is_bounded else None
         is_number = member.name in self._format.digits
         return (
