@@ -148,6 +148,10 @@ class EngineView(Protocol):
         """How many rows of each fold cannot be computed."""
 
     @property
+    def versions_out_of_order(self) -> Mapping[str, int]:
+        """How many records of each table have an earlier time than the row of their key then."""
+
+    @property
     def join_states(self) -> Mapping[str, Any]:
         """Where each join is."""
 

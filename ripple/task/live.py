@@ -170,5 +170,6 @@ class LivePartition:
         """Report the state at the end."""
         self.report.watermark_ns = self.report.watermark_ns or self.engine.watermark_ns
         self.report.uncomputable = self.engine.uncomputable
+        self.report.versions_out_of_order = self.engine.versions_out_of_order
         self.report.cut, self.report.digest = self.engine.cut, self.engine.digest
         self._emit(Ended(self.report.cut, self.report.digest))

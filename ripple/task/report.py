@@ -23,6 +23,8 @@ class Report:
     counted, by step and reason; letters: the file that has them, None if they were only counted or
     are kept with the checkpoints. uncomputable: per fold that has some, the rows that are absent at
     the end because they cannot be computed.
+    versions_out_of_order: per table with event times, its records of all runs that are earlier than
+    the row of their key then.
     events: records of this run, without replayed ones. restored: the checkpoint from which a
     durable run began, and its replay; None until it has caught up, and for a one-shot run.
     checkpoint: the last one, by name. cut: the next offset of each input, and digest: of the state
@@ -40,6 +42,7 @@ class Report:
     rejected: Counter[str] = field(default_factory=Counter)
     letters: str | None = None
     uncomputable: Mapping[str, Uncomputable] = field(default_factory=dict)
+    versions_out_of_order: Mapping[str, int] = field(default_factory=dict)
     events: int = 0
     commits: int = 0
     restored: Restored | None = None

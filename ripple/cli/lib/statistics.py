@@ -17,6 +17,9 @@ _FUTURE = (
     " (applied and counted; further ahead of the watermark than a window's future= or table's "
     "ttl= allows)"
 )
+_OUT_OF_ORDER = (
+    " (earlier than the row of their key, which they replace: the newest of .versions is another)"
+)
 _VERY_LATE = (
     " (not counted: further behind the watermark than lateness=; a larger out_of_order= of the "
     "source, or lateness=, counts them)"
@@ -78,7 +81,11 @@ def exceptions(engine: Partition) -> list[tuple[str, str]]:
         ("Future", future, _FUTURE),
         ("Rejected", counters.dead_lettered, ""),
     )
-    return [(label, f"{count}{remark}") for label, count, remark in kinds if count]
+    found = [(label, f"{count}{remark}") for label, count, remark in kinds if count]
+    tables = ((name, n) for name, n in engine.versions_out_of_order.items() if n)
+    return found + [
+        ("Out of order", f"{count} in {name!r}{_OUT_OF_ORDER}") for name, count in tables
+    ]
 
 
 def by_source(engine: Partition) -> list[tuple[str, str]]:

@@ -68,6 +68,7 @@ class _OfPartition:
         self.is_live = False
         self.before: Mapping[str, Mapping[str, int]] = {}
         self.joined: Mapping[tuple[str, str], int] = {}
+        self.out_of_order: Mapping[str, int] = {}
         self.idle: Mapping[str, int] = {}  # inputs that go on by markers, by source
         self.idle_ns: dict[str, int] = {}  # since when a source has some
         self.cut: Mapping[str, int] = {}
@@ -205,6 +206,7 @@ class Measures:
         engine = one.engine()
         one.before = {} if engine is None else _counts(engine)
         one.joined = {} if engine is None else _joined(engine)
+        one.out_of_order = {} if engine is None else engine.versions_out_of_order
 
     def _replays(self, one: _OfPartition, remaining: int) -> None:
         one.remaining = remaining
@@ -320,6 +322,10 @@ class Measures:
         for (join, fate), count in joined.items():
             self._add("ripple_join_rows_total", count - one.joined.get((join, fate), 0), join, fate)
         one.joined = joined
+        for table, count in engine.versions_out_of_order.items():
+            since = count - one.out_of_order.get(table, 0)
+            self._add("ripple_table_versions_out_of_order_total", since, table)
+        one.out_of_order = engine.versions_out_of_order
 
     def _of_partition(self, found: Samples, number: str, one: _OfPartition) -> None:
         worker, now_ns = self._worker, self._clock.monotonic_ns()

@@ -107,6 +107,11 @@ _WORKER = (
         "Inputs that are silent, and go on by markers, by source",
         *("worker", "source"),
     ),
+    _counter(
+        "table_versions_out_of_order_total",
+        "Records of a table with an earlier event time than the row of their key, by source",
+        *("worker", "source"),
+    ),
     _counter("source_markers_total", "Recorded markers of idle inputs", "worker", "source"),
     _gauge("ask_waiting_rows", "Rows that wait for an answer", "worker", "ask"),
     _counter("ask_calls_total", "Calls for rows", "worker", "ask"),

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.batch import Answers, IdleMarker
-    from ripple.model.pipeline.nodes import SourceSpec, TableSpec
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]
@@ -145,7 +145,7 @@ class Engine(Partition):
         }
         # The one input that nearly every engine has; None of several.
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
-        self._table = None if self._only is None else plan.source.table
+        self._table = (plan.source, len(names) == 1) if plan.source.table is not None else None
         self._time_field = plan.source.time_field
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._accepted = pa.schema(arrow_fields(plan.source.fields_taken))
@@ -168,7 +168,8 @@ class Engine(Partition):
     def _first_fold(self, graph: Graph, fold: Fold) -> EventFold:
         table = self._table_of(fold)
         if table is not None:
-            return NewestFold(graph, fold, table.deleted)
+            source, is_of_one = table
+            return NewestFold(graph, fold, source, frees=is_of_one)
         if fold.timing is None:
             return EventFold(graph, fold)
         if fold.window is None:
@@ -179,8 +180,11 @@ class Engine(Partition):
 
         return WindowedFold(graph, fold)
 
-    def _table_of(self, fold: Fold) -> TableSpec | None:
-        """Return the table that a fold makes of one input; None for any other fold."""
+    def _table_of(self, fold: Fold) -> tuple[SourceSpec, bool] | None:
+        """Return the source of the table that a fold makes, and whether it has one input.
+
+        None for any other fold.
+        """
         del fold
         return self._table
 

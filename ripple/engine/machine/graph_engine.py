@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from ripple.engine.snapshots.saving import SavedTable
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.batch import Answers
-    from ripple.model.pipeline.nodes import Fold, Holding, RowTable, TableSpec
+    from ripple.model.pipeline.nodes import Fold, Holding, RowTable, SourceSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Lent, Part
 
@@ -403,12 +403,12 @@ class GraphEngine(Engine):
         asked = self._asked[node.name] = AskedRows(node, inputs, self._origins)
         return asked
 
-    def _table_of(self, fold: Fold) -> TableSpec | None:
+    def _table_of(self, fold: Fold) -> tuple[SourceSpec, bool] | None:
         port = self._ports.get(fold.input)
         is_newest = fold.reads == fold.input and fold.expiry is None
-        if port is None or len(port.inputs) > 1 or not is_newest:
+        if port is None or port.source.table is None or not is_newest:
             return None
-        return port.source.table
+        return port.source, len(port.inputs) <= 1
 
     def _watermark_of(self, leaf: Leaf) -> int:
         return self.watermark_under(leaf.fold.name)

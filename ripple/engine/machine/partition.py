@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
@@ -22,6 +22,7 @@ from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.inspection import inspected
 from ripple.engine.machine.sending import Sending, SendingTo, checked
 from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.operators.table_fold import TableFold
 from ripple.engine.operators.uncomputable import Uncomputable, UncomputableRows, first_rows
@@ -30,6 +31,7 @@ from ripple.engine.snapshots.snapshot import (
     REJECTED,
     Snapshot,
     SnapshotError,
+    out_of_order_counter,
     uncomputable_counter,
 )
 from ripple.model.pipeline.input_names import is_answers, of_sources
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.groups import Groups
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.joins.table_join_rows import TableJoinRows
+    from ripple.engine.operators.version_order import VersionOrder
     from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
     from ripple.model.pipeline.nodes import Fold
@@ -494,6 +497,19 @@ class Partition(Sending):
         return {name: sum(map(len, parts)) for name, parts in self._uncomputable().items()}
 
     @property
+    def versions_out_of_order(self) -> dict[str, int]:
+        """How many records of each table have an earlier time than the row of their key then.
+
+        So the newest version of a key may not be its row. Only of tables with event times.
+        """
+        return {self.plan.fold(name).input: of.count for name, of in self._versions()}
+
+    def _versions(self) -> Iterator[tuple[str, VersionOrder]]:
+        for leaf in self._leaves:
+            if isinstance(leaf, EventFold) and leaf.versions is not None:
+                yield leaf.fold.name, leaf.versions
+
+    @property
     def join_states(self) -> dict[str, JoinState]:
         """Where each join is."""
         joins = (one for one in self._table_folds if not isinstance(one, TableFold))
@@ -595,6 +611,11 @@ class Partition(Sending):
             counters={
                 **self._counted(),
                 **{name: count for name, count in final.items() if count},
+                **{
+                    out_of_order_counter(name): of.count
+                    for name, of in self._versions()
+                    if of.count
+                },
                 **self._rejected_counters(),
             },
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
@@ -631,6 +652,8 @@ class Partition(Sending):
         counts = {n: count for n, count in snapshot.counters.items() if not n.startswith(REJECTED)}
         for fold in self._folds:
             fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
+        for name, versions in self._versions():
+            versions.count = counts.pop(out_of_order_counter(name), 0)
         self._count_on(counts)
         self._load_state(snapshot)
         for name, view in self._views.items():

@@ -16,6 +16,7 @@ from ripple.engine.migration.staying import staying
 from ripple.engine.snapshots.snapshot import (
     HELD,
     held_key,
+    out_of_order_counter,
     source_counter,
     uncomputable_counter,
 )
@@ -153,6 +154,8 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         if judged.verdict in (Verdict.KEEP, Verdict.MIGRATE):
             final = snapshot.counters.get(uncomputable_counter(old), 0)
             counters[uncomputable_counter(fold.name)] = final
+            if count := snapshot.counters.get(out_of_order_counter(old)):
+                counters[out_of_order_counter(fold.name)] = count
         if judged.same_rows and before is not None:
             digests[fold.name] = before
         else:

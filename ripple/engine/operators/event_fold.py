@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.result_rows import Bounds
     from ripple.engine.operators.rows import Rows
+    from ripple.engine.operators.version_order import VersionOrder
     from ripple.model.pipeline.nodes import Fold
     from ripple.model.schema.types import Field
 
@@ -44,6 +45,8 @@ class EventFold:
 
     stepwise = False
     frees = False
+    versions: VersionOrder | None = None
+    """Of a table with event times: its records that are out of order."""
 
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
         self.fold = fold

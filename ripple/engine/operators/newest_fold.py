@@ -1,4 +1,4 @@
-"""The fold of a table's newest records, of one input: deleted rows leave no state."""
+"""The fold of a table's newest records: deleted rows of one input leave no state."""
 
 from __future__ import annotations
 
@@ -7,34 +7,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.engine.operators.event_fold import EventFold
+from ripple.engine.operators.version_order import VersionOrder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
 
     from ripple.engine.graph.node import Graph
-    from ripple.model.pipeline.nodes import Fold
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.nodes import Fold, SourceSpec
 
     Ints = npt.NDArray[np.int64]
 
 
 class NewestFold(EventFold):
-    """As EventFold; a key is freed once its deletion was reported.
+    """As EventFold; of one input, a key is freed once its deletion was reported.
 
-    Only for one input: its later records have greater offsets than the deletion anyway.
+    Later records of that input have greater offsets than the deletion anyway. Of several inputs the
+    mark stays.
     """
 
-    frees = True
-
-    def __init__(self, graph: Graph, fold: Fold, mark: str) -> None:
-        """mark: the field that is true in a deletion."""
+    def __init__(self, graph: Graph, fold: Fold, source: SourceSpec, *, frees: bool) -> None:
+        """source: that of the table. frees: whether it has one input."""
         super().__init__(graph, fold)
-        self._mark = mark
+        assert source.table is not None
+        self.frees = frees
+        self._mark, time = source.table.deleted, source.time_field
+        if time is not None and time not in self._key_names:
+            self.versions = VersionOrder(self.keys, self._key_names, time, self._mark)
         self._absent: list[Ints] = []
         """Slots that had no row when they were shown, since the last ``free``."""
+
+    def apply(self, rows: Rows, crossing: int) -> None:
+        """Add events; those with an earlier time than their key's row are counted."""
+        if self.versions is not None:
+            self.versions.look(rows, self._by_key, self.states)
+        super().apply(rows, crossing)
+
+    def load(self, table: pa.Table, watermark_ns: int) -> None:
+        """Load dumped state."""
+        super().load(table, watermark_ns)
+        if self.versions is not None:
+            keys = [table.column(name).combine_chunks() for name in self._key_names]
+            self.versions.begin(self.keys.known(keys), self.states)
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
         super().show(slots)
+        if not self.frees:
+            return
         absent = slots[~self.column.has_rows(slots)]
         if len(absent):
             self._absent.append(absent)

@@ -25,6 +25,11 @@ def uncomputable_counter(fold: str) -> str:
     return f"uncomputable/{fold}"
 
 
+def out_of_order_counter(fold: str) -> str:
+    """Return the name of the count of a table's records with an earlier time than their row."""
+    return f"out_of_order/{fold}"
+
+
 HELD = "held/", "held-right/"  # by side
 
 
@@ -52,6 +57,7 @@ class Snapshot:
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's counts
     of events, of several sources also those of each, as ``source_counter`` names them, and per fold
     that has some, as ``uncomputable_counter`` names it, the count of final rows without a result;
+    per table that has some, as ``out_of_order_counter`` names it, that of records out of order;
     of a plan with branches also per node, as ``REJECTED`` names it, the count of its rejected
     records. digests: per fold, (whole table, rows that were freed). tables: per
     fold, its leaf state under the fold's node key; per node that holds rows, as ``held_key`` names
