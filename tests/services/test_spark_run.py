@@ -32,6 +32,7 @@ from tests.spark.graph_places import OUTPUTS, Place
 from tests.spark.here import replayed
 from tests.spark.logs import append, topic_of
 from tests.spark.streams import SOURCE, events
+from tests.spark.test_tables import changes, held
 
 pytestmark = [
     pytest.mark.services,
@@ -93,6 +94,40 @@ def test_query_reports_each_micro_batch_and_resumes(spark: Any, file: str, tmp_p
     first, second = found
     assert [sum(one["events"] for one in reports) for reports in found] == [900, 600]
     assert digests_of(load_plan(file), second)[1] == expected(place, file)
+    assert {one["restored"] for one in first} == {"the beginning, 0 replayed"}
+    assert all("the beginning" not in one["restored"] for one in second)
+
+
+@pytest.mark.parametrize(("name", "partitions"), [("rows", 2), ("versions", 1)])
+def test_a_table_is_streamed_and_resumed(
+    name: str, partitions: int, spark: Any, tmp_path: Path
+) -> None:
+    """The processes of Spark show the table, and its versions, that one process shows."""
+    import ripple.spark as rs
+
+    plan, parcel = held(tmp_path, name)
+    file, given = f"{tmp_path / 'p.py'}:{name}", changes(300)
+    key = ["id"] if partitions > 1 else []
+    place = topic_of(tmp_path, plan, given[:200], partitions=partitions, key=key)
+    sinks = {output.name: f"log:{tmp_path}/out/{output.name}" for output in plan.outputs}
+    found: list[Any] = []
+    for _ in range(2):
+        run_to_end(
+            lambda: rs.run(
+                spark,
+                file,
+                place,
+                sinks,
+                f"{tmp_path}/state",
+                follow=False,
+                show=lambda _, reports: found.append(reports),
+            )
+        )
+        append(place, file, given[200:]) if len(found) == 1 else None
+    first, second = found
+    assert [sum(one["events"] for one in reports) for reports in found] == [200, 100]
+    replay, _, _ = replayed(parcel, plan, sources_at(place, plan), closes=False)
+    assert digests_of(plan, second)[1] == replay.digest
     assert {one["restored"] for one in first} == {"the beginning, 0 replayed"}
     assert all("the beginning" not in one["restored"] for one in second)
 
