@@ -82,6 +82,19 @@ def _folded(price: Expr, *, exact: bool) -> rp.Plan:
     )
 
 
+def _of_38_digits() -> rp.Plan:
+    price = rp.col("text").cast(rp.Decimal(38, 4))
+    return (
+        rp.Pipeline("bench")
+        .source("trades", Priced)
+        .derive("prices", price=price, turnover=price * rp.col("size"))
+        .partition("by", key="symbol")
+        .fold("f", sum=rp.sum("price"), turnover=rp.sum("turnover"))
+        .sink("out")
+        .plan()
+    )
+
+
 def _decimals() -> Iterator[Row]:
     draw = np.random.default_rng(7)
     cents = draw.integers(1_000, 50_000, ROWS)
@@ -99,15 +112,18 @@ def _decimals() -> Iterator[Row]:
         return engine.stabilize()
 
     exact, floats = (_folded(rp.col("text"), exact=way) for way in (True, False))
-    ours, theirs = (
+    wide = _of_38_digits()
+    ours, theirs, widely = (
         {row["symbol"]: row for row in rp.collect(plan, batch).table().to_pylist()}
-        for plan in (exact, floats)
+        for plan in (exact, floats, wide)
     )
     assert len(ours) == len(theirs) == 500
     for symbol, row in ours.items():
         for name, unit in (("sum", 1e4), ("turnover", 1e4)):
+            assert widely[symbol][name] * 10_000 == row[name]
             assert abs(row[name] / unit - theirs[symbol][name]) < 1e-9 * theirs[symbol][name]
     calls = {"decimals": lambda: rows_of(exact), "floats": lambda: rows_of(floats)}
+    calls |= {"38 digits": lambda: rows_of(wide)}
     name = "sum and turnover, prices in text as decimals"
     yield from _rates(name, calls, ROWS, at_least(0.8, of_ratio=True))
 

@@ -13,7 +13,7 @@ from ripple.model.schema.columns import decoded
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
-from ripple.model.schema.types import LogicalText
+from ripple.model.schema.types import LogicalText, WideDecimal
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def conformed(
     """
     if kinds.is_dictionary(column.type):
         column = decoded(column)
-    if isinstance(logical, LogicalText) and rule_of(logical).takes(column.type):
+    is_text = isinstance(logical, LogicalText) and not isinstance(logical, WideDecimal)
+    if logical is not None and is_text and rule_of(logical).takes(column.type):
         column = rule_of(logical).texts(rule_of(logical).stored(column))
     if kind == pa.string():
         text = column if column.type == kind else _as_text(column)

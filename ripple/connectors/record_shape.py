@@ -24,6 +24,7 @@ from ripple.model.schema.types import (
     Option,
     Schema,
     String,
+    WideDecimal,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ class RecordShape:
     @property
     def digits(self) -> frozenset[str]:
         """The fields of text that also take numbers, by their source text: decimals."""
-        return frozenset(name for name, kind in self.logical.items() if isinstance(kind, Decimal))
+        return frozenset(
+            name for name, kind in self.logical.items() if isinstance(kind, (Decimal, WideDecimal))
+        )
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

@@ -10,8 +10,13 @@ import pyarrow as pa
 
 from ripple.connectors.formats.json import buffers_of
 from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.wide_decimals import units_in
 from ripple.model.schema.text_columns import text_column, valid_in
-from ripple.model.schema.types import PRECISION_MAX, Decimal
+from ripple.model.schema.types import (
+    PRECISION_MAX,
+    Decimal,
+    WideDecimal,
+)
 
 if TYPE_CHECKING:
     from ripple.model.schema.document import Json
@@ -35,8 +40,12 @@ def scale_of(kind: Json) -> int | None:
     return scale if is_decimal and is_scale else None
 
 
-def written(column: pa.Array, kind: Decimal) -> pa.Array:
-    """Return a column of units as a column of their bytes, which has the type of texts."""
+def written(column: pa.Array, kind: Decimal | WideDecimal) -> pa.Array:
+    """Return a stored column as a column of bytes, which has the type of texts."""
+    if isinstance(kind, WideDecimal):
+        halves = np.ascontiguousarray(units_in(column)[:, ::-1], ">i8").view(np.uint8)
+        offsets = np.arange(len(column) + 1, dtype=np.int32) * np.int32(2 * _WORD_BYTES)
+        return text_column(offsets, halves, valid_in(column))
     most = 10**kind.precision - 1 if kind.precision <= PRECISION_MAX else (1 << 63) - 1
     width = most.bit_length() // 8 + 1
     units = np.ascontiguousarray(column.fill_null(0), ">i8").view(np.uint8)

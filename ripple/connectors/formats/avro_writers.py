@@ -16,7 +16,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import Date, Decimal, LogicalText
+from ripple.model.schema.types import Date, Decimal, LogicalText, WideDecimal
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -148,7 +148,7 @@ def scales_of(
         scale = scale_of(field["type"])
         if inner is not None:
             found |= scales_of(inner["fields"], logical, f"{path}.")
-        elif scale is not None and isinstance(logical.get(path), Decimal):
+        elif scale is not None and isinstance(logical.get(path), (Decimal, WideDecimal)):
             found[path] = scale
     return found
 
@@ -215,7 +215,8 @@ def _wanted_of(
         if path in known:
             plain, ns = in_nanoseconds(kind)
             of = logical.get(path)
-            is_bytes = (isinstance(of, Decimal) and scale_of(kind) is not None) or (
+            is_decimal = isinstance(of, (Decimal, WideDecimal))
+            is_bytes = (is_decimal and scale_of(kind) is not None) or (
                 isinstance(of, LogicalText) and is_binary(kind)
             )
             if is_bytes or (of is not None and is_of(of, ns) and plain != kind):

@@ -16,6 +16,7 @@ from ripple.model.schema.types import (
     Int,
     Int64,
     Logical,
+    WideDecimal,
     bare_type,
 )
 from ripple.storage.log.body import columns_of
@@ -48,10 +49,12 @@ def _stands_for(there: FieldType, declared: FieldType) -> bool:
     if isinstance(there, Decimal) and isinstance(declared, Decimal):
         digits = min(there.precision, PRECISION_MAX)  # sums have one more than a record declares
         return there.scale == declared.scale and declared.precision >= digits
+    if isinstance(there, WideDecimal) and isinstance(declared, WideDecimal):
+        return there.scale == declared.scale and declared.precision >= there.precision
     return there == declared or (
         isinstance(there, _NANOSECONDS) and isinstance(declared, _NANOSECONDS)
     )
 
 
 def _word(kind: FieldType) -> str:
-    return str(kind) if isinstance(kind, Decimal) else type(kind).__name__
+    return str(kind) if isinstance(kind, (Decimal, WideDecimal)) else type(kind).__name__

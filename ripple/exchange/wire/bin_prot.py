@@ -43,6 +43,7 @@ _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.Decimal: INT64,
     types.Uuid: STRING,
     types.Bytes: STRING,
+    types.WideDecimal: STRING,
     types.Float: FLOAT,
     types.Bool: BOOL,
     types.Opaque: SEXP,

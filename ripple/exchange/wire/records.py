@@ -59,6 +59,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
     record(types.Decimal, {"precision": INT, "scale": INT}, make=types.Decimal.of),
     record(types.Uuid, {}),
     record(types.Bytes, {}),
+    record(types.WideDecimal, {"precision": INT, "scale": INT}),
 )
 _field_type.define(FIELD_TYPE)
 

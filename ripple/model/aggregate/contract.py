@@ -216,7 +216,7 @@ class Aggregate(ABC):
 
     def misfit(self, wanted: str, *types: FieldType) -> PlanError:
         """Return the error for inputs of the wrong types."""
-        seen = ", ".join(type(t).__name__.lower() for t in types)
+        seen = ", ".join(type(t).__name__.lower().removeprefix("wide") for t in types)
         return PlanError(f"{self} needs {wanted}, not {seen}: cast it or choose another field")
 
     def need_numbers(self, *types: FieldType) -> None:

@@ -25,6 +25,17 @@ class IntegerRangeError(AggregateError):
         self.position = position
 
 
+class WideRangeError(IntegerRangeError):
+    """The same of a decimal of more than 38 digits."""
+
+    def __init__(self, value: int, position: int) -> None:
+        super().__init__(value, position)
+        self.args = (
+            f"the exact decimal sum of {len(str(abs(value)))} digits does not fit in 38: "
+            "sum in a coarser unit, as of .round(2)",
+        )
+
+
 class StateError(AggregateError):
     """A dumped state is not this aggregate's: a checkpoint of something else."""
 

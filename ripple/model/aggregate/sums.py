@@ -8,7 +8,15 @@ from ripple.model.aggregate.contract import Aggregate, Bound, Input, is_integer
 from ripple.model.aggregate.exact import QuotientRead, RatioRead, SumRead
 from ripple.model.aggregate.integers import CountRead, IntegerQuotientRead, IntegerRead
 from ripple.model.aggregate.parts import FloatSums, SummedState, Tally, WholeSums, sums_of
-from ripple.model.schema.types import Decimal, FieldType, Float, Int64, Option
+from ripple.model.schema.types import (
+    PRECISION_OTHERS,
+    Decimal,
+    FieldType,
+    Float,
+    Int64,
+    Option,
+    WideDecimal,
+)
 
 if TYPE_CHECKING:
     from ripple.model.aggregate.part import Read
@@ -73,6 +81,11 @@ class Sum(Aggregate):
     def _bind(self, *types: FieldType) -> Bound:
         (kind,) = types
         of: FieldType
+        if isinstance(kind, WideDecimal):
+            from ripple.model.aggregate.wide_sums import WideSumState  # noqa: PLC0415 - most have none
+
+            wide = Decimal(PRECISION_OTHERS, kind.scale)
+            return Bound((("", wide),), lambda _retractable: WideSumState())
         if isinstance(kind, Decimal):
             integer, of = True, Decimal.wide(kind.scale)
         else:

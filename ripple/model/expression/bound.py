@@ -17,7 +17,15 @@ from ripple.model.expression.program import FAILURES, NULL_STATE
 from ripple.model.expression.typed import FIELD_TYPES, Kind, Typed, typed
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.notation import type_to_sexp
-from ripple.model.schema.types import Decimal, FieldType, Logical, Option, bare_type
+from ripple.model.schema.types import (
+    PRECISION_OTHERS,
+    Decimal,
+    FieldType,
+    Logical,
+    Option,
+    WideDecimal,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -139,7 +147,7 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     names = tuple(dict.fromkeys(_columns(expr)))
     kind = tree.kind
     scale = tree.value
-    is_number = kind is not Kind.DECIMAL and tree.operation != "logical"
+    is_number = kind not in (Kind.DECIMAL, Kind.WIDE) and tree.operation != "logical"
     if not is_number:
         (tree,) = tree.args  # as a column holds it
     declared = fields[tree.value] if tree.operation == "col" else None
@@ -147,7 +155,7 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     if declared is not None and isinstance(bare_type(declared), Logical) is not is_number:
         result = declared
     else:
-        result = _decimal_of(expr, scale) if kind is Kind.DECIMAL else FIELD_TYPES[kind]
+        result = FIELD_TYPES[kind] if kind in FIELD_TYPES else _decimal_of(expr, scale, kind)
         result = Option(result) if tree.nullable else result
     compiled = compile_tree(tree) if tree.kind in _DTYPES else None
     types: list[Sexp] = [[name, type_to_sexp(fields[name])] for name in names]
@@ -162,10 +170,10 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
     )
 
 
-def _decimal_of(expr: Expr, scale: int) -> FieldType:
-    if expr.operation == "cast" and isinstance(expr.value, Decimal):
+def _decimal_of(expr: Expr, scale: int, kind: Kind) -> FieldType:
+    if expr.operation == "cast" and isinstance(expr.value, (Decimal, WideDecimal)):
         return expr.value
-    return Decimal.wide(scale)
+    return Decimal.wide(scale) if kind is Kind.DECIMAL else Decimal(PRECISION_OTHERS, scale)
 
 
 def run(

@@ -23,7 +23,11 @@ from ripple.model.expression.logical_constants import (
     PlainUuid,
     plain_logical,
 )
-from ripple.model.schema.types import PRECISION_MAX, Decimal
+from ripple.model.schema.types import (
+    PRECISION_MAX,
+    Decimal,
+    WideDecimal,
+)
 
 if TYPE_CHECKING:
     import decimal
@@ -362,7 +366,7 @@ class Expr:
         fails its row, as does a text that is not a decimal number, or no date or time; without
         ``strict`` it gives null.
         """
-        if isinstance(to, Decimal):
+        if isinstance(to, (Decimal, WideDecimal)):
             need_bool("strict", strict)
             return Expr("cast", (self,) if strict else (self, lit(strict)), to)
         need_bool("strict", strict)
@@ -642,7 +646,7 @@ def _payload_sexp(
         return ["uuid", value.text]
     if isinstance(value, PlainBytes):
         return ["bytes", value.text]
-    if isinstance(value, Decimal):
+    if isinstance(value, (Decimal, WideDecimal)):
         return ["decimal", str(value.precision), str(value.scale)]
     if isinstance(value, float):
         return ["float", "nan" if math.isnan(value) else value.hex()]

@@ -34,6 +34,7 @@ from ripple.model.schema.types import (
     Option,
     String,
     Uuid,
+    WideDecimal,
     bare_type,
 )
 
@@ -50,6 +51,7 @@ class Kind(Enum):
     TIME = "a time"
     UUID = "a UUID"
     BYTES = "bytes"
+    WIDE = "a wide decimal"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -173,9 +175,15 @@ class _Checker:
             bare = bare_type(field_type)
             if isinstance(bare, Decimal):
                 return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
+            if isinstance(bare, WideDecimal):
+                return Typed("wide", Kind.WIDE, nullable, (column,), bare.scale)
             logical = _LOGICAL_KINDS.get(type(bare))
             return column if logical is None else Typed("logical", logical, nullable, (column,))
         args = tuple(self.check(arg) for arg in expr.args)
+        if isinstance(expr.value, WideDecimal) or any(arg.kind is Kind.WIDE for arg in args):
+            from ripple.model.expression.wide_rules import wide_typed  # noqa: PLC0415 - most have none
+
+            return wide_typed(expr, args)
         if _has_decimals(expr, args):
             # Made of what is here, and most expressions have none.
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415

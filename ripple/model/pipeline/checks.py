@@ -40,6 +40,7 @@ from ripple.model.schema.types import (
     Int64,
     Option,
     Schema,
+    WideDecimal,
 )
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
@@ -299,7 +300,7 @@ def type_text(field_type: Any) -> str:
     """Return how messages name a type."""
     if isinstance(field_type, Option):
         return f"optional {type_text(field_type.of)}"
-    if isinstance(field_type, Decimal):
+    if isinstance(field_type, (Decimal, WideDecimal)):
         return f"decimal({field_type.precision}, {field_type.scale})"
     return type(field_type).__name__.lower()
 

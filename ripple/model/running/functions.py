@@ -21,6 +21,7 @@ from ripple.model.schema.types import (
     Int64,
     Logical,
     Option,
+    WideDecimal,
     bare_type,
 )
 from ripple.model.window.duration import duration_ns
@@ -179,6 +180,12 @@ class Running(ABC):
             raise PlanError(
                 f"{self.name} rounds, and {shown(self.x)} holds decimals: a .derive before it with "
                 ".cast(float) makes floats"
+            )
+        if isinstance(bare_type(of), WideDecimal):
+            raise PlanError(
+                f"{self.name} takes decimals of up to 18 digits, and {shown(self.x)} has more: a "
+                ".derive before it with .cast(rp.Decimal(18, 4)) makes such, or a state of .scan "
+                "holds it"
             )
         is_number = isinstance(bare_type(of), (Float, Int, Int64, *others))
         if not is_number or isinstance(bare_type(of), TEXTS):

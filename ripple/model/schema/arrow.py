@@ -242,7 +242,7 @@ def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
         return _FOREIGN[arrow]
     if _is_text(arrow):
         return String()
-    if pt.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision <= PRECISION_MAX:
+    if pt.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision != PRECISION_MAX + 1:
         return Decimal(arrow.precision, arrow.scale)
     if _is_list(arrow):
         item = arrow.value_field

@@ -25,8 +25,10 @@ from ripple.model.schema.types import (
     Int,
     Int64,
     Logical,
+    LogicalText,
     Option,
     String,
+    WideDecimal,
     bare_type,
 )
 
@@ -36,10 +38,10 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.schema.bytes_form import BytesForm
     from ripple.model.schema.date_form import DateForm
-    from ripple.model.schema.decimal_form import DecimalForm
+    from ripple.model.schema.decimal_form import DecimalForm, WideDecimalForm
     from ripple.model.schema.uuid_form import UuidForm
 
-    Form: TypeAlias = BytesForm | TimeForm | DateForm | DecimalForm | UuidForm
+    Form: TypeAlias = BytesForm | TimeForm | DateForm | DecimalForm | WideDecimalForm | UuidForm
 
 Number: TypeAlias = int | float
 Bound: TypeAlias = Number | decimal.Decimal | dt.date
@@ -105,6 +107,12 @@ class Checks:
         bounds: dict[str, Number] = {}
         for name, value in self.given().items():
             kinds, words = _APPLIES_TO[name]
+            if isinstance(kind, LogicalText) and name in _BOUNDS:
+                way_out = f'.filter("sound", rp.col({member.name!r}) > 0) drops others'
+                raise SchemaError(
+                    f"the field {member.name!r} is {rule_of(kind).word}, which has no bounds"
+                    + (f": {way_out}" if isinstance(kind, WideDecimal) else "")
+                )
             if not isinstance(kind, kinds):
                 raise SchemaError(
                     f"the field {member.name!r} is {type(kind).__name__}, but {name} is a check of "

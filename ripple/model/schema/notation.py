@@ -32,6 +32,7 @@ from ripple.model.schema.types import (
     String,
     Uuid,
     Variant,
+    WideDecimal,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def type_to_sexp(kind: FieldType) -> Sexp:
             return ["Variant", [_case_to_sexp(case) for case in kind.cases]]
         case Ref():
             return ["Ref", kind.name]
-        case Decimal():
+        case Decimal() | WideDecimal():
             return ["Decimal", str(kind.precision), str(kind.scale)]
         case _:
             return _SCALAR_NAMES[kind]
@@ -164,7 +165,7 @@ def marked(text: str) -> Logical | None:
     return kind if isinstance(kind, Logical) else None
 
 
-def _decimal(precision: int, scale: int) -> Decimal:
+def _decimal(precision: int, scale: int) -> FieldType:
     try:
         return Decimal.of(precision, scale)
     except PlanError as error:

@@ -12,6 +12,7 @@ ones, and a peer's must be readable. They cannot be declared, imported or filled
 
 from __future__ import annotations
 
+from operator import index
 from typing import TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
@@ -97,20 +98,30 @@ class Decimal(Logical):
     """Exact numbers of up to ``precision`` digits, ``scale`` of them behind the point.
 
     ``rp.col("price").cast(rp.Decimal(18, 4))`` in expressions, and for fields
-    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Stored as a count of 10 ** -scale. Raises
-    PlanError for more than 18 digits.
+    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Stored as a count of 10 ** -scale. Of 20 to
+    38 digits it is a ``WideDecimal``. Raises PlanError for 19, which results have, and for more.
     """
 
     precision: int
     scale: int = 0
+
+    def __new__(cls, precision: int = 1, scale: int = 0) -> Decimal:
+        """Make the type that has so many digits."""
+        try:
+            digits = index(precision)
+        except TypeError:  # which is refused below
+            digits = 0
+        if PRECISION_MAX + 1 < digits <= PRECISION_OTHERS:
+            return WideDecimal(precision, scale)  # type: ignore[return-value]  # on purpose
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         most = PRECISION_OTHERS
         precision = need_whole("rp.Decimal: precision", self.precision, 1, most=most)
         if precision > PRECISION_MAX:
             raise PlanError(
-                f"{self}: up to {PRECISION_MAX} digits can be held,"
-                " in 64 bits; use fewer, or a text"
+                f"{self}: 19 digits are those of results of 64 bits: use up to {PRECISION_MAX}, or "
+                f"20 to {PRECISION_OTHERS}, which have 128 bits"
             )
         scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
         object.__setattr__(self, "precision", precision)
@@ -128,6 +139,31 @@ class Decimal(Logical):
         """Return the type with these, also that of ``wide``. Raises PlanError."""
         is_wide = precision == PRECISION_MAX + 1 and scale <= PRECISION_MAX
         return cls.wide(scale) if is_wide else cls(precision, scale)
+
+    def __str__(self) -> str:
+        return f"rp.Decimal({self.precision}, {self.scale})"
+
+    __repr__ = __str__
+
+
+@frozen
+class WideDecimal(LogicalText):
+    """What ``Decimal`` of 20 to 38 digits makes. Raises PlanError for other ones.
+
+    Stored as a text whose order is that of the numbers, of 32 letters.
+    """
+
+    precision: int
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        most = PRECISION_OTHERS
+        precision = need_whole(
+            "rp.Decimal: precision", self.precision, PRECISION_MAX + 2, most=most
+        )
+        scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "scale", scale)
 
     def __str__(self) -> str:
         return f"rp.Decimal({self.precision}, {self.scale})"

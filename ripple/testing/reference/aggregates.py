@@ -18,14 +18,19 @@ from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate
 from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.edges import Edge, Ohlc
-from ripple.model.aggregate.errors import AggregateError, IntegerRangeError
+from ripple.model.aggregate.errors import AggregateError, IntegerRangeError, WideRangeError
 from ripple.model.aggregate.extremes import CountDistinct, Extreme, TopK
 from ripple.model.aggregate.quantiles import Quantile
 from ripple.model.aggregate.spread import Spread
 from ripple.model.aggregate.sums import Count, Mean, Sum, Vwap
 from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, NewestRow, TopRows, WholeRows
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import FieldType, Logical, bare_type
+from ripple.model.schema.types import (
+    FieldType,
+    Logical,
+    WideDecimal,
+    bare_type,
+)
 from ripple.testing.reference.expressions import is_int64, python_type
 
 
@@ -74,6 +79,8 @@ def results(aggregate: Aggregate, types: Sequence[FieldType], entries: Entries) 
     if type(aggregate) not in _TWINS:
         kind = type(aggregate).__name__
         raise PlanError(f"{kind} has no twin to be compared with: see ripple.testing.twin")
+    if isinstance(aggregate, Sum) and isinstance(types[0], WideDecimal):
+        return [_wide_sum(entries)]
     found = _TWINS[type(aggregate)](aggregate, entries)
     if isinstance(aggregate, Custom) and isinstance(bare := bare_type(types[0]), Logical):
         return [None if found is None else rule_of(bare).number(found)]
@@ -109,6 +116,13 @@ def _sum(_: Sum, entries: Entries) -> Any:
     if not is_int64(total):
         raise IntegerRangeError(total, 0)
     return total
+
+
+def _wide_sum(entries: Entries) -> str:
+    total = sum(int(value, 16) - 2**127 for value in _values(entries))
+    if abs(total) >= 10**38:
+        raise WideRangeError(total, 0)
+    return format(total + 2**127, "032x")
 
 
 @twin(Mean)

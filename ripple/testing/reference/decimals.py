@@ -1,7 +1,7 @@
 """Decimals in expressions, one value at a time in fractions: nothing here is a scaled integer.
 
 A decimal is a ``Fraction``; its kind is a ``Scale``, which says where it overflows: its units, one
-of which is 10 ** -scale, have 64 bits.
+of which is 10 ** -scale, have 64 bits, or of a wide one 38 digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM
-from ripple.model.schema.types import Decimal
+from ripple.model.schema.types import Decimal, WideDecimal
 from ripple.testing.reference.failures import DIVISION, OVERFLOW, WORST, Failed
 
 _NO_NUMBER, _NO_ROOM = Failed(FAILURES[NO_NUMBER]), Failed(FAILURES[NO_ROOM])
@@ -27,6 +27,16 @@ class Scale:
     """The kind of decimals with so many digits behind the point."""
 
     digits: int
+    is_wide: bool = False
+
+    def fits(self, value: Any) -> Any:
+        """Return a value, or the failure of one that has too many digits."""
+        if value is None or isinstance(value, Failed):
+            return value
+        exact = Fraction(value)
+        units = exact * 10**self.digits
+        is_one = abs(units) < 10**38 if self.is_wide else -(2**63) <= units < 2**63
+        return exact if is_one else OVERFLOW
 
 
 def constant(digits: str) -> tuple[Any, Any]:
@@ -38,7 +48,7 @@ def concerned(expr: Expr, kinds: list[Any]) -> bool:
     """Tell whether decimals are computed: fractions compare as all numbers do."""
     if expr.operation in _AS_NUMBERS:
         return False
-    if expr.operation == "divide" or isinstance(expr.value, Decimal):
+    if expr.operation == "divide" or isinstance(expr.value, (Decimal, WideDecimal)):
         return True
     return any(isinstance(kind, Scale) for kind in kinds)
 
@@ -47,18 +57,19 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     """Return kind and value of an operation with decimals."""
     operation = expr.operation
     scales = [kind.digits if isinstance(kind, Scale) else 0 for kind in kinds]
+    is_wide = any(isinstance(kind, Scale) and kind.is_wide for kind in kinds)
     if operation == "fill_null":
-        scale = max(scales)
-        return Scale(scale), _fits(args[1] if args[0] is None else args[0], scale)
+        of = Scale(max(scales), is_wide)
+        return of, of.fits(args[1] if args[0] is None else args[0])
     if operation == "when":
-        scale = max(scales[1:])
+        of = Scale(max(scales[1:]), is_wide)
         if isinstance(args[0], Failed):
-            return Scale(scale), args[0]
-        return Scale(scale), _fits(args[1] if args[0] else args[2], scale)
-    kind, compute = _strict(expr, kinds, scales)
+            return of, args[0]
+        return of, of.fits(args[1] if args[0] else args[2])
+    kind, compute = _strict(expr, kinds, scales, is_wide)
     operands = {"cast": 1, "round": 1, "divide": 2}.get(operation, len(args))
     if operation in _ALIGNED:  # which fails an operand before another is looked at
-        args = [_fits(arg, max(scales)) for arg in args]
+        args = [Scale(max(scales), is_wide).fits(arg) for arg in args]
     failures = [arg for arg in args[:operands] if isinstance(arg, Failed)]
     if failures:
         return kind, max(failures, key=WORST.index)
@@ -67,48 +78,53 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     return kind, compute(*args)
 
 
-def _strict(expr: Expr, kinds: list[Any], scales: list[int]) -> tuple[Any, Callable[..., Any]]:
+def _strict(
+    expr: Expr, kinds: list[Any], scales: list[int], is_wide: bool
+) -> tuple[Any, Callable[..., Any]]:
     operation = expr.operation
     if operation in _ALIGNED:
-        scale = max(scales)
-        return Scale(scale), lambda a, b: _fits(
-            _ALIGNED[operation](Fraction(a), Fraction(b)), scale
-        )
+        of = Scale(max(scales), is_wide)
+        return of, lambda a, b: of.fits(_ALIGNED[operation](Fraction(a), Fraction(b)))
     if operation == "*":
-        scale = sum(scales)
-        return Scale(scale), lambda a, b: _fits(Fraction(a) * b, scale)
+        of = Scale(sum(scales), is_wide)
+        return of, lambda a, b: of.fits(Fraction(a) * b)
     if operation in ("neg", "abs"):
-        return Scale(scales[0]), lambda a: _fits(-a if operation == "neg" else abs(a), scales[0])
+        of = kinds[0]
+        return of, lambda a: of.fits(-a if operation == "neg" else abs(a))
     if operation == "round":
         digits = min(expr.args[1].value if expr.args[1:] else 0, scales[0])
         # Python's rounding of fractions takes ties to the even one.
-        return Scale(digits), lambda a, *_: Fraction(round(a * 10**digits), 10**digits)
+        of = Scale(digits, is_wide)
+        return of, lambda a, *_: Fraction(round(a * 10**digits), 10**digits)
     if operation == "divide":
-        return _quotient(expr)
+        return _quotient(expr, is_wide)
     return _cast(expr, kinds[0], scales[0])
 
 
-def _quotient(expr: Expr) -> tuple[Any, Callable[..., Any]]:
+def _quotient(expr: Expr, is_wide: bool) -> tuple[Any, Callable[..., Any]]:
     scale, rounding = expr.args[2].value, f"ROUND_{expr.args[3].value.upper()}"
 
     def quotient(a: Any, b: Any, *_: Any) -> Any:
         if not b:
             return DIVISION
         units = _rounded(Fraction(a) / b * 10**scale, rounding)
-        return OVERFLOW if abs(units) >= 10**18 else Fraction(units, 10**scale)
+        most = 10**38 if is_wide else 10**18
+        return OVERFLOW if abs(units) >= most else Fraction(units, 10**scale)
 
-    return Scale(scale), quotient
+    return Scale(scale, is_wide), quotient
 
 
 def _cast(expr: Expr, kind: Any, scale: int) -> tuple[Any, Callable[..., Any]]:
     to, strict = expr.value, len(expr.args) == 1
-    if not isinstance(to, Decimal):
+    if not isinstance(to, (Decimal, WideDecimal)):
         if to == "str":
             return (
                 str,
                 lambda a, *_: f"{decimal.Decimal(int(a * 10**scale)).scaleb(-scale, _WIDE):f}",
             )
-        return {"float": (float, lambda a, *_: float(a)), "int": (int, lambda a, *_: int(a))}[to]
+        if to == "float":
+            return float, lambda a, *_: float(a)
+        return int, lambda a, *_: _whole(int(a), strict)
 
     def cast(a: Any, *_: Any) -> Any:
         try:
@@ -123,7 +139,11 @@ def _cast(expr: Expr, kind: Any, scale: int) -> tuple[Any, Callable[..., Any]]:
             return _NO_ROOM if strict else None
         return units / 10**to.scale
 
-    return Scale(to.scale), cast
+    return Scale(to.scale, isinstance(to, WideDecimal)), cast
+
+
+def _whole(value: int, strict: bool) -> Any:
+    return value if -(2**63) <= value < 2**63 else OVERFLOW if strict else None
 
 
 def _text(text: str) -> Fraction:
@@ -146,13 +166,6 @@ def _rounded(value: Fraction, rounding: str) -> int:
     digits = decimal.Decimal(int(tenths) * 10 + (rest > 0)).scaleb(-2, _WIDE)
     signed = -digits if value < 0 else digits
     return int(signed.quantize(decimal.Decimal(1), rounding, _WIDE))
-
-
-def _fits(value: Any, scale: int) -> Any:
-    if value is None or isinstance(value, Failed):
-        return value
-    exact = Fraction(value)
-    return exact if -(2**63) <= exact * 10**scale < 2**63 else OVERFLOW
 
 
 _ALIGNED: dict[str, Callable[[Any, Any], Any]] = {

@@ -33,6 +33,7 @@ from ripple.model.schema.types import (
     Option,
     String,
     Uuid,
+    WideDecimal,
 )
 from ripple.testing.reference import decimals, logical
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
@@ -60,6 +61,8 @@ def python_type(of: Any) -> Any:
     """
     if isinstance(of, Decimal):
         return decimals.Scale(of.scale)
+    if isinstance(of, WideDecimal):
+        return decimals.Scale(of.scale, is_wide=True)
     return python_type(of.of) if isinstance(of, Option) else _PYTHON_TYPES.get(type(of), object)
 
 
@@ -70,7 +73,8 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
     """
     kind, value = _evaluate(expr, row, kinds)
     if isinstance(kind, decimals.Scale) and not isinstance(value, Failed) and value is not None:
-        return int(value * 10**kind.digits)
+        units = int(value * 10**kind.digits)
+        return format(units + 2**127, "032x") if kind.is_wide else units
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, bytes):
@@ -84,7 +88,8 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
     if expr.operation == "col":
         kind, value = kinds[expr.value], row[expr.value]
         if isinstance(kind, decimals.Scale) and value is not None:
-            value = Fraction(value, 10**kind.digits)
+            units = int(value, 16) - 2**127 if kind.is_wide else value
+            value = Fraction(units, 10**kind.digits)
         if kind is dt.date and value is not None:
             value = logical.EPOCH + dt.timedelta(value)
         if kind is uuid.UUID and value is not None:

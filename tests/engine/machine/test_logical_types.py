@@ -160,3 +160,69 @@ PIPELINES = {
 def test_pipelines_equal_their_reference(name: str) -> None:
     pipeline = PIPELINES[name].sink("out")
     check_pipeline(pipeline, EVENTS, batch_sizes=(1, 7, 100), restarts=(10,))
+
+
+@rp.record
+class Large:
+    name: str
+    at: dt.datetime
+    paid: Annotated[D, rp.Decimal(38, 4)]
+    fee: Annotated[D, rp.Decimal(20, 2)] | None = None
+
+
+@rp.record
+class Doubled:
+    paid: Annotated[D, rp.Decimal(38, 4)]
+    at: dt.datetime
+
+
+@dataclass
+class Paid:
+    all: Annotated[D, rp.Decimal(38, 4)] = NOTHING
+
+
+LARGE: list[dict[str, Any]] = [
+    {
+        "name": "ab"[at % 2],
+        "at": BEGIN + dt.timedelta(seconds=at * 5 % 31),
+        "paid": D((at * 7919 % 41 - 20) * 47 * 10**34) / 10_000,
+        "fee": None if at % 4 else D(at * 10**17) / 100,
+    }
+    for at in range(24)
+]
+
+
+def doubled(row: Large) -> Doubled:
+    return Doubled(paid=row.paid * 2, at=row.at)
+
+
+def paid(state: Paid, row: Large) -> Doubled:
+    state.all = row.paid + state.all
+    return Doubled(paid=state.all, at=row.at)
+
+
+LARGES = rp.Pipeline("larges").source("larges", Large, out_of_order="1min")
+OF_NAME = LARGES.partition("by-name", key="name")
+WIDE = {
+    "folds": OF_NAME.fold(
+        "of-name", sum=rp.sum("paid"), fees=rp.sum("fee"), top=rp.max("paid"), low=rp.min("fee")
+    )
+    .derive("more", mean=col("fees").divide(3, scale=4), twice=col("sum") + col("sum"))
+    .derive("key", best=col("top").fill_null(0))
+    .partition("by-top", key="best")
+    .fold("of-top", all=rp.sum("mean"), first=rp.arg_max("mean", ["name", "low"])),
+    "key": LARGES.partition("by-paid", key="paid").fold(
+        "of-paid", rows=rp.count(), dues=rp.count_distinct("fee"), last=rp.last_row(["fee"])
+    ),
+    "sessions": OF_NAME.window("runs", rp.Session("3s")).fold(
+        "run", sum=rp.sum("paid"), last=rp.last("paid")
+    ),
+    "map": LARGES.map("doubled", doubled, into=Doubled),
+    "scan": LARGES.scan("steps", key="name", state=Paid, step=paid, into=Doubled, settled=True),
+    "numbers": LARGES.derive("n", whole=col("paid").round(0), text=col("paid").cast(str)),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_decimals_equal_their_reference(name: str) -> None:
+    check_pipeline(WIDE[name].sink("out"), LARGE, batch_sizes=(1, 7, 100), restarts=(10,))

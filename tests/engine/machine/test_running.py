@@ -259,6 +259,7 @@ def test_means_of_the_last_values_are_exact() -> None:
 def refused(**columns: Any) -> str:
     size = rp.col("size")
     base = start().derive("m", paid=size.cast(rp.Decimal(9, 2)), day=size.cast(dt.date))
+    base = base.derive("w", much=size.cast(rp.Decimal(38, 2)))
     with pytest.raises(PlanError) as raised:
         base.scan("s", "symbol", settled=True, **columns)
     return str(raised.value)
@@ -284,6 +285,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
         (rp.rolling_mean("paid", 3), "rolling_mean rounds, and 'paid' holds decimals"),
         (rp.bar("paid", every=2.5), "every is 2.5, and 'paid' holds decimals: write an integer"),
         (rp.bar("price", every=decimal.Decimal(2)), "'price' holds floats: write a float"),
+        (rp.lag("much"), "lag takes decimals of up to 18 digits, and 'much' has more"),
         (rp.cum_sum("day"), "cum_sum takes numbers, not date: a .derive before it with"),
     ):
         assert why in refused(x=column)

@@ -15,6 +15,7 @@ import ripple as rp
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.expression import Expr, col, lit, when
 from ripple.model.expression.expr import ROUNDINGS
+from ripple.model.schema.logical.wide_decimals import stored_text
 from ripple.model.schema.types import Decimal, Float, Int64, Option, String
 from ripple.testing.reference.expressions import python_type
 from tests.model.expression.reference import equals_reference
@@ -29,6 +30,7 @@ TEXTS = st.one_of(
         ["", ".", "-", "1e", "1.5.2", " 1", "1_0", "é", "5.", "-.5", "+0", "1e-2", "nan"]
     ),
     st.sampled_from(["99999999999999999.9", "9" * 18, "9" * 19, "0" * 30 + "1", "1." + "0" * 30]),
+    st.sampled_from(["9" * 25, "9" * 38, "-" + "9" * 37 + ".9", "1e28", "-0.1234567891e-5"]),
     st.builds(
         "{}{}.{}{}".format,
         st.sampled_from(["", "-", "+"]),
@@ -44,19 +46,22 @@ ROWS = st.lists(
     st.fixed_dictionaries({"t": TEXTS, "u": TEXTS, "n": INTS, "x": FLOATS}), min_size=1, max_size=30
 )
 SCALES = st.sampled_from([0, 1, 2, 4, 9, 18])
+NARROW, WIDE = (9, 18), (18, 25, 38)
 
 
 @st.composite
-def decimals(draw: st.DrawFn, depth: int = 2) -> Expr:  # noqa: C901  # one case an operation
+def decimals(  # noqa: C901  # one case an operation
+    draw: st.DrawFn, depth: int = 2, digits: tuple[int, ...] = NARROW
+) -> Expr:
     """Return an expression of a decimal."""
     if not depth:
-        kind = rp.Decimal(draw(st.sampled_from([9, 18])), draw(st.sampled_from([0, 1, 4, 9])))
+        kind = rp.Decimal(draw(st.sampled_from(digits)), draw(st.sampled_from([0, 1, 4, 9])))
         of = col(draw(st.sampled_from(["t", "u", "n", "x"])))
         return of.cast(kind, strict=draw(st.booleans()))
-    left = draw(decimals(depth - 1))
+    left = draw(decimals(depth - 1, digits))
     right = draw(
         st.one_of(
-            decimals(depth - 1),
+            decimals(depth - 1, digits),
             st.just(col("n")),
             st.integers(-9, 9).map(lit),
             st.sampled_from(["0.5", "-1.50", "3"]).map(decimal.Decimal).map(lit),
@@ -82,14 +87,14 @@ def decimals(draw: st.DrawFn, depth: int = 2) -> Expr:  # noqa: C901  # one case
             return rp.least(-left, abs(right))
         case 8:
             return rp.greatest(left, right)
-    return left.round(2).cast(rp.Decimal(9, 3))
+    return left.round(2).cast(rp.Decimal(draw(st.sampled_from(digits)), 3))
 
 
 @st.composite
-def results(draw: st.DrawFn) -> Expr:
+def results(draw: st.DrawFn, digits: tuple[int, ...] = NARROW) -> Expr:
     """Return an expression of another type, made of decimals."""
     try:
-        one, other = draw(decimals()), draw(decimals(1))
+        one, other = draw(decimals(2, digits)), draw(decimals(1, digits))
         test = draw(
             st.sampled_from(
                 [
@@ -108,6 +113,11 @@ def results(draw: st.DrawFn) -> Expr:
         assert "behind the point" in str(error)  # noqa: PT017  # too fine a product
         return lit(1).divide(3, scale=2).cast(str)
     return test
+
+
+@given(results(WIDE), ROWS)
+def test_wide_decimals_equal_fractions(expr: Expr, rows: list[dict[str, Any]]) -> None:
+    equals_reference(expr, rows, FIELDS, KINDS)
 
 
 @given(results(), ROWS)
@@ -138,8 +148,46 @@ def test_expressions_of_fields_equal_fractions(units: list[int | None], expr: Ex
     equals_reference(expr, rows, {"p": kind}, {"p": python_type(kind)})
 
 
+@given(
+    st.lists(st.integers(-(10**38) + 1, 10**38 - 1) | st.none(), min_size=1, max_size=20),
+    st.sampled_from(
+        [
+            col("p"),
+            col("p") * 3,
+            col("p") + decimal.Decimal("0.00001"),
+            3 - col("p"),
+            -col("p"),
+            abs(col("p")),
+            col("p").round(1),
+            col("p").divide(7, scale=3, rounding="floor"),
+            lit(1).divide(col("p"), scale=18),
+            col("p").cast(rp.Decimal(38, 6)),
+            col("p").cast(rp.Decimal(18, 4), strict=False),
+            col("p").cast(int, strict=False),
+            col("p").fill_null(decimal.Decimal("1.5")),
+            rp.least(col("p"), decimal.Decimal("0.5")),
+            col("p") > decimal.Decimal("0.5"),
+            col("p") <= decimal.Decimal("0.00001"),
+            col("p").round(2) == col("p"),
+            col("p").cast(str),
+            col("p").cast(float),
+            col("p").is_in([0, decimal.Decimal("1.25")]),
+        ]
+    ),
+)
+def test_expressions_of_wide_fields_equal_fractions(units: list[int | None], expr: Expr) -> None:
+    kind = Option(Decimal(38, 4))
+    rows = [{"p": None if one is None else stored_text(one)} for one in units]
+    equals_reference(expr, rows, {"p": kind}, {"p": python_type(kind)})
+
+
 def test_types_of_results() -> None:
+    wide = {"p": Decimal(20, 4)}
+    assert (col("p") * 2).bind(wide).type == Decimal(38, 4)
+    assert col("p").bind(wide).type == Decimal(20, 4)
+    assert col("p").cast(rp.Decimal(9, 4)).bind(wide).type == Decimal(9, 4)
     fields = {"p": Decimal(12, 4)}
+    assert (col("p") + col("p").cast(rp.Decimal(38, 6))).bind(fields).type == Decimal(38, 6)
     assert (col("p") * col("p")).bind(fields).type == Decimal.wide(8)
     assert col("p").bind(fields).type == Decimal(12, 4)
     assert col("p").round(1).cast(rp.Decimal(9, 2)).bind(fields).type == Decimal(9, 2)
@@ -162,6 +210,7 @@ def test_canonical_and_readable_texts() -> None:
 
 
 _D = col("t").cast(rp.Decimal(18, 4))
+_W = col("t").cast(rp.Decimal(38, 20))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +232,18 @@ _D = col("t").cast(rp.Decimal(18, 4))
         (lambda: _D.divide(3, scale=2, rounding="nearest"), "rounding is one of half_even"),
         (lambda: lit(decimal.Decimal("1e40")), "more than 18 digits"),
         (lambda: lit(decimal.Decimal("nan")), "is no number"),
-        (lambda: col("t").cast(rp.Decimal(38, 9)), "up to 18 digits"),
+        (lambda: col("t").cast(rp.Decimal(19, 9)), "19 digits are those of results of 64 bits"),
+        (lambda: _W / 3, "write .divide(other, scale=2)"),
+        (lambda: _W * _W, "40 digits behind the point"),
+        (lambda: _W + col("x"), "or .cast(rp.Decimal(38, 4)) the float"),
+        (lambda: _W + "1", "or .cast(str) the decimal"),
+        (lambda: _W > None, "use .is_null()"),
+        (_W.sqrt, "takes no decimal: .cast(float)"),
+        (lambda: _W.cast(rp.Decimal(18, 2)), ".round(2) it first"),
+        (
+            lambda: col("t").cast(rp.Decimal(38, 20)) + 10**18,
+            "with 20 more digits does not fit into 38",
+        ),
         (lambda: col("t").cast(rp.Decimal(2, 3)), "scale"),
     ],
 )

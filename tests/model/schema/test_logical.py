@@ -127,6 +127,7 @@ def test_columns_come_back_as_numbers() -> None:
 QUOTE = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional=True)))
 NAMED = Schema("u", (Field("id", Uuid()), Field("of", Uuid(), optional=True)))
 BLOBS = Schema("b", (Field("b", Bytes()), Field("of", Bytes(), optional=True)))
+WIDE = Schema("w", (Field("p", Decimal(38, 10)), Field("s", Decimal(20, 2), optional=True)))
 PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
 
 
@@ -138,6 +139,7 @@ PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), op
         (PRICED, "(typ(Decimal 12 4))", "6352d10f94b74ad9"),
         (BLOBS, "(typ Bytes)", "5094874a3ec40a25"),
         (NAMED, "(typ Uuid)", "ec30d246c0b70ece"),
+        (WIDE, "(typ(Decimal 38 10))", "b0012ce5da3995ef"),
     ],
 )
 def test_names_are_pinned_and_each_notation_has_them(schema: Schema, text: str, name: str) -> None:
@@ -148,6 +150,21 @@ def test_names_are_pinned_and_each_notation_has_them(schema: Schema, text: str, 
     assert from_avro(to_avro(schema)) == schema
     assert from_json_schema(to_json_schema(schema)) == schema
     assert SCHEMA.loads(SCHEMA.dumps(schema)) == schema
+
+
+def test_stored_texts_of_wide_decimals_are_pinned() -> None:
+    rule = rule_of(Decimal(38, 2))
+    values = {
+        "0": "80000000000000000000000000000000",
+        "-0.01": "7fffffffffffffffffffffffffffffff",
+        "1e20": "800000000000021e19e0c9bab2400000",
+        "9" * 36 + ".99": "cb3b4ca85a86c47a098a223fffffffff",
+    }
+    column = pa.array([*values.values(), None])
+    assert [rule.number(Exact(text)) for text in values] == [*values.values()]
+    assert [rule.value(text) for text in values.values()] == [Exact(text) for text in values]
+    assert shown(column, Decimal(38, 2)).to_pylist() == [*map(Exact, values), None]
+    assert stored(shown(column, Decimal(38, 2)), Decimal(38, 2)).equals(column)
 
 
 def test_bytes_of_records_are_pinned() -> None:
@@ -170,8 +187,8 @@ def test_times_come_back_as_numbers() -> None:
 
 
 def test_decimals_come_back_as_units() -> None:
-    with pytest.raises(SchemaError, match="up to 18 digits"):
-        loads(dumps(PRICED).replace("12 4", "38 4"))
+    with pytest.raises(SchemaError, match="from 1 to 38"):
+        loads(dumps(PRICED).replace("12 4", "39 4"))
     units = pa.array([1, -1, None, 10**12 - 1])
     column = shown(units, Decimal(12, 4))
     column.validate(full=True)

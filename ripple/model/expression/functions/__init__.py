@@ -8,7 +8,7 @@ text        functions of texts, over columns; pattern: regular expressions; lett
 json_path   paths in texts of JSON; json_paths: the loop, compiled
 time        functions of times, most of them formulas
 growth      the bytes of texts made longer, known before the texts
-decimals    functions of decimals, over columns; logical: of dates and times
+decimals    functions of decimals, over columns; wide_decimals: of over 18 digits; logical: of dates
 strings     loops over columns of texts, compiled; scaled: over decimals; rounded: over floats
 """
 
@@ -38,6 +38,10 @@ def find(name: str) -> Function:
         from ripple.model.expression.functions.decimals import DECIMALS  # noqa: PLC0415
 
         return DECIMALS[name]
+    if name.startswith("wide."):
+        from ripple.model.expression.functions.wide_decimals import WIDE  # noqa: PLC0415
+
+        return WIDE[name]
     if name.startswith("hash."):
         from ripple.model.expression.functions.hashes import HASHES  # noqa: PLC0415
 

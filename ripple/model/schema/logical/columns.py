@@ -48,6 +48,8 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
         kinds.is_struct(arrow) and kinds.is_struct(found)
     ):
         return mapped(column, as_shown, types_in(arrow), arrow)
+    if kinds.is_string(found) and kinds.is_decimal128(arrow):
+        return rule_of(Decimal(max(arrow.precision, 20), arrow.scale)).shown(column).cast(arrow)
     if kinds.is_integer(found):
         if kinds.is_decimal128(arrow):
             return rule_of(Decimal.wide(arrow.scale)).shown(column).cast(arrow)

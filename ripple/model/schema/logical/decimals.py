@@ -60,26 +60,13 @@ class DecimalRule:
         return pa.Array.from_buffers(self.arrow, len(units), buffers)
 
     def number(self, value: Any) -> int | None:
-        if isinstance(value, (bool, np.bool_)):
-            return None
-        if isinstance(value, (int, np.integer)):
-            value = decimal.Decimal(int(value))
-        if not isinstance(value, decimal.Decimal) or not value.is_finite():
-            return None
-        if len(value.as_tuple().digits) > _DIGITS_MAX or abs(value.adjusted()) > _DIGITS_MAX:
-            return None
-        units = value.scaleb(self._kind.scale, _WIDE)
-        number = int(units)
-        is_one = number == units and self.bounds[0] <= number <= self.bounds[1]
-        return number if is_one else None
+        return units_of(value, self._kind.scale, self.bounds[1])
 
     def value(self, number: int) -> decimal.Decimal:
-        return decimal.Decimal(number).scaleb(-self._kind.scale, _WIDE)
+        return of_units(number, self._kind.scale)
 
     def text(self, value: Any) -> str | None:
-        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-            return str(int(value))
-        return str(value) if isinstance(value, decimal.Decimal) else None
+        return text_of(value)
 
     def written(self, number: int) -> str:
         return format(self.value(number), "f")
@@ -100,3 +87,30 @@ class DecimalRule:
 
 def _units(column: pa.Array) -> Ints:
     return np.ascontiguousarray(column.fill_null(0), np.int64)
+
+
+def units_of(value: Any, scale: int, most: int) -> int | None:
+    """Return the units of a decimal or an integer; None for another value, and beyond ``most``."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    if isinstance(value, (int, np.integer)):
+        value = decimal.Decimal(int(value))
+    if not isinstance(value, decimal.Decimal) or not value.is_finite():
+        return None
+    if len(value.as_tuple().digits) > _DIGITS_MAX or abs(value.adjusted()) > _DIGITS_MAX:
+        return None
+    units = value.scaleb(scale, _WIDE)
+    number = int(units)
+    return number if number == units and -most <= number <= most else None
+
+
+def of_units(units: int, scale: int) -> decimal.Decimal:
+    """Return the decimal of so many units."""
+    return decimal.Decimal(units).scaleb(-scale, _WIDE)
+
+
+def text_of(value: Any) -> str | None:
+    """Return the text of a decimal or an integer; None for another value."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    return str(value) if isinstance(value, decimal.Decimal) else None

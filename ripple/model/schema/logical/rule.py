@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -13,7 +13,17 @@ from ripple.model.schema.logical.dates import DateRule
 from ripple.model.schema.logical.decimals import DecimalRule
 from ripple.model.schema.logical.times import DateTimeRule
 from ripple.model.schema.logical.uuids import UuidRule
-from ripple.model.schema.types import Bytes, Date, DateTime, Decimal, HexBytes, Logical, Uuid
+from ripple.model.schema.logical.wide_decimals import WideDecimalRule
+from ripple.model.schema.types import (
+    Bytes,
+    Date,
+    DateTime,
+    Decimal,
+    HexBytes,
+    Logical,
+    Uuid,
+    WideDecimal,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,12 +31,13 @@ if TYPE_CHECKING:
 
     from ripple.model.schema.bytes_form import BytesForm
     from ripple.model.schema.date_form import DateForm
-    from ripple.model.schema.decimal_form import DecimalForm
+    from ripple.model.schema.decimal_form import DecimalForm, WideDecimalForm
     from ripple.model.schema.document import Json
     from ripple.model.schema.time_form import TimeForm
     from ripple.model.schema.uuid_form import UuidForm
 
     Ints = npt.NDArray[np.int64]
+    Form: TypeAlias = DateForm | DecimalForm | WideDecimalForm | TimeForm | UuidForm | BytesForm
 
 
 class Rule(Protocol):
@@ -49,9 +60,7 @@ class Rule(Protocol):
     def json(self) -> dict[str, Json]:
         """The type in JSON Schema."""
 
-    def form(
-        self, form: str | None, zone: str | None
-    ) -> DateForm | DecimalForm | TimeForm | UuidForm | BytesForm:
+    def form(self, form: str | None, zone: str | None) -> Form:
         """Return how a source writes values. Raises SchemaError unless values have such a form."""
 
     def takes(self, arrow: pa.DataType) -> bool:
@@ -64,10 +73,10 @@ class Rule(Protocol):
         """Return a stored column as a column of ``arrow``."""
 
     def number(self, value: Any) -> Any:
-        """Return the number of a Python value; None for a value of another type."""
+        """Return a Python value as stored; None for a value of another type."""
 
     def value(self, number: Any) -> Any:
-        """Return the Python value of a number."""
+        """Return the Python value of a stored one."""
 
     def text(self, value: Any) -> str | None:
         """Return the text of a Python value, for its form; None for a value of another type."""
@@ -97,9 +106,9 @@ FIXED: dict[type, Rule] = {
 
 def rule_of(kind: Logical) -> Rule:
     """Return the rule of a logical type."""
-    return _decimal_rule(kind) if isinstance(kind, Decimal) else FIXED[type(kind)]
+    return _decimal_rule(kind) if isinstance(kind, (Decimal, WideDecimal)) else FIXED[type(kind)]
 
 
 @lru_cache(maxsize=256)
-def _decimal_rule(kind: Decimal) -> Rule:
-    return DecimalRule(kind)
+def _decimal_rule(kind: Decimal | WideDecimal) -> Rule:
+    return DecimalRule(kind) if isinstance(kind, Decimal) else WideDecimalRule(kind)

@@ -1,0 +1,248 @@
+"""The type rules of decimals of up to 38 digits: they become functions of their stored texts.
+
+Such a decimal is ``wide`` of a tree of a text, with its scale as the value. Scales are those of
+``decimal_rules``; all is exact in 38 digits, or the row fails. Narrow operands become wide ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ripple.core.errors import PlanError
+from ripple.model.expression.expr import INT64_MAX, Expr
+from ripple.model.expression.functions import find
+from ripple.model.expression.functions.formula import comparison, whole
+from ripple.model.expression.program import NO_ROOM, OVERFLOWN
+from ripple.model.expression.typed import Kind, Literal, Typed, any_of, plain_value, text_test
+from ripple.model.schema.logical.wide_decimals import stored_text
+from ripple.model.schema.types import PRECISION_OTHERS, Decimal, WideDecimal
+
+
+def wide_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    """Return an operation that has to do with these; raises PlanError where there is none."""
+    rule = _RULES.get(expr.operation)
+    if rule is None:
+        raise _no_decimal(expr)
+    return rule(expr, args)
+
+
+def _no_decimal(expr: Expr) -> PlanError:
+    return PlanError(
+        f"{expr!r} takes no decimal: .cast(float) or .cast(str) it, or use + - *, comparisons,"
+        " .abs(), .round(n), .divide(other, scale=2)"
+    )
+
+
+def _no_division(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+    raise PlanError(f"{expr!r} divides decimals: write .divide(other, scale=2)")
+
+
+def _wide(text: Typed, scale: int) -> Typed:
+    return Typed("wide", Kind.WIDE, text.nullable, (text,), scale)
+
+
+def _called(name: str, args: tuple[Typed, ...], *options: object) -> Typed:
+    return find(f"wide.{name}").typed(args, options)
+
+
+def _cast_called(name: str, text: Typed, *options: object) -> Typed:
+    """Return a function whose result is null only where it may be: its last option is strict."""
+    found = _called(name, (text,), *options)
+    return Typed(found.operation, found.kind, text.nullable or not options[-1], (text,), options)
+
+
+def _scale_of(expr: Expr, arg: Typed) -> int:
+    """Return an operand's scale: an integer has no digits behind the point."""
+    if arg.kind in (Kind.WIDE, Kind.DECIMAL):
+        return int(arg.value)
+    if arg.kind in (Kind.INT, Kind.NULL):
+        return 0
+    hint = ""
+    if arg.kind is Kind.FLOAT:
+        hint = ": .cast(float) the decimal, or .cast(rp.Decimal(38, 4)) the float"
+    elif arg.kind is Kind.TEXT:
+        hint = ": .cast(rp.Decimal(38, 4)) the text, or .cast(str) the decimal"
+    raise PlanError(f"{expr!r} mixes a decimal and {arg.kind.value}{hint}")
+
+
+def _text(expr: Expr, arg: Typed, scale: int) -> Typed:
+    """Return the stored text of an operand, in a scale that is its own or larger."""
+    digits = scale - _scale_of(expr, arg)
+    if arg.kind is Kind.NULL:
+        return Typed("null", Kind.TEXT, nullable=True)
+    if arg.kind is Kind.WIDE:
+        return _called("finer", arg.args, digits) if digits else arg.args[0]
+    units = arg.args[0] if arg.kind is Kind.DECIMAL else arg
+    if units.operation != "lit":
+        return _called("of_units", (units,), digits)
+    number = units.value.value * 10**digits
+    if abs(number) >= 10**PRECISION_OTHERS:
+        raise PlanError(
+            f"{expr!r}: a constant with {digits} more digits does not fit into"
+            f" {PRECISION_OTHERS}: .cast(rp.Decimal(38, 0)) the decimal's text, or .round(n) it"
+        )
+    return Typed("lit", Kind.TEXT, nullable=False, value=Literal(stored_text(number)))
+
+
+def _aligned(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, Typed, int]:
+    scale = max(_scale_of(expr, arg) for arg in args)
+    left, right = (_text(expr, arg, scale) for arg in args)
+    return left, right, scale
+
+
+def _sum(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    left, right, scale = _aligned(expr, args)
+    return _wide(_called("add" if expr.operation == "+" else "subtract", (left, right)), scale)
+
+
+def _extreme(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    left, right, scale = _aligned(expr, args)
+    is_left = text_test("<=" if expr.operation == "least" else ">=", (left, right))
+    # Null where one of both is, as of numbers.
+    nullable = left.nullable or right.nullable
+    other = Typed("when", Kind.TEXT, nullable, (_is_there(left), right, left))
+    return _wide(Typed("when", Kind.TEXT, nullable, (is_left, left, other)), scale)
+
+
+def _is_there(text: Typed) -> Typed:
+    null = text_test("is_null", (text,))
+    return Typed("~", Kind.BOOL, nullable=False, args=(null,))
+
+
+def _product(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    one, other = (_scale_of(expr, arg) for arg in args)
+    if one + other > PRECISION_OTHERS:
+        raise PlanError(
+            f"{expr!r} has {one + other} digits behind the point, more than {PRECISION_OTHERS}:"
+            " .round(n) an operand"
+        )
+    texts = (_text(expr, args[0], one), _text(expr, args[1], other))
+    return _wide(_called("multiply", texts), one + other)
+
+
+def _quotient(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    of_value, of_divisor = (_scale_of(expr, arg) for arg in args[:2])
+    scale, rounding = map(plain_value, args[2:])
+    texts = (_text(expr, args[0], of_value), _text(expr, args[1], of_divisor))
+    return _wide(_called("divide", texts, scale + of_divisor - of_value, rounding), scale)
+
+
+def _sign(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    name = "negative" if expr.operation == "neg" else "magnitude"
+    return _wide(_called(name, args[0].args), args[0].value)
+
+
+def _round(_expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    scale = args[0].value
+    digits = plain_value(args[1]) if args[1:] else 0
+    if digits >= scale:
+        return args[0]
+    return _wide(_called("round", args[0].args, scale - digits, "half_even"), digits)
+
+
+def _is_null(_expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    return text_test("is_null", args[0].args)
+
+
+def _fill_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    if args[1].kind is Kind.NULL:
+        raise PlanError(f"{expr!r} fills nulls with null: give a value")
+    value, fallback, scale = _aligned(expr, args)
+    nullable = value.nullable and fallback.nullable
+    return _wide(Typed("fill_null", Kind.TEXT, nullable, (value, fallback)), scale)
+
+
+def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    if args[0].kind is not Kind.BOOL:
+        raise _no_decimal(expr)
+    chosen, other, scale = _aligned(expr, args[1:])
+    nullable = chosen.nullable or other.nullable
+    return _wide(Typed("when", Kind.TEXT, nullable, (args[0], chosen, other)), scale)
+
+
+def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    value, strict = args[0], len(args) == 1
+    if isinstance(expr.value, WideDecimal):
+        return _cast_to(expr, value, expr.value, strict=strict)
+    text, scale = value.args[0], value.value
+    if isinstance(expr.value, Decimal):
+        if scale > expr.value.scale:
+            raise _finer_than(expr, scale, expr.value)
+        options = (expr.value.scale - scale, 10**expr.value.precision - 1, NO_ROOM, strict)
+        units = _cast_called("to_units", text, *options)
+        return Typed("scaled", Kind.DECIMAL, units.nullable, (units,), expr.value.scale)
+    if expr.value == "str":
+        return _called("to_text", (text,), scale)
+    if expr.value == "float":
+        return _called("to_float", (text,), scale)
+    if expr.value == "int":
+        if scale:
+            text = _called("round", (text,), scale, "down")
+        return _cast_called("to_units", text, 0, INT64_MAX, OVERFLOWN, strict)
+    raise _no_decimal(expr)
+
+
+def _cast_to(expr: Expr, value: Typed, to: WideDecimal, *, strict: bool) -> Typed:
+    if value.kind in (Kind.TEXT, Kind.FLOAT):
+        name = "of_text" if value.kind is Kind.TEXT else "of_float"
+        return _wide(_called(name, (value,), to.precision, to.scale, strict), to.scale)
+    scale = _scale_of(expr, value)
+    if scale > to.scale:
+        raise _finer_than(expr, scale, to)
+    text = _text(expr, value, scale)
+    return _wide(_cast_called("fitted", text, to.scale - scale, to.precision, strict), to.scale)
+
+
+def _finer_than(expr: Expr, scale: int, to: Decimal | WideDecimal) -> PlanError:
+    return PlanError(
+        f"{expr!r} would lose digits of a decimal with {scale} behind the point:"
+        f" .round({to.scale}) it first"
+    )
+
+
+def _compare(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    return _compared(expr, expr.operation, args)
+
+
+def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
+    """Compare by value: no operand is made finer, so that none is too large for that."""
+    if any(arg.kind is Kind.NULL for arg in args):
+        raise PlanError(f"{expr!r} compares a decimal with null; use .is_null()")
+    one, other = (_scale_of(expr, arg) for arg in args)
+    if one == other or _is_constant(args[0], other) or _is_constant(args[1], one):
+        left, right, _ = _aligned(expr, args)
+        return text_test(operation, (left, right))
+    scale = max(one, other)
+    texts = (_text(expr, args[0], one), _text(expr, args[1], other))
+    return comparison(operation, _called("order", texts, scale - one, scale - other), whole(0))
+
+
+def _is_constant(arg: Typed, scale: int) -> bool:
+    """Tell whether a constant has its text in another one's scale."""
+    units = arg.args[0] if arg.kind is Kind.DECIMAL else arg
+    if units.operation != "lit" or units.kind is not Kind.INT:
+        return False
+    own = int(arg.value) if arg.kind is Kind.DECIMAL else 0
+    return own <= scale and abs(units.value.value) * 10 ** (scale - own) < 10**PRECISION_OTHERS
+
+
+def _is_in(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    value, *choices = args
+    return any_of([_compared(expr, "==", (value, one)) for one in dict.fromkeys(choices)])
+
+
+_RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {
+    **dict.fromkeys(("+", "-"), _sum),
+    **dict.fromkeys(("least", "greatest"), _extreme),
+    "*": _product,
+    "divide": _quotient,
+    **dict.fromkeys(("/", "//", "%"), _no_division),
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _compare),
+    "is_in": _is_in,
+    **dict.fromkeys(("neg", "abs"), _sign),
+    "round": _round,
+    "is_null": _is_null,
+    "fill_null": _fill_null,
+    "when": _when,
+    "cast": _cast,
+}
