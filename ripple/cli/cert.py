@@ -15,6 +15,11 @@ from ripple.core.errors import InputError, OutputError
 if TYPE_CHECKING:
     import argparse
 
+EXAMPLES = (
+    "ripple cert --dir certificates --name worker-1 --host worker-1.example",
+    "ripple cert --dir certificates --name ann --client",
+)
+
 NAMES = ("coordinator", "worker", "gateway")
 HOSTS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY = "ca"

@@ -29,6 +29,8 @@ EXAMPLES = (
     "RIPPLE_STORE=s3://bucket/prefix ripple config show worker -- --processes 4",
     "ripple config context set prod --coordinator c0:9200,c1:9200 --token-file prod.token",
     "ripple config context use prod",
+    "ripple config context list",
+    "ripple config context delete prod",
 )
 
 

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Connector
     from ripple.connectors.settings import Stream
 
+EXAMPLES = (
+    "ripple connector list",
+    "ripple connector spec kafka",
+    "ripple connector check kafka:trades",
+    "ripple connector discover kafka:trades",
+    "ripple connector new mybroker",
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions, each with its own arguments."""

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
+EXAMPLES = (
+    "ripple info",
+    "ripple info --format json",
+)
+
 _CORE: tuple[ModuleType, ...] = (node, column)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import ripple
 from ripple.cli.lib.environment import warn_of_mistyped
-from ripple.cli.lib.exits import Parser, exit_code
+from ripple.cli.lib.exits import Parser, exit_code, show_examples
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -96,14 +96,13 @@ def parser_of(name: str) -> tuple[ModuleType, Parser]:
     """Return a subcommand's module, and the parser of its arguments."""
     folder = next((f"{folder}." for folder, names in FOLDERS.items() if name in names), "")
     module = import_module(f"ripple.cli.{folder}{name.replace('-', '_')}")
-    examples = "\n".join(f"  {one}" for one in getattr(module, "EXAMPLES", ()))
     parser = Parser(
         prog=f"{PROGRAM} {name}",
         description=module.__doc__,
-        epilog=f"examples:\n{examples}" if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.configure(parser)
+    show_examples(parser, getattr(module, "EXAMPLES", ()))
     return module, parser
 
 

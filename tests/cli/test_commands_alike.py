@@ -71,6 +71,17 @@ def test_examples_are_commands_that_parse(name: str) -> None:
         parser.parse_args(given[: min(ends, default=None)])
 
 
+def test_every_command_has_an_example_in_its_help() -> None:
+    for command in (one for one in tree().walk() if one.words and not one.below):
+        words = " ".join(("ripple", *command.words))
+        _, parser = parser_of(command.words[0])
+        for word in command.words[1:]:
+            (below,) = (one for one in parser._actions if isinstance(one.choices, dict))
+            parser = below.choices[word]  # type: ignore[index]
+        examples = parser.format_help().partition("\nexamples:\n")[2]
+        assert f"{words} " in examples.replace("\n", " \n"), words
+
+
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [

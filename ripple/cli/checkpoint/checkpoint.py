@@ -48,6 +48,9 @@ EXAMPLES = (
     "ripple checkpoint list --worker worker-1 --dir /var/lib/ripple/state",
     "ripple checkpoint list --dir s3://bucket/prefix --format json",
     "ripple checkpoint show --dir state --partition 3",
+    "ripple checkpoint verify --dir state",
+    "ripple checkpoint diff --dir state --partition 3",
+    "ripple checkpoint export --dir state --fold vwap --to vwap.parquet",
 )
 DIR_DEFAULT = "/var/lib/ripple/checkpoints"
 FILE_BYTES_MAX = 1 << 32

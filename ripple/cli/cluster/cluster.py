@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from coordinator.decisions.commands import Command
     from coordinator.decisions.status import Status
 
+EXAMPLES = (
+    "ripple cluster up vwap.py --source log:data/trades --sink log:data/vwap --dir cluster",
+    "ripple cluster down --dir cluster",
+    "ripple cluster freeze --reason 'disk is being replaced'",
+    "ripple cluster unfreeze --reason 'disk is replaced'",
+    "ripple cluster pin 3 worker-2 --reason 'it has the memory'",
+    "ripple cluster unpin 3 --reason 'no longer needed'",
+)
+
 WAIT_S = 60
 LOOK_S = 0.25
 # A coordinator tries for 30 s by default (command_wait_ms), and then reports the cause.

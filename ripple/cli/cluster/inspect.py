@@ -34,6 +34,7 @@ EXAMPLES = (
     "ripple inspect schemas --verbose",
     "ripple inspect metrics | grep recompute",
     "ripple inspect partitions --format json",
+    "ripple inspect edges",
 )
 GRAPH_FORMS = ("sexp", "json", "dot", "text")
 _SHAPES = {"source": "ellipse", "senders": "ellipse", "fold": "diamond", "output": "box"}

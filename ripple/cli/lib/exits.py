@@ -107,6 +107,18 @@ class _DescribedParsers(_SubParsers):  # type: ignore[type-arg]
         return super().add_parser(name, **options)
 
 
+def show_examples(parser: argparse.ArgumentParser, examples: Iterable[str]) -> None:
+    """Put examples below the help of a command, and of each action below its own."""
+    lines = [f"  {one}" for one in examples if f"{parser.prog} " in f"{one} "]
+    if lines:
+        parser.epilog = "\n".join(["examples:", *lines])
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    for action in parser._actions:
+        if isinstance(action, _SubParsers):
+            for below in action.choices.values():
+                show_examples(below, examples)
+
+
 def _flags(parser: argparse.ArgumentParser) -> list[str]:
     """Return the flags of a parser and its subparsers."""
     found: list[str] = []

@@ -43,6 +43,16 @@ if TYPE_CHECKING:
     from ripple.connectors.target import Target
     from ripple.model.batch import Batch
 
+EXAMPLES = (
+    "ripple log create data/trades --schema vwap.py --partitions 4 --key symbol",
+    "ripple log append data/trades trades.csv --header",
+    "ripple log tail data/trades -n 10 --follow",
+    "ripple log table data/vwap",
+    "ripple log info data/trades",
+    "ripple log verify data/trades",
+    "ripple log repair data/trades --partition 0 --give-up 120-140",
+)
+
 PROGRAM = "ripple"
 APPEND_ROWS = 16_384
 

@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from ripple.connectors.letter import Letter
     from ripple.connectors.retries import Retrying
 
+EXAMPLES = (
+    "ripple dead-letter list --checkpoint-dir state",
+    "ripple dead-letter list --checkpoint-dir state --reason 'price is not a number' --format json",
+    "ripple dead-letter retry --checkpoint-dir state --source log:data/trades --offset 41",
+)
+
 REFUSED_SHOWN_MAX = 5
 _VERSION_CHARACTERS = 12
 

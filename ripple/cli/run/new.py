@@ -13,6 +13,8 @@ from ripple.core.errors import InputError, OutputError
 if TYPE_CHECKING:
     import argparse
 
+EXAMPLES = ("ripple new vwap",)
+
 RECORDS = "orders.csv"
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 

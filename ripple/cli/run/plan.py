@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
 
+EXAMPLES = (
+    "ripple plan vwap.py",
+    "ripple plan vwap.py --checkpoint-dir state",
+    "ripple plan vwap.py --format json",
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""

@@ -47,6 +47,13 @@ if TYPE_CHECKING:
 
     from ripple.engine.machine.partition import Partition
 
+EXAMPLES = (
+    "ripple run vwap.py --source trades.csv --header --sink -",
+    "ripple run vwap.py --source 'days/*.csv' --sink vwap.parquet",
+    "ripple run vwap.py --source log:data/trades -o log:data/vwap --checkpoint-dir state --follow",
+    "ripple run book.py --source trades=trades.csv --source quotes=quotes.csv -o spreads=-",
+)
+
 PROGRAM = "ripple"
 
 
