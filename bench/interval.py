@@ -14,7 +14,7 @@ import pyarrow as pa
 import ripple as rp
 from bench.row import Row
 from bench.timing import QUICK, cpu_in_turns
-from bench.two_streams import RIGHTS, joined
+from bench.two_streams import RIGHTS, joined, turns
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
@@ -53,7 +53,7 @@ def measure() -> list[Row]:
         within = (-reach_ns, reach_ns)
         peer = partial(_duckdb, orders, clicks, within)
         calls = {
-            f"batches of {size:,}": partial(joined, _plan(within), sides, size, fields)
+            f"batches of {size:,}": partial(joined, _plan(within), list(turns(sides, size)), fields)
             for size in (1_000, 16_384)
         }
         expected = peer()

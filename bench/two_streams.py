@@ -9,17 +9,19 @@ import pyarrow as pa
 from ripple.engine.machine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ripple.model.pipeline.plan import Plan
 
 RIGHTS = 5  # rows of the right stream for each of the left
 
 
-def joined(plan: Plan, sides: Mapping[str, pa.Table], size: int, fields: list[str]) -> pa.Table:
-    """Return fields of the rows of output ``out``, taken after each batch of ``size`` records."""
+def joined(
+    plan: Plan, batches: Sequence[tuple[str, pa.RecordBatch, int]], fields: list[str]
+) -> pa.Table:
+    """Return fields of the rows of output ``out``, taken after each of the batches of ``turns``."""
     engine, parts = Engine(plan), []
-    for name, batch, offset in turns(sides, size):
+    for name, batch, offset in batches:
         engine.apply(name, batch, offset)
         parts.append(engine.stabilize().outputs["out"])
     engine.close()
