@@ -27,6 +27,7 @@ BENCHMARKS = (
     "joins",
     "interval",
     "asof",
+    "asof_files",
     "b01_cells",
     "b01_columns",
     "b02_wire",
