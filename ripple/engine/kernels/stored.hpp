@@ -145,7 +145,8 @@ struct StoredColumn {
     void keep(const int64_t* numbers, int64_t n)
     {
         int64_t end = 0;
-        if (kind != BATCH_TEXT && valid.empty() && 2 * n < static_cast<int64_t>(words.size())) {
+        // Word by word, unless nearly all stay: what stays is scattered then.
+        if (kind != BATCH_TEXT && valid.empty() && 8 * n < 7 * static_cast<int64_t>(words.size())) {
             for (int64_t i = 0; i < n; i++)
                 words[i] = words[numbers[i]];
             words.resize(n);
