@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from ripple.engine.edges.sent_rows import SentRows
 from ripple.model.pipeline.stages import EdgeKind
 from ripple.model.pipeline.topology import stages_of
 from tests.engine.machine.stage_plans import KINDS, PLANS, trades
@@ -42,6 +44,25 @@ def test_losses_delays_and_restarts_change_nothing(name: str, seed: int) -> None
     quiet = Spread(PLANS[name], events, partitions, Random(0))
     quiet.finish()
     assert spread.digests() == quiet.digests()
+
+
+def _untold(self: SentRows, slots: Any, to: Any) -> Any:
+    self._sent[slots] = to
+    return to
+
+
+def test_rows_that_their_old_partition_keeps_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SentRows, "_withdraw", _untold)
+    plan = PLANS["rows-by-value"]
+    for seed in range(1000):
+        random = Random(seed)
+        spread = Spread(plan, trades(random, 60), 4, random)
+        for _ in range(60):
+            spread.step()
+        spread.finish()
+        if spread.digests() != whole_run(plan, spread.shares).digests:
+            return
+    pytest.fail("no seed finds it")
 
 
 @pytest.mark.parametrize(

@@ -287,12 +287,20 @@ def _null_is_equal(column: Any, names: Any, slots: Any) -> Any:
     return [pa.array(values).fill_null("x")], np.ones(len(slots), np.bool_)
 
 
+def _named_for_ever(self: Any, slots: Any, rows: Any) -> None:
+    self._named.reserve(self.keys.capacity, self._link_keys.capacity)
+    new = self._named.links_of(rows) < 0
+    REFER(self, slots[new], rows[new])
+
+
+REFER = ReferringRows._refer
 LINKED, REFERENCES = ReferringRows._rows_with, ReferringRows._references
 MATCHES, PAIR = paired_rows._matches, PairedRows._pair
 
 ABLATIONS = {
     "rows of a key that is gone stay": (TableJoinRows, "_part", _kept_at_left),
     "a change reaches the first row alone": (ReferringRows, "_rows_with", _one_row),
+    "a row stays with the one that it named first": (ReferringRows, "_refer", _named_for_ever),
     "null equals a value": (ReferringRows, "_references", _null_is_a_key),
     "pairs of a row that moved on the right are missed": (
         paired_rows,
