@@ -159,20 +159,13 @@ class DurableState(OwnedState):
         asked = [place.newest_epoch]
         asked += [self.marker_log(plan.name).newest_epoch] if plan.is_idle else []
         asked += [self.answer_log(plan.name).newest_epoch] if plan.asks else []
-        files = self.file_logs(spec, context.emit)
-        asked += [log.newest_epoch for log in files.values()]
+        asked += [log.newest_epoch for log in self.file_logs(spec, context.emit).values()]
 
         async def newest_epoch() -> int:
             return max([await one() for one in asked])
 
         owner = await self.own(spec.outputs, context, newest_epoch)
-        listed = await self.checkpoints.begin()
-        for log in files.values():
-            await log.read()
-            await log.open(owner.epoch, world.random)
-        if files and isinstance(spec.inputs, RecordingInputs):
-            spec.inputs.record_in(files)
-        return Claimed(self, spec, context, owner, listed, place)
+        return Claimed(self, spec, context, owner, await self.checkpoints.begin(), place)
 
     def marker_log(self, pipeline: str) -> MarkerLog:
         """Return the log of the partition's markers."""
@@ -289,6 +282,9 @@ class Claimed:
         answers = state.answer_log(spec.plan.name) if self._is_answered() else None
         if answers is not None:
             await answers.read()
+        files = state.file_logs(spec, emit)
+        for log in files.values():
+            await log.read()
         warm = await state.take_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
         if spec.lanes is not None:
@@ -296,6 +292,10 @@ class Claimed:
             of_lanes = await spec.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
         check_holders(self.listed, standings)
+        for log in files.values():
+            await log.open(self.owner.epoch, world.random)
+        if isinstance(spec.inputs, RecordingInputs):
+            spec.inputs.record_in(files)
         claimed, standings = await self._answered(standings, endings, answers)
         claimed, standings = await claimed._marked(standings, endings, markers)
         spec = claimed.spec
