@@ -155,8 +155,8 @@ class TestSchemes:
         words = r"cannot tell how to write 'synthetic:5': it must be a .csv, .jsonl or .parquet fi"
         with pytest.raises(OutputError, match=words):
             open_sink("synthetic:5", PLAN, "out")
-        with pytest.raises(OutputError, match=r"'parquet:x' so that a restart continues it"):
-            open_sink("parquet:x", PLAN, "out", continues=True)
+        with pytest.raises(OutputError, match=r"'x\.txt' so that a restart continues it"):
+            open_sink("x.txt", PLAN, "out", continues=True)
         with pytest.raises(
             InputError, match=r"can be read again, not 'csv:x': put .* log:DIR/TOPIC"
         ):

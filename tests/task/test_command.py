@@ -289,7 +289,7 @@ def test_log_that_does_not_fit_is_refused_before_it_is_read(place: Place, tmp_pa
     [
         (["--source", "trades.csv"], "needs a source that can be read again"),
         (["--source", "log:"], "cannot tell which log 'log:' is"),
-        (["--sink", "out=x.parquet"], "x.parquet"),
+        (["--sink", "out=x.txt"], "x.txt"),
         (["--commit-interval", "soon"], "'soon'"),
         (["--keep", "0"], "keep must be a whole number from 1 on"),
         (["--rebuild", "vwop"], "there is no fold 'vwop'"),

@@ -303,7 +303,7 @@ class TestTask:
         ({"source": iter(ROWS)}, rp.InputError, "type list_iterator: push its rows into an rp.Str"),
         ({"source": "a.csv"}, rp.InputError, "can be read again, not 'a.csv': put it into a log"),
         ({"sink": 7}, rp.OutputError, "cannot write an object of type int so that a restart"),
-        ({"sink": "a.parquet"}, rp.OutputError, "cannot write 'a.parquet' so that a restart"),
+        ({"sink": "a.txt"}, rp.OutputError, "cannot write 'a.txt' so that a restart"),
         ({"sink": {"of": "a.csv"}}, rp.OutputError, "no output 'of'"),
         ({"checkpoint_dir": ""}, rp.InputError, "checkpoint_dir must be a folder or s3://BUCKET"),
         ({"checkpoint_dir": "gs://b/p"}, rp.InputError, "checkpoint_dir must be .* not 'gs://b/p'"),

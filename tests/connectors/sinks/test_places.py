@@ -159,11 +159,17 @@ def test_records_of_others_are_not_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("out.parquet", "it must be a .csv or .jsonl file, csv:FILE, jsonl:FILE, log:"),
-        ("out.csv.gz", "it must be a .csv or .jsonl file, csv:FILE, jsonl:FILE, log:"),
-        ("out", "it must be a .csv or .jsonl file, csv:FILE, jsonl:FILE, log:"),
+        (
+            "out.csv.gz",
+            "it must be a .csv, .jsonl or .parquet file, csv:FILE, jsonl:FILE, parquet:F",
+        ),
+        (
+            "out",
+            "it must be a .csv, .jsonl or .parquet file, csv:FILE, jsonl:FILE, parquet:F",
+        ),
         ("absent/out.csv", "there is no folder .*absent"),
         ("folder.csv", "name another file"),
+        ("folder.csv/none/out.parquet", "there is no folder .*none"),
     ],
 )
 def test_output_that_cannot_be_resumed_is_rejected(tmp_path: Path, place: str, words: str) -> None:

@@ -1,0 +1,263 @@
+"""A folder of Parquet files that a restarted pipeline continues."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ripple.connectors.files.text import cut_record
+from ripple.connectors.files.text.cut_record import CutRecord, Owner, from_json, to_json
+from ripple.core.errors import LimitError, OutputError, SchemaError
+from ripple.core.row_ops import OP, with_named_ops
+from ripple.model.schema.well_formed import check_text
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ripple.connectors.contract import Commit
+    from ripple.world.ports import Disk, Guards
+
+ONCE = "each cut once, in order: a file of the folder appears, or is replaced, with whole cuts"
+PART_ROWS = 1 << 17
+PART_BYTES_MAX = 1 << 30
+RECORD, LOCK, DRAFT = "_cut", ".lock", ".part.tmp"
+_KEY = b"ripple.commit"
+_PART = re.compile(r"part-(\d{12})\.parquet")
+
+
+class Stated(NamedTuple):
+    """What the metadata of a part, or the record, say. number: of the commit, from 1."""
+
+    number: int
+    owner: Owner
+    columns: tuple[str, ...]
+    reached: Commit | None
+
+
+class PartsSink:
+    """A Sink that adds Parquet files to a folder; see Sink.
+
+    A commit is one file, which is complete and durable before it gets its name, and whose metadata
+    say which cut it reaches. A file of fewer than PART_ROWS rows is replaced by one with the rows
+    of the next commit, too, so that their number grows with the rows and not with the commits. A
+    commit without rows replaces the record, ``_cut``.
+
+    Invariants: rows in files are committed. ``_rows`` are those since the last commit, ``_tail``
+    those of the last file, if it will be replaced.
+    """
+
+    records_cut = True
+    unfinished: Mapping[str, int] | None = None
+    promise = ONCE
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        owner: Owner,
+        columns: Sequence[str],
+        *,
+        name: str | None = None,
+        guards: Guards = all_guards,
+    ) -> None:
+        """Continue the folder, or begin it where there is none, or an empty one.
+
+        columns: as they are written. name: of the folder, for errors. guards: which safeguards are
+        on, for tests of the tests. Raises OutputError and DiskLockedError with nothing changed, and
+        OSError.
+        """
+        self.name = name or folder
+        self.cut_off_bytes = 0
+        self._disk, self._folder, self._guards = disk, folder, guards
+        self._owner, self._columns = owner, tuple(columns)
+        self._rows: list[pa.RecordBatch] = []
+        self._tail: list[pa.RecordBatch] = []
+        self._failure = ""
+        examine(disk, folder, owner, self._columns, self.name)
+        self._is_begun = not disk.exists(folder)
+        disk.make_folder(folder)
+        self._lock = disk.lock(self._at(LOCK), str(owner))
+        try:
+            stated, self._part = examine(disk, folder, owner, self._columns, self.name)
+            with suppress(FileNotFoundError):
+                disk.remove(self._at(DRAFT))
+            # A process that was killed may have left a name that is not durable yet.
+            disk.sync_folder(folder)
+            self._number = 0 if stated is None else stated.number
+            self.committed = None if stated is None else stated.reached
+            if self._part:
+                self._read_tail()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Hold the changes until the next commit; see Sink."""
+        if self._failure:
+            raise OutputError(f"{self.name}: {self._failure}: open it again")
+        try:
+            check_text(changes)
+        except SchemaError as error:
+            raise OutputError(f"cannot write {self.name}: {error}") from error
+        if changes.num_rows:
+            self._rows.append(with_named_ops(changes) if OP in self._columns else changes)
+
+    def commit(self, reached: Commit) -> None:
+        """Write a file with the rows and the cut, or else the record alone; see Sink."""
+        number = self._number + 1
+        stated = Stated(number, self._owner, self._columns, reached)
+        if not self._rows:
+            record = CutRecord(self._owner, self._columns, reached, number)
+            cut_record.write(self._disk, self._at(RECORD), record, self._guards)
+        else:
+            self._add_part(stated)
+        self._number, self.committed = number, reached
+
+    def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the changes in the files, if they name their operations; see KnowingSink."""
+        if OP not in self._columns:
+            return
+        for part in range(1, self._part + 1):
+            yield from self._opened(part).iter_batches(columns=[*key, OP])
+
+    def close(self) -> None:
+        """Release the folder; remove it if this sink began it, and committed nothing."""
+        self._failure = self._failure or "it was closed"
+        self._lock.release()
+        if self._is_begun and self.committed is None:
+            self._is_begun = False
+            with suppress(OSError):  # what remains is continued
+                self._disk.remove(self._at(LOCK))
+                self._disk.remove_folder(self._folder)
+
+    def _add_part(self, stated: Stated) -> None:
+        held = [*self._tail, *self._rows]
+        part = self._part + (not self._tail)
+        draft = self._at(DRAFT)
+        with suppress(FileNotFoundError):  # of a failed attempt
+            self._disk.remove(draft)
+        file = self._disk.open(draft, create=True, exclusive=True)
+        try:
+            data = _encoded(held, stated)
+            if len(data) > PART_BYTES_MAX:
+                raise OutputError(
+                    f"{self.name}: the rows of one commit take {len(data)} bytes, more than "
+                    f"{PART_BYTES_MAX}: commit more often, by --commit-interval"
+                )
+            file.append(memoryview(data))
+            if self._guards("data_sync"):
+                file.sync()
+        finally:
+            file.close()
+        self._disk.rename(draft, self._at(_named(part)))
+        if self._guards("name_sync"):
+            self._disk.sync_folder(self._folder)
+        self._part, self._rows = part, []
+        self._tail = held if sum(rows.num_rows for rows in held) < PART_ROWS else []
+
+    def _read_tail(self) -> None:
+        found = self._opened(self._part)
+        if found.metadata.num_rows < PART_ROWS:
+            table = found.read()
+            self._tail = table.replace_schema_metadata().to_batches()
+
+    def _opened(self, part: int) -> pq.ParquetFile:
+        return _opened(self._disk, self._at(_named(part)), f"{self.name}/{_named(part)}")
+
+    def _at(self, name: str) -> str:
+        return f"{self._folder}/{name}"
+
+
+def examine(
+    disk: Disk, folder: str, owner: Owner, columns: tuple[str, ...], name: str
+) -> tuple[Stated | None, int]:
+    """Return the last commit and the number of files; raises OutputError for another folder."""
+    if not disk.exists(folder):
+        return None, 0
+    try:
+        names = disk.list(folder)
+    except NotADirectoryError:
+        names = None
+    if names is None or (not names and _is_file(disk, folder)):
+        raise OutputError(
+            f"{name} is a file, and a run that is restarted writes a folder of files: name another"
+        )
+    way_out = f"restore it from a copy, or remove the folder {name} to start over"
+    parts = [int(found[1]) for found in map(_PART.fullmatch, names) if found]
+    record = cut_record.read(disk, f"{folder}/{RECORD}", way_out=way_out)
+    others = [one for one in names if not _PART.fullmatch(one) and one not in (RECORD, LOCK, DRAFT)]
+    others = [one for one in others if one != f"{RECORD}.tmp"]
+    if others and not parts and record is None:
+        raise OutputError(f"{name} holds {others[0]}, which is not of this output: name another")
+    if parts != [*range(1, len(parts) + 1)]:
+        missing = next(at for at, part in enumerate([*parts, 0], 1) if at != part)
+        raise OutputError(f"{name}/{_named(missing)} is gone: {way_out}")
+    stated = [] if record is None else [_of_record(record)]
+    if parts:
+        last = _named(parts[-1])
+        stated.append(_stated(_opened(disk, f"{folder}/{last}", f"{name}/{last}"), name))
+    if not stated:
+        return None, 0
+    newest = max(stated, key=lambda one: one.number)
+    if newest.owner != owner:
+        raise OutputError(f"{name} belongs to {newest.owner}, not to {owner}: choose another URI")
+    if newest.columns != columns:
+        raise OutputError(
+            f"{name} has the columns {', '.join(newest.columns)}, but the output has "
+            f"{', '.join(columns)}: name another folder"
+        )
+    return newest, len(parts)
+
+
+def _is_file(disk: Disk, path: str) -> bool:
+    try:
+        disk.open_to_read(path).close()
+    except OSError:
+        return False
+    return True
+
+
+def _of_record(record: CutRecord) -> Stated:
+    return Stated(record.end, record.owner, record.columns, record.reached)
+
+
+def _opened(disk: Disk, path: str, name: str) -> pq.ParquetFile:
+    try:
+        data = disk.read_bytes(path, length_max=PART_BYTES_MAX)
+        return pq.ParquetFile(pa.BufferReader(data))
+    except (pa.ArrowInvalid, LimitError) as error:
+        first = str(error).partition("\n")[0]
+        raise OutputError(f"{name} cannot be read: {first}: restore it from a copy") from error
+
+
+def _stated(file: pq.ParquetFile, name: str) -> Stated:
+    told = (file.metadata.metadata or {}).get(_KEY)
+    if told is None:
+        raise OutputError(f"{name} holds Parquet files that are not of this output: name another")
+    held: dict[str, Any] = json.loads(told)
+    owner = Owner(held["pipeline"], held["output"])
+    return Stated(held["number"], owner, tuple(held["columns"]), from_json(held["reached"]))
+
+
+def _encoded(rows: Sequence[pa.RecordBatch], stated: Stated) -> pa.Buffer:
+    told = {
+        "number": stated.number,
+        **stated.owner._asdict(),
+        "columns": stated.columns,
+        "reached": to_json(stated.reached),
+    }
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows[0].schema, compression="zstd") as writer:
+        writer.write_table(pa.Table.from_batches(rows), row_group_size=PART_ROWS)
+        writer.add_key_value_metadata({_KEY: json.dumps(told, sort_keys=True).encode()})
+    return sink.getvalue()
+
+
+def _named(part: int) -> str:
+    return f"part-{part:012d}.parquet"
