@@ -50,12 +50,18 @@ def checks_of(
     engine: str,
     fields: tuple[str, ...] = (),
     header: bool = False,
+    changes: bool = False,
 ) -> list[Check]:
     """Return the checks; see ``validate``. Raises InputError, also where there is none."""
     jobs: list[Check] = [*_crashes(parcel, given.portions(plan), crashes, seed, engine)]
     if oracle_rows:
         jobs += [AgainstOracle(parcel, one, oracle_rows, engine) for one in given.portions(plan)]
-    jobs += against_of(parcel, plan, given, against, engine, fields=fields, header=header)
+    found = against_of(parcel, plan, given, against, engine, fields=fields, header=header)
+    if changes and not any(isinstance(one, AgainstLog) for one in found):
+        raise InputError(
+            "--changes compares those in the log of an output: --against log:DIR/TOPIC"
+        )
+    jobs += [replace(one, changes=changes) if isinstance(one, AgainstLog) else one for one in found]
     if not jobs:
         raise InputError("nothing to check: choose crashes, the oracle, or results to compare")
     return jobs

@@ -11,17 +11,18 @@ from ripple.core import cut as cuts
 from ripple.core.errors import InputError, OutputError
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch
+from ripple.spark.feed_check import FeedCheck, FreshFeed
 from ripple.spark.finding import (
     OUR_ENGINE,
     Difference,
     EventTable,
     Finding,
-    difference,
+    differences,
     identity_of,
 )
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
-from ripple.spark.oracle import Table, first_difference
+from ripple.spark.oracle import Table, all_differences, first_difference
 from ripple.spark.progress import report_progress
 from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.storage.log import PartitionReader
@@ -72,7 +73,10 @@ class Divided:
 
 @dataclass(frozen=True, slots=True)
 class AgainstLog:
-    """Comparison of one partition of an output in a log with a fresh evaluation at its cut."""
+    """Comparison of one partition of an output in a log with a fresh evaluation at its cut.
+
+    changes: whether its changes are compared, too, at each cut: none may be of other code.
+    """
 
     parcel: Parcel
     shares: tuple[Share, ...]
@@ -82,6 +86,7 @@ class AgainstLog:
     engine: str = OUR_ENGINE
     beginning: StartingPoint = NOTHING
     sample: Sample | None = None
+    changes: bool = False
     reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
@@ -96,16 +101,22 @@ class AgainstLog:
                 f"{self.place}/{self.partition} has no recorded cut: only a run with "
                 "checkpoints, or a worker, writes one"
             )
-        fresh = Fresh(
+        begun = self.beginning.state(plan, reached.cut)
+        feed = None
+        fresh = (FreshFeed if self.changes else Fresh)(
             plan,
             self.shares,
             reached.cut,
             self.engine,
             staged=False,
             sample=sample,
-            begun=self.beginning.state(plan, reached.cut),
+            begun=begun,
         )
         finding.note = self.beginning.note
+        if isinstance(fresh, FreshFeed):
+            self._check_feed(plan, topic, is_begun=begun is not None)
+            feed = FeedCheck(plan, output, fresh, self.shares)
+            feed.run(topic, self.partition, end, reached.cut, self.reporter)
         fresh.go_to(reached.cut, self.reporter)
         finding.rows = fresh.rows
         where = f"the cut {cuts.text(reached.cut)}"
@@ -122,11 +133,34 @@ class AgainstLog:
             finding.differences.append(Difference(f"{where}: {text}{same}", output.name))
         finding.cases += len(expected)
         if differs:
-            finding.differences.append(
-                difference(plan, output, where, (expected, found), (self.shares, reached.cut))
-            )
+            read = self.shares, reached.cut
+            finding.add(*differences(plan, output, where, (expected, found), read))
+        if feed is not None:
+            feed.add_to(finding, all_differences(expected, found) if differs else ())
         self.beginning.excuse_rows(output.name, finding)
         yield finding.packet()
+
+    def _check_feed(self, plan: Plan, topic: Topic, *, is_begun: bool) -> None:
+        """Raise InputError where no evaluation has the changes from the first one on."""
+        why = ""
+        if is_begun:
+            why = "the pipeline began from history, whose rows are in no change"
+        elif self.beginning.changed or self.beginning.migrated:
+            why = "code of the pipeline has changed, and earlier changes are of other code"
+        elif plan.partial_folds:
+            why = "partial results depend on the order of reading"
+        elif not _at_0(topic, self.partition):
+            why = "the first of them are gone, by the retention of the log"
+        if why:
+            raise InputError(
+                f"the changes of {self.output} in {self.place} cannot be compared: {why}; leave "
+                "out --changes"
+            )
+
+
+def _at_0(topic: Topic, partition: int) -> bool:
+    with PartitionReader(topic, partition) as reader:
+        return reader.range()[0] == 0
 
 
 def _reached(topic: Topic, partition: int) -> tuple[Commit | None, int]:

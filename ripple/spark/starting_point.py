@@ -107,7 +107,7 @@ class StartingPoint:
                 "differ from this code's results, so they were not compared"
             )
             finding.differences.clear()
-            finding.cases = 0
+            finding.cases = finding.differing = 0
         elif finding.differences and not self.store:
             finding.note = _UNKNOWN
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.connectors.files.folder.listing import is_pattern
 from ripple.connectors.locate import open_source
 from ripple.connectors.registry import find
 from ripple.core.errors import InputError, SchemaError
@@ -52,6 +54,13 @@ class AgainstTable:
 
     def check(self, plan: Plan) -> None:
         """Raise InputError or SchemaError for a table of other columns or types."""
+        found = find(self.place, "source")
+        is_file = found.connector.path_of is not None and not is_pattern(found.path)
+        if is_file and not os.path.exists(found.path):
+            raise InputError(
+                f"cannot compare with {found.path}: there is no such file; name a file or a table, "
+                "or log:DIR/TOPIC and checkpoints:DIR of a live run"
+            )
         at_once(self._inputs(self._schema(plan)).close())
 
     def run(self) -> Iterator[Packet]:

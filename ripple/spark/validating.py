@@ -53,6 +53,7 @@ def validate(
     markers: str | None = None,
     engine: str = OUR_ENGINE,
     fields: tuple[str, ...] = (),
+    changes: bool = False,
     show: Callable[[TaskProgress], None] | None = None,
 ) -> Verdict:
     """Check a pipeline over an input, and the results of live runs of it.
@@ -61,8 +62,9 @@ def validate(
     for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs) or
     ``checkpoints:`` and a folder or ``s3://bucket/prefix``, written by live runs from this input;
     or a file or table of another program, see ``AgainstTable``. fields: to compare with those,
-    beside the key; by default all. seed: of the crashes. markers: the folder of the run's
-    checkpoints, or the store of the cluster, for its markers; by default, with ``idle=``, the one
+    beside the key; by default all. changes: whether those in logs are compared, too, at each cut;
+    see ``AgainstLog``. seed: of the crashes. markers: the folder of the run's checkpoints, or the
+    store of the cluster, for its markers; by default, with ``idle=``, the one
     in ``against``. engine: the one under test. show: called with the progress. Raises PlanError,
     InputError, SchemaError, OutputError, StoreError and SparkJobError.
     """
@@ -84,6 +86,7 @@ def validate(
         engine=engine,
         fields=fields,
         header=header,
+        changes=changes,
     )
     with (
         listening(spark, len(jobs), None, show) as listener,

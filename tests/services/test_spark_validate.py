@@ -165,7 +165,7 @@ def test_watch_reports_the_first_wrong_row_in_metrics_and_text(
         told.round(watching)
     said = capfd.readouterr()
     assert said.err.count("1 differ") == said.err.count("all equal") == 1
-    assert f"first key ({row['symbol']!r},)" in said.out
+    assert f"key ({row['symbol']!r},)" in said.out
     page = told.page().body
     assert 'ripple_validate_rounds_total{pipeline="trades"} 4.0' in page
     assert 'ripple_validate_differences_total{pipeline="trades"} 1.0' in page

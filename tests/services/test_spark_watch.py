@@ -66,5 +66,5 @@ def test_a_watch_sees_what_a_live_run_writes_and_ends_in_a_line(file: Path, tmp_
     row = falsified(out, "top")
     watch = begun(tmp_path, "watch", *watching, "--rounds", "1")
     assert watch.wait(2 * PATIENCE_S) == 1, said.read_text()
-    assert f"first key ({row['symbol']!r},)" in said.read_text()
+    assert f"key ({row['symbol']!r},)" in said.read_text()
     assert "1 differ" in said.read_text()

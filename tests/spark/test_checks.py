@@ -15,6 +15,7 @@ from ripple.cli.main import main
 from ripple.connectors.log.sink import NOTE
 from ripple.core.errors import InputError
 from ripple.engine.snapshots.snapshot import Snapshot
+from ripple.model.batch import Batch
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
 from ripple.spark.checkpoint_check import AgainstCheckpoints
@@ -28,9 +29,9 @@ from ripple.spark.sampling import Sample
 from ripple.spark.starting_point import StartingPoint
 from ripple.spark.verdict import Verdict
 from ripple.storage.checkpoint import Checkpoint, Checkpoints
-from ripple.storage.log import PartitionReader, PartitionWriter
+from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
-from ripple.world import LiveClock, LiveRandom
+from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.examples import EXAMPLES
 from tests.spark.kept import falsify
 from tests.spark.logs import append, topic_of
@@ -478,6 +479,9 @@ def test_outputs_of_code_that_has_changed_raise_no_alarm(
     known = StartingPoint.of(f"{tmp_path}/kept", "p", [0])
     written = found(AgainstLog(parcel, shares, "out", out, 0, beginning=known).run())
     blind = found(AgainstLog(parcel, shares, "out", out, 0).run())
+    if chosen == "moving":
+        with pytest.raises(InputError, match="earlier changes are of other code; leave out"):
+            found(AgainstLog(parcel, shares, "out", out, 0, beginning=known, changes=True).run())
     if chosen == "after":  # what it shows is what the new code makes of all, so it is compared
         assert (blind["differences"], written["cases"] > 0) == ([], True)
     else:
@@ -491,3 +495,64 @@ def test_outputs_of_code_that_has_changed_raise_no_alarm(
     )
     assert kept["differences"] == []
     assert ("its state was migrated at 4" in kept["note"]) == (chosen == "moving")
+
+
+def falsified(place: str, into: Path, change: Any) -> str:
+    """Write an output's log again; ``change`` gives the rows of each frame from its rows."""
+    topic, _ = open_topic(place)
+    with PartitionReader(topic, 0) as reader, PartitionReader(topic, 0) as looking:
+        frames = [
+            (entry.records, looking.notes_at(entry.next_offset - 1))
+            for entry in reader.read()
+            if isinstance(entry, Batch)
+        ]
+    wrong = Topic.create(LiveDisk(into), "out", topic.schema)
+    with PartitionWriter(wrong, 0, LiveClock()) as writer:
+        for number, (records, notes) in enumerate(frames):
+            rows = change(number, records.to_pylist())
+            writer.append(pa.RecordBatch.from_pylist(rows, records.schema), notes=notes)
+    return f"log:{into}/out"
+
+
+def test_changes_are_compared_at_each_cut(
+    plans: dict[str, Plan], file: Path, tmp_path: Path
+) -> None:
+    plan, out = plans["running"], f"log:{tmp_path}/lg/out"
+    place = topic_of(tmp_path / "lg", plan, events(200), partitions=1)
+    arguments = ["--sink", out, "--checkpoint-dir", f"{tmp_path}/kept", "--batch", "20"]
+    assert main(["run", f"{file}:running", "--source", place, *arguments]) == 0
+
+    def differing(name: str, change: Any) -> list[dict[str, Any]]:
+        wrong = falsified(out, tmp_path / name, change)
+        shares = sources_at(place, plan).shares
+        about = found(AgainstLog(parcel_of(plan), shares, "out", wrong, 0, changes=True).run())
+        assert about["differing"] >= len(about["differences"])
+        return list(about["differences"])
+
+    assert differing("same", lambda _, rows: rows) == []
+
+    def superseded(number: int, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**rows[0], "n": rows[0]["n"] + 1}, *rows[1:]] if number == 2 else rows
+
+    (first,) = differing("superseded", superseded)
+    assert "the changes up to the cut" in first["what"]
+    assert first["found"]["n"] == first["expected"]["n"] + 1
+    assert [text.partition(":")[0] for text in first["fields"]] == ["n"]
+    assert first["events"]
+
+    def ghost(rows: list[dict[str, Any]], op: str) -> dict[str, Any]:
+        return {**rows[0], "symbol": "ghost", "op": op}
+
+    (first,) = differing(
+        "within",
+        lambda at, rows: [ghost(rows, "set"), ghost(rows, "remove"), *rows] if at == 3 else rows,
+    )
+    assert "neither the one before nor after" in first["what"]
+    assert first["key"] == "('ghost',)"
+    (first,) = differing(
+        "across",
+        lambda at, rows: (
+            [ghost(rows, {3: "set", 5: "remove"}[at]), *rows] if at in (3, 5) else rows
+        ),
+    )
+    assert (first["key"], first["expected"]) == ("('ghost',)", None)

@@ -55,6 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fields", default="", metavar="FIELD,...", help="of files to compare, beside the key"
     )
     parser.add_argument(
+        "--changes",
+        action="store_true",
+        help="also compare the changes in logs, cut by cut; of code that has never changed",
+    )
+    parser.add_argument(
         "--header", action="store_true", help="whether CSV files name their columns"
     )
     parser.add_argument(
@@ -100,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         engine=OUR_ENGINE,
         fields=tuple(name.strip() for name in options.fields.split(",") if name.strip()),
+        changes=options.changes,
         header=options.header,
     )
     found = [dict(packet.about) for check in checks for packet in check.run()]

@@ -49,6 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fields", default="", metavar="FIELD,...", help="of files to compare, beside the key"
     )
+    parser.add_argument(
+        "--changes",
+        action="store_true",
+        help="also compare the changes in logs, cut by cut; of code that has never changed",
+    )
     configure_markers(parser)
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
     add_format(parser, shorthand=False)
@@ -103,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
                 markers=options.markers,
                 engine=options.engine,
                 fields=tuple(name.strip() for name in options.fields.split(",") if name.strip()),
+                changes=options.changes,
                 show=progress.show,
                 **arguments,
             )

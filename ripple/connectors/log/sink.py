@@ -383,6 +383,22 @@ def reached_in(topic: Topic, partition: int) -> Commit | None:
     return note.reached
 
 
+def changes_in(
+    topic: Topic, partition: int, end: int
+) -> Iterator[tuple[Mapping[str, int], pa.RecordBatch, bool]]:
+    """Yield (cut, changes, whether they complete it) for each frame before offset ``end``.
+
+    Raises OutputError for a frame without a cut.
+    """
+    with PartitionReader(topic, partition) as reader, PartitionReader(topic, partition) as notes:
+        for entry in reader.read(None, end):
+            if isinstance(entry, Batch):
+                note = _Note.of(notes.notes_at(entry.next_offset - 1))
+                if note is None:
+                    raise OutputError(f"{topic.path}/{partition} has records without a cut")
+                yield note.reached.cut, entry.records, note.rows_to >= note.rows
+
+
 @dataclass(frozen=True, slots=True)
 class _Note:
     """A frame's notes on its cut: the changes have ``rows`` rows, ``rows_to`` of them with it.
