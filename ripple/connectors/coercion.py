@@ -10,10 +10,11 @@ import pyarrow.types as kinds
 
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
+from ripple.model.schema.logical.lists import ListReading, reading_of
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
-from ripple.model.schema.types import LogicalText, WideDecimal
+from ripple.model.schema.types import List, LogicalText, WideDecimal
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
 
 
 def conformed(
-    column: pa.Array, kind: pa.DataType, logical: Logical | None = None
+    column: pa.Array, kind: pa.DataType, logical: Logical | List | None = None
 ) -> tuple[pa.Array, str, Mask | None]:
     """Return a column in another type, and the reasons why rows of it do not convert.
 
@@ -90,9 +91,11 @@ def conformed(
     """
     if kinds.is_dictionary(column.type):
         column = decoded(column)
-    is_text = isinstance(logical, LogicalText) and not isinstance(logical, WideDecimal)
-    if logical is not None and is_text and rule_of(logical).takes(column.type):
+    is_own = isinstance(logical, LogicalText) and not isinstance(logical, WideDecimal)
+    if isinstance(logical, LogicalText) and is_own and rule_of(logical).takes(column.type):
         column = rule_of(logical).texts(rule_of(logical).stored(column))
+    elif isinstance(logical, List) and not is_text(column.type):
+        column = ListReading(logical).texts(column)
     if kind == pa.string():
         text = column if column.type == kind else _as_text(column)
         return _without(text, NOT_UTF8, ill_formed(text))
@@ -172,13 +175,15 @@ def _values_of(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if kinds.is_dictionary(kind) else kind
 
 
-def _word(kind: Logical | None, field: pa.Field) -> str:
-    return str(field.type) if kind is None else rule_of(kind).word
+def _word(kind: Logical | List | None, field: pa.Field) -> str:
+    return str(field.type) if kind is None else reading_of(kind).word
 
 
-def _can_become(found: pa.DataType, wanted: pa.DataType, kind: Logical | None) -> bool:
-    if kind is not None and rule_of(kind).takes(found):
+def _can_become(found: pa.DataType, wanted: pa.DataType, kind: Logical | List | None) -> bool:
+    if kind is not None and reading_of(kind).takes(found):
         return True
+    if isinstance(kind, List) or kinds.is_list(wanted):
+        return bool(found == wanted)
     if wanted == pa.string():
         return is_text(found)
     if wanted == pa.int64():

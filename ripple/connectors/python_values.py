@@ -15,13 +15,13 @@ from ripple.connectors.coercion import MORE_DIGITS, NOT_UTF8
 from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.core.errors import SchemaError
 from ripple.model.records.members import field_names, is_record_class
-from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.lists import reading_of
 from ripple.model.schema.time_form import BEYOND_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ripple.model.schema.types import Field, Logical
+    from ripple.model.schema.types import Field, List, Logical
 
 # What Arrow takes as it is, or raises for.
 _PLAIN: dict[pa.DataType, set[type]] = {
@@ -39,7 +39,7 @@ class _LostError(ValueError):
 
 
 def column_of(
-    values: Sequence[Any], field: pa.Field, first: int = 0, kind: Logical | None = None
+    values: Sequence[Any], field: pa.Field, first: int = 0, kind: Logical | List | None = None
 ) -> tuple[pa.Array, dict[int, str]]:
     """Return values (None is null) as a column, and the reasons why some do not convert.
 
@@ -85,15 +85,15 @@ def plain_types(fields: Iterable[Field]) -> dict[str, set[type]]:
     return {field.name: _PLAIN[value_type(field)[0]] for field in fields}
 
 
-def as_texts(values: Iterable[Any], kind: Logical) -> list[Any]:
+def as_texts(values: Iterable[Any], kind: Logical | List) -> list[Any]:
     """Return values with texts for values of a logical type; others are unchanged."""
-    rule = rule_of(kind)
+    rule = reading_of(kind)
     return [value if text is None else text for value in values for text in [rule.text(value)]]
 
 
-def word_of(arrow: pa.DataType, kind: Logical | None) -> str:
+def word_of(arrow: pa.DataType, kind: Logical | List | None) -> str:
     """Return the word for a column's values in rejections. kind: the logical type of its texts."""
-    return TYPE_WORDS[arrow] if kind is None else rule_of(kind).word
+    return TYPE_WORDS[arrow] if kind is None else reading_of(kind).word
 
 
 def values_at(

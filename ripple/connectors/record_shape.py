@@ -13,6 +13,7 @@ from ripple.core.frozen import frozen
 from ripple.model.schema.checks import form_of
 from ripple.model.schema.failing import Judge
 from ripple.model.schema.logical.fields import stored_type
+from ripple.model.schema.logical.lists import is_read
 from ripple.model.schema.nested import flattened, paths_in
 from ripple.model.schema.types import (
     Bool,
@@ -21,10 +22,12 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    List,
     Option,
     Schema,
     String,
     WideDecimal,
+    bare_type,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks, Form
-    from ripple.model.schema.types import Logical
+    from ripple.model.schema.types import FieldType, Logical
 
 TIMESTAMP_NS_END = 1 << 62
 
@@ -73,7 +76,7 @@ class RecordShape:
     table: TableSpec | None = None
     units: frozenset[str] = frozenset()
     iso: frozenset[str] = frozenset()
-    logical: Mapping[str, Logical] = field(default_factory=lambda: MappingProxyType({}))
+    logical: Mapping[str, Logical | List] = field(default_factory=lambda: MappingProxyType({}))
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
     paths: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
@@ -105,7 +108,14 @@ class RecordShape:
         """The forms of times, dates and decimals by field, without fields that need none."""
         members = self.schema.fields
         found = {one.name: form_of(one.type, self.checks.get(one.name)) for one in members}
+        found |= {one.name: _list_form(one.type) for one in members if is_read(bare_type(one.type))}
         return {name: form for name, form in found.items() if form is not None}
+
+    @property
+    def by_source_text(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The fields of text that also take numbers, and those that take arrays alone."""
+        lists = (name for name, kind in self.logical.items() if isinstance(kind, List))
+        return self.digits, frozenset(lists)
 
     @property
     def digits(self) -> frozenset[str]:
@@ -127,6 +137,14 @@ class RecordShape:
         return arrow_schema_of(self.delivered())
 
 
+def _list_form(kind: FieldType) -> Form:
+    from ripple.model.schema.list_form import ListForm  # noqa: PLC0415 - few have lists
+
+    bare = bare_type(kind)
+    assert isinstance(bare, List)
+    return ListForm(bare)
+
+
 def arrow_schema_of(members: tuple[Field, ...]) -> pa.Schema:
     """Return the Arrow schema of records with these fields."""
     return pa.schema(
@@ -134,6 +152,15 @@ def arrow_schema_of(members: tuple[Field, ...]) -> pa.Schema:
         for member in members
         for kind, optional in [value_type(member)]
     )
+
+
+def flat_schema_of(members: tuple[Field, ...]) -> pa.Schema:
+    """Return the Arrow schema of records without lists. Raises SchemaError for a list."""
+    found = arrow_schema_of(members)
+    for one in found:
+        if pa.types.is_list(one.type):
+            raise SchemaError(f"field {one.name!r} is a list")
+    return found
 
 
 def value_type(member: Field) -> tuple[pa.DataType, bool]:
@@ -145,10 +172,12 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     if isinstance(kind, Option):
         optional, kind = True, kind.of
     arrow = _ARROW.get(type(kind)) or _ARROW.get(type(stored_type(kind)))
+    if isinstance(kind, List) and is_read(kind):
+        arrow = pa.list_(pa.field("item", _ARROW[type(kind.of)], nullable=False))
     if arrow is None:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which is no "
             "column of its own here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
-            " Uuid or Bytes"
+            " Uuid or Bytes, or a list of one of the first five"
         )
     return arrow, optional

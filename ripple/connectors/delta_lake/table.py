@@ -12,7 +12,7 @@ import pyarrow as pa
 from ripple.connectors.contract import Commit
 from ripple.connectors.files.text.cut_record import Owner, from_json, to_json
 from ripple.connectors.library_errors import said
-from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.record_shape import flat_schema_of
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.extras import needed
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
@@ -80,7 +80,7 @@ class Table:
                     "fold"
                 )
         try:
-            self.schema = shown_schema(arrow_schema_of(fields), fields)
+            self.schema = shown_schema(flat_schema_of(fields), fields)
         except SchemaError as error:
             raise OutputError(
                 f"cannot write {self.name}: {error}. Lists and records go to Parquet, JSON lines, "

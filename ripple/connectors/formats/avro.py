@@ -25,7 +25,7 @@ from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro_times import DAY_NS
 from ripple.model.schema.logical.columns import texts_of
 from ripple.model.schema.time_form import BEYOND_INT64, in_ns
-from ripple.model.schema.types import Bytes
+from ripple.model.schema.types import Bytes, Logical
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -92,8 +92,8 @@ class AvroValues:
                 columns[at] = texts(columns[at], writer.scales[name])
             elif columns[at].type == pa.binary() and not self._is_bytes(name):
                 columns[at] = _as_text(columns[at], name, refused)
-            elif name in self.shape.logical and name in writer.ticks_ns:
-                numbers, kind = columns[at], self.shape.logical[name]
+            elif name in writer.ticks_ns and (kind := self._logical_of(name)) is not None:
+                numbers = columns[at]
                 if writer.ticks_ns[name] not in (1, DAY_NS):
                     numbers, failed = in_ns(numbers, writer.ticks_ns[name])
                     for row in np.flatnonzero(failed).tolist():
@@ -108,6 +108,10 @@ class AvroValues:
         if not wanted:  # how many rows there are is told by columns alone
             return batch_of_rows([{}] * len(rows), refused, self.shape, shown)
         return screened(records, self.shape, 0, refused, lambda row: shown(int(numbers[row])))
+
+    def _logical_of(self, name: str) -> Logical | None:
+        kind = self.shape.logical.get(name)
+        return kind if isinstance(kind, Logical) else None
 
     def _is_bytes(self, name: str) -> bool:
         return isinstance(self.shape.logical.get(name), Bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.avro_columns import KINDS
@@ -16,7 +16,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import Date, Decimal, LogicalText, WideDecimal
+from ripple.model.schema.types import Date, Decimal, List, LogicalText, WideDecimal
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -33,9 +33,9 @@ FORM = "AVRO"
 FIELDS_MAX = 512
 
 
-def is_of(kind: Logical, ticks_ns: int) -> bool:
+def is_of(kind: Logical | List, ticks_ns: int) -> TypeGuard[Logical]:
     """Tell whether numbers of a unit are values of a logical type: days dates, others times."""
-    return (ticks_ns == DAY_NS) == (kind == Date())
+    return not isinstance(kind, List) and (ticks_ns == DAY_NS) == (kind == Date())
 
 
 class Writer(NamedTuple):
@@ -54,7 +54,7 @@ class Writer(NamedTuple):
     scales: Mapping[str, int] = MappingProxyType({})
     parsed: Any = None
 
-    def to_ns(self, row: Any, logical: Mapping[str, Logical] = MappingProxyType({})) -> None:
+    def to_ns(self, row: Any, logical: Mapping[str, Logical | List] = MappingProxyType({})) -> None:
         """Turn the moments of a row, if it is one, into nanoseconds, dates and decimals into texts.
 
         logical: has the dates; a day beyond the calendar becomes its digits.
@@ -68,9 +68,9 @@ class Writer(NamedTuple):
                 continue
             if name in self.scales:
                 inner[last] = text_of(inner[last], self.scales[name])
-            elif name in logical and is_of(logical[name], ticks_ns):
+            elif (of := logical.get(name)) is not None and is_of(of, ticks_ns):
                 unit = 1 if ticks_ns == DAY_NS else ticks_ns
-                inner[last] = text_of_number(inner[last] * unit, logical[name])
+                inner[last] = text_of_number(inner[last] * unit, of)
             else:
                 inner[last] *= ticks_ns
 
@@ -139,7 +139,7 @@ def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
 
 
 def scales_of(
-    fields: Iterable[Any], logical: Mapping[str, Logical], at: str = ""
+    fields: Iterable[Any], logical: Mapping[str, Logical | List], at: str = ""
 ) -> dict[str, int]:
     """Return the scale of each field that is a decimal in bytes, and is read as one, by path."""
     found: dict[str, int] = {}
@@ -153,12 +153,15 @@ def scales_of(
     return found
 
 
-def is_binary(kind: Any) -> bool:
-    """Tell whether values of a type are bytes, also in a union with null."""
+def type_name(kind: Any) -> Any:
+    """Return the name of a type, also of one in a union with null, or None."""
     if isinstance(kind, list):
         others = [one for one in kind if one not in ("null", {"type": "null"})]
-        return len(others) == 1 and is_binary(others[0])
-    return (kind.get("type") if isinstance(kind, dict) else kind) in ("bytes", "fixed")
+        return type_name(others[0]) if len(others) == 1 else None
+    if isinstance(kind, dict):
+        inner = kind.get("type")
+        return type_name(inner) if isinstance(inner, (dict, list)) else inner
+    return kind
 
 
 def known_in(shape: RecordShape) -> set[str]:
@@ -201,7 +204,7 @@ def _wanted_of(
     at: str = "",
     *,
     keeps_units: bool = False,
-    logical: Mapping[str, Logical] = MappingProxyType({}),
+    logical: Mapping[str, Logical | List] = MappingProxyType({}),
 ) -> list[Any]:
     """Return the fields of a schema that are known by their paths, with all types in place.
 
@@ -217,9 +220,13 @@ def _wanted_of(
             of = logical.get(path)
             is_decimal = isinstance(of, (Decimal, WideDecimal))
             is_bytes = (is_decimal and scale_of(kind) is not None) or (
-                isinstance(of, LogicalText) and is_binary(kind)
+                isinstance(of, LogicalText) and type_name(kind) in ("bytes", "fixed")
             )
-            if is_bytes or (of is not None and is_of(of, ns) and plain != kind):
+            if (
+                is_bytes
+                or (isinstance(of, List) and type_name(kind) == "array")
+                or (of is not None and is_of(of, ns) and plain != kind)
+            ):
                 plain = ["null", "string"] if isinstance(kind, list) else "string"
             kept = kind if keeps_units else plain
             found.append({**field, "type": kept})

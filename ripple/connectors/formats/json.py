@@ -28,7 +28,7 @@ class JsonValues:
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
         kinds = [(member.name, value_type(member)[0]) for member in shape.schema.fields]
-        self._parser = JsonParser(kinds, _VALUE_BYTES_MAX, dict(shape.paths), shape.digits)
+        self._parser = JsonParser(kinds, _VALUE_BYTES_MAX, dict(shape.paths), *shape.by_source_text)
         self._names = [*(name for name, _ in kinds), *self._parser.objects]
 
     def batch(self, values: pa.Array) -> Batch:

@@ -14,11 +14,12 @@ from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.contract import shown_of
 from ripple.connectors.formats.rows import batch_of_rows
 from ripple.connectors.python_values import word_of
-from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.record_shape import arrow_schema_of, value_type
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.schema.logical.columns import text_of_number
-from ripple.model.schema.types import Date, DateTime, LogicalText
+from ripple.model.schema.logical.lists import word_of_list
+from ripple.model.schema.types import Date, DateTime, Field, List, LogicalText
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -177,7 +178,7 @@ def _path_of(described: Any) -> list[int]:
 
 
 def _getter_at(
-    parts: Sequence[str], wanted: pa.DataType, described: Any, logical: Logical | None = None
+    parts: Sequence[str], wanted: pa.DataType, described: Any, logical: Logical | List | None = None
 ) -> Callable[[Any], Any] | None:
     """Return a getter of the value at a path in a message, None where the message has none.
 
@@ -188,6 +189,8 @@ def _getter_at(
     if field is None:
         return None
     if not within:
+        if isinstance(logical, List):
+            return _list_getter(name, described, logical)
         return _getter(name, wanted, described, logical)
     if field.type != Kind.TYPE_MESSAGE or field.is_repeated:
         found = f"{'repeated ' if field.is_repeated else ''}{_WORDS[field.type]}"
@@ -203,6 +206,18 @@ def _getter_at(
         return inner(getattr(message, name)) if message.HasField(name) else None
 
     return get
+
+
+def _list_getter(name: str, described: Any, of: List) -> Callable[[Any], Any]:
+    """Return a getter of a repeated field, as ``_getter`` does."""
+    field = described.fields_by_name[name]
+    if not field.is_repeated or field.type not in _READS[value_type(Field("item", of.of))[0]]:
+        repeated = "repeated " if field.is_repeated else ""
+        raise InputError(
+            f"field {name!r} of message {described.full_name} is {repeated}{_WORDS[field.type]}, "
+            f"and the pipeline's is {word_of_list(of)}"
+        )
+    return lambda message: list(getattr(message, name))
 
 
 def _is_time(path: Sequence[str], described: Any) -> bool:

@@ -123,6 +123,8 @@ class FlatValues:
             try:
                 kind, is_optional = value_type(field)
                 of = self._logical.get(field.name)
+                if pa.types.is_list(kind):
+                    raise SchemaError("a list")
                 if isinstance(of, Bytes):
                     kind = pa.binary()
                 elif isinstance(of, (Decimal, WideDecimal)) or (of is not None and not avro):

@@ -16,7 +16,7 @@ from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.bytes_form import HEX, BytesForm
-from ripple.model.schema.logical.fields import logical_in
+from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.time_form import ISO, TimeForm
 from ripple.model.schema.types import HexBytes, Schema
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
-    from ripple.model.schema.types import Logical
+    from ripple.model.schema.types import List, Logical
 
 HIDDEN = b"not shown: some of its fields are masked"
 
@@ -97,14 +97,14 @@ class Chain:
             for at, one in enumerate(self._transforms)
         )
 
-    def _logical(self) -> dict[str, Logical]:
+    def _logical(self) -> dict[str, Logical | List]:
         """Return the texts of the source from which values of logical types are read."""
         forms = {
             one.field: one.form
             for one in self._transforms
             if isinstance(one, ReadTime) and one.form.is_text
         }
-        logical = logical_in(self._shape.schema.fields)
+        logical = read_by_text(self._shape.schema.fields)
         return {
             name: HexBytes() if forms[name] == BytesForm(HEX) else kind
             for name, kind in logical.items()

@@ -24,6 +24,7 @@ from ripple.model.schema.types import (
     FieldType,
     Float,
     Int64,
+    List,
     Logical,
     LogicalText,
     Option,
@@ -115,7 +116,8 @@ class ReadTime:
         field = _known(fields, self.field)
         kind = bare_type(field.type)
         is_time = kind == DateTime() or not isinstance(kind, Logical)
-        is_number = value_type(field)[0] == pa.int64() or isinstance(kind, LogicalText)
+        is_number = value_type(field)[0] == pa.int64() or isinstance(kind, LogicalText | List)
+        is_time &= not isinstance(kind, List)
         if not is_number or is_time != isinstance(self.form, TimeForm):
             raise InputError(
                 f"{self.field!r} is no number of nanoseconds: if the record has a format for it, "

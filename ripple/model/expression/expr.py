@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.expression.binary_methods import BinaryMethods
     from ripple.model.expression.bound import Bound
+    from ripple.model.expression.list_methods import ListMethods
     from ripple.model.expression.text_methods import TextMethods
     from ripple.model.expression.time_methods import TimeMethods
     from ripple.model.schema.types import FieldType
@@ -440,6 +441,13 @@ class Expr:
         from ripple.model.expression.binary_methods import BinaryMethods  # noqa: PLC0415 - needs Expr
 
         return BinaryMethods(self)
+
+    @property
+    def list(self) -> ListMethods:
+        """Return the methods of lists."""
+        from ripple.model.expression.list_methods import ListMethods  # noqa: PLC0415 - needs Expr
+
+        return ListMethods(self)
 
     # The last one: above, the name is the type's.
     @property

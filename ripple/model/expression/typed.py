@@ -197,6 +197,10 @@ class _Checker:
             from ripple.model.expression.logical_rules import logical_typed  # noqa: PLC0415 - likewise
 
             return logical_typed(expr, args)
+        if expr.operation.startswith("list."):
+            from ripple.model.expression.list_rules import list_typed  # noqa: PLC0415 - likewise
+
+            return list_typed(expr, args, self.fields)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 

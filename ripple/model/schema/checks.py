@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from ripple.model.schema.bytes_form import BytesForm
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm, WideDecimalForm
+    from ripple.model.schema.list_form import ListForm
     from ripple.model.schema.uuid_form import UuidForm
 
-    Form: TypeAlias = BytesForm | TimeForm | DateForm | DecimalForm | WideDecimalForm | UuidForm
+    Form: TypeAlias = (
+        ListForm | BytesForm | TimeForm | DateForm | DecimalForm | WideDecimalForm | UuidForm
+    )
 
 Number: TypeAlias = int | float
 Bound: TypeAlias = Number | decimal.Decimal | dt.date

@@ -7,6 +7,7 @@ import math
 import operator
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,10 +31,12 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    List,
     Option,
     String,
     Uuid,
     WideDecimal,
+    bare_type,
 )
 from ripple.testing.reference import decimals, logical
 from ripple.testing.reference.failures import CONVERSION, DIVISION, OVERFLOW, WORST, Failed
@@ -64,6 +67,19 @@ def python_type(of: Any) -> Any:
     if isinstance(of, WideDecimal):
         return decimals.Scale(of.scale, is_wide=True)
     return python_type(of.of) if isinstance(of, Option) else _PYTHON_TYPES.get(type(of), object)
+
+
+@dataclass(frozen=True)
+class Items:
+    """The kind of lists. of: the Python type of items."""
+
+    of: Any
+
+
+def expression_kind(of: Any) -> Any:
+    """Return the kind of a field's values in expressions: ``python_type``, or ``Items``."""
+    bare = bare_type(of)
+    return Items(python_type(bare.of)) if isinstance(bare, List) else python_type(of)
 
 
 def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> Any:
@@ -167,6 +183,11 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             if types == [int, int]:
                 return int, _INTEGER[operation]
             return float, lambda a, b: _FLOAT[operation](float(a), float(b))
+        case "list.len":
+            return int, len
+        case "list.get":
+            assert isinstance(types[0], Items)
+            return types[0].of, lambda a, i: a[i] if -len(a) <= i < len(a) else None
         case "/":
             return float, lambda a, b: _divide(float(a), float(b))
         case "**" if float in types:

@@ -38,7 +38,13 @@ from ripple.model.schema.types import (
     Record,
     bare_type,
 )
-from ripple.testing.reference.expressions import Failed, evaluate, is_int64, python_type
+from ripple.testing.reference.expressions import (
+    Failed,
+    evaluate,
+    expression_kind,
+    is_int64,
+    python_type,
+)
 
 Row: TypeAlias = dict[str, Any]
 
@@ -79,7 +85,7 @@ class FunctionFailed(Exception):  # noqa: N818  # of a user's function, for a wh
 @lru_cache(maxsize=1000)
 def kinds_of(fields: Fields) -> dict[str, type]:
     """Return the Python type of each field's values."""
-    return {field.name: python_type(type_of(field)) for field in fields}
+    return {field.name: expression_kind(type_of(field)) for field in fields}
 
 
 def number_of(value: Any, of: FieldType) -> Any:

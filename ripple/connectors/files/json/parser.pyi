@@ -10,6 +10,7 @@ class JsonParser:
         line_length_bytes_max: int,
         paths: dict[str, tuple[str, ...]] | None = None,
         digits: frozenset[str] = ...,
+        arrays: frozenset[str] = ...,
     ) -> None: ...
     def parse(
         self, block: bytes | memoryview

@@ -39,6 +39,7 @@ cdef enum Kind:
 cdef struct Column:
     Kind kind
     bint digits             # whether a number is taken, too, by its source text
+    bint array              # whether it is the source text of an array
     Py_ssize_t seen         # the row of the last member of this name
     uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
     int32_t* offsets        # strings only
@@ -69,7 +70,8 @@ cdef class JsonParser:
 
     ``columns`` is a list of (member name, Arrow type: string, int64, float64 or bool). ``paths``:
     the parts of names that are paths, too; a member of the whole name may also have the value.
-    ``digits``: the names of strings that also take numbers, by their source text.
+    ``digits``: the names of strings that also take numbers, by their source text. ``arrays``: the
+    names of strings that take the source texts of arrays, and nothing else.
     ``objects``: the paths of the objects that have columns within, numbered after the columns.
     """
 
@@ -83,7 +85,7 @@ cdef class JsonParser:
 
     def __init__(
         self, columns: list, line_length_bytes_max: int, paths: dict | None = None,
-        digits: frozenset = frozenset(),
+        digits: frozenset = frozenset(), arrays: frozenset = frozenset(),
     ) -> None:
         cdef Column column
         cdef int at
@@ -95,6 +97,7 @@ cdef class JsonParser:
         for at, (name, kind) in enumerate(columns):
             column.kind = kinds[kind]
             column.digits = name in digits
+            column.array = name in arrays
             self.columns.push_back(column)
             *around, last = (paths or {}).get(name, (name,))
             self._add(self._object_at(around, at), last, at)
@@ -368,9 +371,12 @@ cdef class JsonParser:
             at[0] = after
             return GOOD
         if column.kind == STRING:
-            after = string_end(p, end, &escaped) if p[0] == b'"' else NULL
-            if after == NULL and column.digits:
-                after = number_end(p, end)
+            after = string_end(p, end, &escaped) if p[0] == b'"' and not column.array else NULL
+            if after == NULL and (column.digits or column.array):
+                if column.array:
+                    after = self._skip_value(p, end) if p[0] == b"[" else NULL
+                else:
+                    after = number_end(p, end)
                 if after != NULL:
                     length = after - p
                     memcpy(column.values + column.offsets[row], p, length)

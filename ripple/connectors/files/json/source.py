@@ -86,7 +86,7 @@ class JsonSource:
         raw = self._raw = open_input(self._path)
         paths = dict(self._shape.paths)
         parser = JsonParser(
-            list(self._kinds.items()), LINE_LENGTH_BYTES_MAX, paths, self._shape.digits
+            list(self._kinds.items()), LINE_LENGTH_BYTES_MAX, paths, *self._shape.by_source_text
         )
         names = [*self._kinds, *parser.objects]
         try:

@@ -1,0 +1,96 @@
+"""Lists as sources of text write them: arrays of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.frozen import frozen
+from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.columns import FLOAT_WHOLE_MAX
+from ripple.model.schema.logical.lists import word_of_list
+from ripple.model.schema.types import Field, Float, List, Schema
+from ripple.model.schema.values import Misfit, converter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+
+_NAME = "ripple.list"
+
+
+@frozen
+class ListForm:
+    """The texts of a list: an array of JSON, with items of its type and none of them null."""
+
+    kind: List
+
+    is_text = True
+    is_other_unit = False
+    clocks = None
+
+    @property
+    def words(self) -> str:
+        """The reason for a value that is no such list, after "the field"."""
+        return f"is not {word_of_list(self.kind)}"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The type of the column."""
+        return to_arrow(Schema("row", (Field("list", self.kind),))).field(0).type
+
+    def parsed(self, column: pa.Array) -> tuple[pa.Array, Mask]:
+        """Return a column of strings as lists, and where it is none of the type.
+
+        It is null there, and where the column is.
+        """
+        found = self._at_once(column)
+        if found is not None:
+            return found, np.zeros(len(column), np.bool_)
+        read, lists, failed = converter(self.kind), [], np.zeros(len(column), np.bool_)
+        for row, text in enumerate(column.to_pylist()):
+            try:
+                lists.append(None if text is None else read(json.loads(text)))
+            except (ValueError, RecursionError, Misfit):
+                lists.append(None)
+                failed[row] = True
+        return pa.array(lists, self.arrow), failed
+
+    def _at_once(self, column: pa.Array) -> pa.Array | None:
+        """Return what Arrow reads of the texts; None where it would not read as we do."""
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and few have lists
+        import pyarrow.json as reader  # noqa: PLC0415 - likewise
+
+        if not len(column):
+            return pa.array([], self.arrow)
+        # Without these, a text that is more than one value makes another number of rows, or fails.
+        if pc.any(pc.match_substring_regex(column, rf"\\|\n|{_NAME}")).as_py():
+            return None
+        texts = pc.binary_join_element_wise(
+            f'{{"{_NAME}":', pc.fill_null(column, "null"), "}", "\n"
+        )
+        lines = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")[0]
+        options = reader.ParseOptions(
+            pa.schema([pa.field(_NAME, self.arrow)]), unexpected_field_behavior="error"
+        )
+        size = reader.ReadOptions(use_threads=False, block_size=len(lines.as_buffer()) + 1)
+        try:
+            read = reader.read_json(pa.BufferReader(lines.as_buffer()), size, options)
+        except pa.ArrowInvalid:
+            return None
+        (found,) = read.column(0).chunks or [pa.array([], self.arrow)]
+        items = found.flatten()
+        if len(found) != len(column) or found.null_count != column.null_count or items.null_count:
+            return None
+        if isinstance(self.kind.of, Float) and _has_whole(items):
+            return None
+        return found.cast(self.arrow)
+
+
+def _has_whole(items: pa.Array) -> Any:
+    """Tell whether a float may be an integer that was rounded."""
+    return (np.abs(np.asarray(items)) >= FLOAT_WHOLE_MAX).any()

@@ -1,0 +1,112 @@
+"""Lists of a source: which columns and values hold them, and their texts, arrays of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.types import (
+    Bool,
+    FieldType,
+    Float,
+    Int,
+    Int64,
+    List,
+    Logical,
+    String,
+    bare_type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.model.schema.types import Field
+
+_WORDS: dict[type, str] = {
+    String: "texts",
+    Int: "integers",
+    Int64: "integers",
+    Float: "numbers",
+    Bool: "truth values",
+}
+
+
+class Reading(Protocol):
+    """What a source has to know of a type that it reads by its texts."""
+
+    word: str
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        """Tell whether columns of an Arrow type hold such values, and not texts of them."""
+
+    def text(self, value: Any) -> str | None:
+        """Return the text of a Python value, for its form; None for a value of another type."""
+
+
+class ListReading:
+    """That of lists."""
+
+    def __init__(self, kind: List) -> None:
+        self._of = type(kind.of)
+        self.word = word_of_list(kind)
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        """Tell whether items of such columns can become those of the field."""
+        if not (
+            kinds.is_list(arrow) or kinds.is_large_list(arrow) or kinds.is_fixed_size_list(arrow)
+        ):
+            return False
+        of = arrow.value_type
+        if self._of is String:
+            return bool(
+                kinds.is_string(of) or kinds.is_large_string(of) or kinds.is_string_view(of)
+            )
+        if self._of is Bool:
+            return bool(kinds.is_boolean(of))
+        return bool(kinds.is_integer(of) or (self._of is Float and kinds.is_floating(of)))
+
+    def text(self, value: Any) -> str | None:
+        """Return the array of a list, a tuple or a flat array; items are judged later."""
+        if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biufOTU":
+            value = value.tolist()
+        if not isinstance(value, (list, tuple)):
+            return None
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError, RecursionError):
+            return "[null]"  # an item that is none
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        """Return a column that ``takes`` accepts as texts."""
+        made = (None if one is None else self.text(one) for one in column.to_pylist())
+        return pa.array(made, pa.string())
+
+
+def word_of_list(kind: List) -> str:
+    """Return how messages call a list of a source."""
+    return f"a list of {_WORDS.get(type(kind.of), 'values')}"
+
+
+def is_read(kind: FieldType) -> bool:
+    """Tell whether a source reads a field of the type as a list."""
+    return isinstance(kind, List) and type(kind.of) in _WORDS
+
+
+def read_by_text(fields: Iterable[Field]) -> dict[str, Logical | List]:
+    """Return the fields of logical types and of lists, by name; optional ones too."""
+    found = {field.name: bare_type(field.type) for field in fields}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if isinstance(kind, Logical) or (isinstance(kind, List) and is_read(kind))
+    }
+
+
+def reading_of(kind: Logical | List) -> Reading:
+    """Return what a source has to know of a type."""
+    return rule_of(kind) if isinstance(kind, Logical) else ListReading(kind)

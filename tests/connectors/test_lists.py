@@ -1,0 +1,267 @@
+"""Fields of ``list[T]``: from each kind of source, in expressions, functions and topics."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ripple as rp
+from ripple.connectors.formats.avro import AvroValues
+from ripple.connectors.formats.formats import values_of
+from ripple.connectors.formats.framed import head_of
+from ripple.connectors.formats.registry import Registered
+from ripple.connectors.locate import open_sink
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.transforms.forms import forms_of
+from ripple.core.errors import OutputError, PlanError, SchemaError
+from ripple.model.expression import Expr, col
+from ripple.model.records import schema_of
+from ripple.model.schema.list_form import ListForm
+from ripple.model.schema.types import Bool, FieldType, Float, Int, List, Option, String
+from ripple.model.schema.values import Misfit, converter
+from ripple.testing import check_pipeline
+from ripple.testing.reference.expressions import evaluate, expression_kind
+from tests.connectors.formats.registries import no_registry
+from tests.connectors.read_records import PLACES, rows_and_causes
+
+
+@rp.record
+class Post:
+    at: int
+    tags: list[str]
+    sizes: list[int] | None = None
+    marks: list[float] | None = None
+
+
+@rp.record
+class Tagged:
+    at: int
+    tag: str
+
+
+ROWS: list[dict[str, Any]] = [
+    {"at": 1, "tags": ["x", 'y"\\\né'], "sizes": [1, -2, 1 << 62], "marks": [0.1, 2]},
+    {"at": 2, "tags": [], "sizes": None, "marks": None},
+    {"at": 3, "tags": ["x"], "sizes": [], "marks": []},
+]
+BAD: list[dict[str, Any]] = [
+    {"at": 4, "tags": ["x", None], "sizes": None, "marks": None},
+    {"at": 5, "tags": None, "sizes": [1], "marks": [1]},
+]
+CAUSES = ["tags is not a list of texts", "tags is empty"]
+SCHEMA = pa.schema({"at": pa.int64(), "tags": pa.list_(pa.string()), "sizes": pa.list_(pa.int64()),
+                    "marks": pa.list_(pa.float64())})  # fmt: skip
+
+
+def parquet_file(folder: Path, rows: Any) -> str:
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), folder / "rows.parquet")
+    return str(folder / "rows.parquet")
+
+
+def csv_of(folder: Path, rows: Any) -> str:
+    def cell(value: Any) -> str:
+        return "" if value is None else '"' + json.dumps(value).replace('"', '""') + '"'
+
+    lines = (",".join(map(cell, row.values())) for row in rows)
+    (folder / "rows.csv").write_text("".join(f"{line}\n" for line in lines))
+    return str(folder / "rows.csv")
+
+
+OWN = PLACES | {
+    "csv": csv_of,
+    "parquet": parquet_file,
+    "table": lambda _, rows: pa.Table.from_pylist(rows, SCHEMA),
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_each_source_reads_lists(kind: str, tmp_path: Path) -> None:
+    causes = [CAUSES[0]] * 2 if kind == "csv" else CAUSES  # where it is an empty text
+    assert rows_and_causes(OWN[kind](tmp_path, ROWS + BAD), Post) == (ROWS, causes)
+
+
+def test_what_is_no_list_is_named() -> None:
+    with pytest.raises(SchemaError, match="'tags' must be a list of texts, not 5"):
+        rows_and_causes([{"at": 1, "tags": 5}], Post)
+    table = pa.table({"at": [1], "tags": ["x"]})
+    rows, causes = rows_and_causes(table, Post)
+    assert (rows, causes) == ([], CAUSES[:1])
+    wrong = pa.table({"at": [1], "tags": [[1.5]]})
+    with pytest.raises(SchemaError, match="declares a list of texts"):
+        rows_and_causes(wrong, Post)
+
+    @rp.record
+    class Nested:
+        rows: list[Tagged]
+
+    with pytest.raises(SchemaError, match="or a list of one of the first five"):
+        rows_and_causes([], Nested)
+
+
+JSON_ITEMS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=3),
+    st.just([]), st.sampled_from(['"', "\\", "]", "ripple.list", "\ud800", "1"]),
+)  # fmt: skip
+TEXTS = st.one_of(
+    st.lists(JSON_ITEMS, max_size=4).map(json.dumps),
+    st.lists(JSON_ITEMS, max_size=4).map(lambda items: json.dumps(items, ensure_ascii=False)),
+    st.sampled_from(['["a"]', '["b","c"]', "[]", "[1]", "[1.5]", "[true]", "[1", "[1]}", "{}",
+                     '[1],"ripple.list":[2]', '[1]}\n{"ripple.list":[2]', "[1e2]", "[-0]", ""]),
+)  # fmt: skip
+SOUND = {String: ['["a"]', "[]"], Int: ["[1,2]"], Float: ["[1.5, 2]"], Bool: ["[true]"]}
+
+
+@given(st.sampled_from([String(), Int(), Float(), Bool()]), st.lists(TEXTS | st.none()), st.data())
+def test_a_column_of_texts_is_read_as_each_text_is(
+    of: FieldType, texts: list[str | None], data: st.DataObject
+) -> None:
+    texts = [one for one in texts if one is None or one.encode(errors="ignore").decode() == one]
+    if data.draw(st.booleans()):
+        texts = data.draw(st.lists(st.none() | st.sampled_from(SOUND[type(of)])))
+    read = converter(List(of))
+    found, failed = ListForm(List(of)).parsed(pa.array(texts, pa.string()))
+    for row, text in enumerate(texts):
+        try:
+            wanted = None if text is None else read(json.loads(text))
+        except (ValueError, Misfit):
+            wanted = None
+            assert failed[row], text
+        else:
+            assert not failed[row], text
+        assert repr(found[row].as_py()) == repr(wanted), text
+
+
+FIELDS: dict[str, FieldType] = {"s": Option(List(String())), "n": Option(List(Int())),
+                                "f": List(Float())}  # fmt: skip
+LISTS = st.lists(
+    st.fixed_dictionaries({
+        "s": st.none() | st.lists(st.sampled_from(["", "a"]), max_size=3),
+        "n": st.none() | st.lists(st.integers(-5, 5), max_size=3),
+        "f": st.lists(st.floats(allow_nan=False), max_size=2),
+    }), min_size=1, max_size=5,
+)  # fmt: skip
+
+
+@given(LISTS, st.sampled_from("snf"), st.integers(-4, 4), st.integers(0, 2))
+def test_items_are_those_of_python(
+    rows: list[dict[str, Any]], name: str, index: int, cut: int
+) -> None:
+    kinds = {one: expression_kind(of) for one, of in FIELDS.items()}
+    arrow = {"s": pa.string(), "n": pa.int64(), "f": pa.float64()}
+    more, first = [*rows[:cut], *rows], len(rows[:cut])
+    columns = {
+        one: pa.array([row[one] for row in more], pa.list_(of)).slice(first)
+        for one, of in arrow.items()
+    }
+    exprs: list[Expr] = [col(name).list.len() * 2, col(name).list.get(index)]
+    exprs.append(exprs[1].is_null())
+    for expr in exprs:
+        found = expr.bind(FIELDS).evaluate(columns, len(rows))
+        values = found.values
+        listed = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
+        for at, row in enumerate(rows):
+            seen = None if found.valid is not None and not found.valid[at] else listed[at]
+            assert seen == evaluate(expr, row, kinds), (expr, row)
+
+
+def tagged(post: Post) -> list[Tagged]:
+    return [Tagged(post.at, tag) for tag in post.tags]
+
+
+def pipelines() -> list[rp.Plan]:
+    posts = rp.Pipeline("p").source("posts", Post, time="at")
+    derived = posts.filter("some", col("tags").list.len() < 9).derive(
+        "d", first=col("tags").list.get(0).fill_null("none"), last=col("sizes").list.get(-1),
+        many=col("tags").list.len(),
+    )  # fmt: skip
+    by_first = derived.partition("k", key="first")
+    by_tag = posts.flat_map("tagged", tagged, into=Tagged).partition("k", key="tag")
+    return [
+        by_first.fold("f", many=rp.sum("many"), last=rp.max("last")).sink("o").plan(),
+        by_tag.fold("f", n=rp.count(), last=rp.last("at")).sink("o").plan(),
+    ]
+
+
+def test_lists_are_read_and_unfolded_as_in_the_interpreter(tmp_path: Path) -> None:
+    derived, unfolded = pipelines()
+    for plan in (derived, unfolded):
+        check_pipeline(plan, ROWS, batch_sizes=(1, 3), restarts=(2,))
+    place = OWN["jsonl"](tmp_path, ROWS)
+    assert sorted((row["first"], row["many"]) for row in rp.collect(derived, place).rows()) == [
+        ("none", 0), ("x", 3)]  # fmt: skip
+    assert sorted((row["tag"], row["n"]) for row in rp.collect(unfolded, place).rows()) == [
+        ("x", 2), ('y"\\\né', 1)]  # fmt: skip
+
+
+def test_a_list_is_no_key_and_no_column_of_a_flat_sink(tmp_path: Path) -> None:
+    posts = rp.Pipeline("p").source("posts", Post, time="at")
+    with pytest.raises(PlanError, match="'tags'"):
+        posts.partition("k", key="tags")
+    with pytest.raises(PlanError, match="takes a field that is a list"):
+        posts.derive("d", x=col("at").list.len())
+    with pytest.raises(OutputError, match="Lists and records go to Parquet"):
+        open_sink(f"delta:{tmp_path}/d", posts.sink("o").plan(), "o")
+
+
+class Registry:
+    """One with a schema, as number 7."""
+
+    url = "http://registry"
+    text = ""
+
+    def schema(self, _number: int) -> Registered:
+        return Registered(7, "AVRO", self.text)
+
+
+CHAIN = forms_of(RecordShape(schema_of(Post)))
+
+
+def read(values: Any, given_: list[bytes]) -> tuple[list[Any], list[str]]:
+    found = CHAIN.batch(values.batch(pa.array(given_, pa.binary())))
+    return found.records.to_pylist(), [bad.cause for bad in found.rejected]
+
+
+def test_avro_messagepack_and_protobuf_have_lists(tmp_path: Path) -> None:
+    registry: Any = Registry()
+    kinds = {"tags": "string", "sizes": "long", "marks": "double"}
+    fields: list[Any] = [{"name": "at", "type": "long"}]
+    for name, of in kinds.items():
+        array: Any = {"type": "array", "items": of}
+        fields.append({"name": name, "type": array if name == "tags" else ["null", array]})
+    schema = {"type": "record", "name": "R", "fields": fields}
+    registry.text = json.dumps(schema)
+    written = []
+    for row in ROWS:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+        written.append(head_of(7) + out.getvalue())
+    assert read(AvroValues(CHAIN.needed, registry), written) == (ROWS, [])
+    packed = [msgspec.msgpack.encode(row) for row in ROWS + BAD]
+    assert read(values_of("msgpack", CHAIN.needed, no_registry), packed) == (ROWS, CAUSES)
+    file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="p", syntax="proto3")
+    message = file.message_type.add(name="Post")
+    for at, (name, kind) in enumerate((("at", 3), ("tags", 9), ("sizes", 3), ("marks", 1)), 1):
+        message.field.add(name=name, number=at, type=kind, label=1 if name == "at" else 3)
+    (tmp_path / "p.bin").write_bytes(
+        descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    make: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("p.Post"))
+    options = {"message": "p.Post", "descriptors": str(tmp_path / "p.bin")}
+    values = values_of("protobuf", CHAIN.needed, no_registry, options=options)
+    assert read(values, [make(**row).SerializeToString() for row in ROWS]) == (
+        [row | {"sizes": row["sizes"] or [], "marks": row["marks"] or []} for row in ROWS],
+        [],
+    )
