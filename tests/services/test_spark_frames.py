@@ -185,11 +185,13 @@ class Sale:
     leg: Leg
     f: float | None
     at: dt.datetime
+    paid: Annotated[decimal.Decimal, rp.Decimal(38, 6)]
 
 sales = (
     rp.Pipeline("sales").source("sales", Sale).partition("by", key=["symbol", "day"])
     .fold("of", n=rp.count(), price=rp.sum("leg.price"), expires=rp.last("leg.expires"),
-        size=rp.sum("leg.size"), at=rp.last("at"), f=rp.last("f")).sink("out")
+        size=rp.sum("leg.size"), at=rp.last("at"), f=rp.last("f"),
+        paid=rp.sum("paid"), most=rp.max("paid")).sink("out")
 )
 """
 
@@ -208,12 +210,14 @@ def test_records_in_records_dates_times_and_decimals(spark: Any, tmp_path: Path)
             },
             "f": chance.choice([None, nan, 0.0, -0.0, 2.5]),
             "at": dt.datetime(2024, 3, 10, chance.randrange(4, 9), 30, 0, number, tzinfo=dt.UTC),
+            "paid": decimal.Decimal(chance.randrange(-9, 9) * 10**20 + number).scaleb(-6),
         }
         for number in range(90)
     ]
     leg = pa.struct({"size": pa.int8(), "price": pa.decimal128(12, 4), "expires": pa.date32()})
     at = pa.timestamp("us", "UTC")
     kinds = {"symbol": pa.string(), "day": pa.date32(), "leg": leg, "f": pa.float64(), "at": at}
+    kinds["paid"] = pa.decimal128(38, 6)
     rows.sort(key=lambda row: row["at"])
     seen: list[Any] = []
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
@@ -231,11 +235,11 @@ def test_records_in_records_dates_times_and_decimals(spark: Any, tmp_path: Path)
         assert sorted(map(repr, found)) == sorted(map(repr, one.rows().collect()))
         texts = frame.selectExpr(
             "symbol", "day", "leg.size", "leg.price", "leg.expires", "cast(f as string)",
-            "date_format(at, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\") at",
+            "date_format(at, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\") at", "paid",
         )  # fmt: skip
         wrong = (
-            "A,2024-03-10,1,1.23456,,,2024-03-10T04:00:00Z",
-            "A,2024-03-10,1,,,,2024-03-10 04:00:00",
+            "A,2024-03-10,1,1.23456,,,2024-03-10T04:00:00Z,1",
+            "A,2024-03-10,1,,,,2024-03-10 04:00:00,1",
         )
         texts.write.csv(f"{tmp_path}/texts")
         (tmp_path / "texts" / "more.csv").write_text("\n".join(wrong))

@@ -47,6 +47,10 @@ def _no_division(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
 
 def _literal(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
     units, scale = unscaled(expr.value.digits)
+    if abs(units) >= 10**PRECISION_MAX or scale > PRECISION_MAX:
+        from ripple.model.expression.wide_rules import wide_constant  # noqa: PLC0415 - most have none
+
+        return wide_constant(units, scale)
     return _scaled(whole(units), scale)
 
 

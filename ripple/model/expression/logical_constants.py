@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import PRECISION_MAX, Date, DateTime
+from ripple.model.schema.types import PRECISION_OTHERS, Date, DateTime
 
 
 @frozen
@@ -105,8 +105,8 @@ def _digits(value: decimal.Decimal) -> str:
         raise PlanError(f"the decimal {value} is no number of digits")
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    if abs(exponent) > PRECISION_MAX or len(digits) + max(exponent, 0) > PRECISION_MAX:
-        raise PlanError(f"the decimal {value} has more than {PRECISION_MAX} digits")
+    if abs(exponent) > PRECISION_OTHERS or len(digits) + max(exponent, 0) > PRECISION_OTHERS:
+        raise PlanError(f"the decimal {value} has more than {PRECISION_OTHERS} digits")
     return format(value, "f")
 
 

@@ -51,6 +51,15 @@ def _cast_called(name: str, text: Typed, *options: object) -> Typed:
     return Typed(found.operation, found.kind, text.nullable or not options[-1], (text,), options)
 
 
+def wide_constant(units: int, scale: int) -> Typed:
+    """Return a constant of so many units of 10 ** -scale."""
+    return _wide(_stored(units), scale)
+
+
+def _stored(units: int) -> Typed:
+    return Typed("lit", Kind.TEXT, nullable=False, value=Literal(stored_text(units)))
+
+
 def _scale_of(expr: Expr, arg: Typed) -> int:
     """Return an operand's scale: an integer has no digits behind the point."""
     if arg.kind in (Kind.WIDE, Kind.DECIMAL):
@@ -81,7 +90,7 @@ def _text(expr: Expr, arg: Typed, scale: int) -> Typed:
             f"{expr!r}: a constant with {digits} more digits does not fit into"
             f" {PRECISION_OTHERS}: .cast(rp.Decimal(38, 0)) the decimal's text, or .round(n) it"
         )
-    return Typed("lit", Kind.TEXT, nullable=False, value=Literal(stored_text(number)))
+    return _stored(number)
 
 
 def _aligned(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, Typed, int]:

@@ -41,7 +41,9 @@ class Scale:
 
 def constant(digits: str) -> tuple[Any, Any]:
     """Return kind and value of a constant."""
-    return Scale(len(digits.partition(".")[2])), Fraction(digits)
+    scale = len(digits.partition(".")[2])
+    is_wide = scale > 18 or abs(Fraction(digits)) * 10**scale >= 10**18
+    return Scale(scale, is_wide), Fraction(digits)
 
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:

@@ -172,6 +172,10 @@ def test_expressions_of_fields_equal_fractions(units: list[int | None], expr: Ex
             col("p").cast(str),
             col("p").cast(float),
             col("p").is_in([0, decimal.Decimal("1.25")]),
+            col("p") + decimal.Decimal("1" + "0" * 20),
+            col("p") >= decimal.Decimal("12345678901234567890.12345"),
+            rp.greatest(decimal.Decimal("0.00000000000000000001"), col("p")),
+            col("p").fill_null(decimal.Decimal("-99999999999999999999")),
         ]
     ),
 )
@@ -230,7 +234,7 @@ _W = col("t").cast(rp.Decimal(38, 20))
         (lambda: _D > None, "use .is_null()"),
         (lambda: _D.divide(3, scale=19), "the scale of .divide"),
         (lambda: _D.divide(3, scale=2, rounding="nearest"), "rounding is one of half_even"),
-        (lambda: lit(decimal.Decimal("1e40")), "more than 18 digits"),
+        (lambda: lit(decimal.Decimal("1e40")), "more than 38 digits"),
         (lambda: lit(decimal.Decimal("nan")), "is no number"),
         (lambda: col("t").cast(rp.Decimal(19, 9)), "19 digits are those of results of 64 bits"),
         (lambda: _W / 3, "write .divide(other, scale=2)"),
