@@ -351,7 +351,10 @@ def check_sources(plan: Plan, given: Iterable[str]) -> None:
     names, places = [source.name for source in plan.sources], list(given)
     for name in places:
         if name not in names:
-            raise InputError(f"there is no source {name!r}: the pipeline reads {plan.source_names}")
+            raise InputError(
+                f"there is no source {name!r}: the pipeline reads {plan.source_names}. Leave it "
+                "out, or end a branch that begins with it by .sink(name)"
+            )
     for name in names:
         if name not in places:
             raise InputError(

@@ -68,8 +68,10 @@ def sources_of(plan: Plan, source: Any) -> Mapping[str, Any]:
     """Return the input of each source. Raises InputError for a missing or unknown source."""
     if len(plan.sources) == 1:
         name = plan.sources[0].name
-        is_named = isinstance(source, Mapping) and set(source) == {name}
-        return source if is_named else {name: source}
+        if not isinstance(source, Mapping) or name not in source:
+            return {name: source}
+        check_sources(plan, source)
+        return source
     if not isinstance(source, Mapping):
         pairs = ", ".join(f"{one.name!r}: ..." for one in plan.sources)
         raise InputError(

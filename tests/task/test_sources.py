@@ -134,6 +134,13 @@ def test_each_source_is_given_once(source: Any, message: str) -> None:
         rp.run(two(), source=source, sink={"n": "-"})
 
 
+def test_a_source_that_no_branch_reads_is_named() -> None:
+    desk = rp.Pipeline("desk")
+    ticks, _ = desk.source("ticks", Tick), desk.source("quotes", Tick)
+    with pytest.raises(InputError, match="there is no source 'quotes': the pipeline reads ticks"):
+        rp.run(ticks.sink("all"), source={"ticks": [tick(1)], "quotes": []}, sink=[])
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
