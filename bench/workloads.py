@@ -5,29 +5,23 @@ They use Ripple's public names only, so that they run on older commits as well.
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 import ripple as rp
+from bench import stream_workloads as streams
+from bench.stream_workloads import Run, dated, new_folder
 from bench.trades import Trade, feed, slices, trades, vwap_plan
 
 BATCH = 1_000
-BEGINS_NS = 1_700_000_000_000_000_000  # of events in files
 SYMBOLS = 2_000
 FEW_EVENTS = 100  # a batch of many partitions
-
-Run = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +140,9 @@ def _csv(plan: rp.Plan, symbols: int) -> Callable[[int], Run]:
     """From a file of lines to lines that nobody reads."""
 
     def begin(events: int) -> Run:
-        folder = tempfile.mkdtemp(prefix="ripple-bench-")
-        atexit.register(shutil.rmtree, folder)
-        path = Path(folder) / "trades.csv"
+        path = new_folder() / "trades.csv"
         options = pa.csv.WriteOptions(include_header=False, quoting_style="none")
-        rows = trades(events, symbols)
-        times = pc.add(rows["timestamp_ns"], BEGINS_NS)  # of 1970 a run warns
-        at = rows.schema.get_field_index("timestamp_ns")
-        pa.csv.write_csv(rows.set_column(at, "timestamp_ns", times), path, options)
+        pa.csv.write_csv(dated(events, symbols), path, options)
 
         def run() -> None:
             assert rp.run(plan, source=str(path), sink=os.devnull).applied == events
@@ -195,7 +184,7 @@ WORKLOADS = {
     "top-k": Workload(50_000, _engine(_folded(top=rp.top_k("price", 3)))),
     "last-text": Workload(20_000, _engine(_folded(last=rp.last("venue")))),
     "texts": Workload(20_000, _engine(_texts())),
-    "rows": Workload(50_000, _rows()),
+    "rows": Workload(5_000, _rows()),
     "users-aggregate": Workload(20_000, _engine(_users_aggregate())),
     "fold-of-results": Workload(100_000, _engine(_fold_of_results())),
     "partitions-1": Workload(100_000, _partitions(1)),
@@ -203,5 +192,13 @@ WORKLOADS = {
     "partitions-128": Workload(128 * 1_000, _partitions(128)),
     "csv": Workload(200_000, _csv(vwap_plan(), 100)),
     "csv-windows": Workload(200_000, _csv(vwap_plan(windows=True), 100)),
+    "as-of": Workload(60_000, streams.as_of("final")),
+    "as-of-eager": Workload(10_000, streams.as_of("eager")),
+    "interval": Workload(40_000, streams.near),
+    "table-join": Workload(40_000, streams.of_tables),
+    "running": Workload(30_000, streams.running),
+    "scan-in-python": Workload(5_000, streams.steps),
+    "json": Workload(30_000, streams.json_lines),
+    "log-to-log": Workload(20_000, streams.durable),
     "one-change": Workload(50_000, _one_change),
 }
