@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 ONCE = "each cut once, in order: a file of the folder appears, or is replaced, with whole cuts"
 PART_ROWS = 1 << 17
 PART_BYTES_MAX = 1 << 30
-RECORD, LOCK, DRAFT = "_cut", ".lock", ".part.tmp"
+# Beside the folder, which has files of Parquet alone: some readers take every name for one.
+RECORD, LOCK, DRAFT = ".cut", ".lock", ".tmp"
 _KEY = b"ripple.commit"
 _PART = re.compile(r"part-(\d{12})\.parquet")
 
@@ -46,7 +47,7 @@ class PartsSink:
     A commit is one file, which is complete and durable before it gets its name, and whose metadata
     say which cut it reaches. A file of fewer than PART_ROWS rows is replaced by one with the rows
     of the next commit, too, so that their number grows with the rows and not with the commits. A
-    commit without rows replaces the record, ``_cut``.
+    commit without rows replaces the record, ``FOLDER.cut``.
 
     Invariants: rows in files are committed. ``_rows`` are those since the last commit, ``_tail``
     those of the last file, if it will be replaced.
@@ -81,12 +82,13 @@ class PartsSink:
         self._failure = ""
         examine(disk, folder, owner, self._columns, self.name)
         self._is_begun = not disk.exists(folder)
-        disk.make_folder(folder)
-        self._lock = disk.lock(self._at(LOCK), str(owner))
+        self._has_made_lock = not disk.exists(folder + LOCK)
+        self._lock = disk.lock(folder + LOCK, str(owner))
         try:
+            disk.make_folder(folder)
             stated, self._part = examine(disk, folder, owner, self._columns, self.name)
             with suppress(FileNotFoundError):
-                disk.remove(self._at(DRAFT))
+                disk.remove(folder + DRAFT)
             # A process that was killed may have left a name that is not durable yet.
             disk.sync_folder(folder)
             self._number = 0 if stated is None else stated.number
@@ -114,7 +116,7 @@ class PartsSink:
         stated = Stated(number, self._owner, self._columns, reached)
         if not self._rows:
             record = CutRecord(self._owner, self._columns, reached, number)
-            cut_record.write(self._disk, self._at(RECORD), record, self._guards)
+            cut_record.write(self._disk, self._folder + RECORD, record, self._guards)
         else:
             self._add_part(stated)
         self._number, self.committed = number, reached
@@ -133,13 +135,14 @@ class PartsSink:
         if self._is_begun and self.committed is None:
             self._is_begun = False
             with suppress(OSError):  # what remains is continued
-                self._disk.remove(self._at(LOCK))
                 self._disk.remove_folder(self._folder)
+                if self._has_made_lock:
+                    self._disk.remove(self._folder + LOCK)
 
     def _add_part(self, stated: Stated) -> None:
         held = [*self._tail, *self._rows]
         part = self._part + (not self._tail)
-        draft = self._at(DRAFT)
+        draft = self._folder + DRAFT
         with suppress(FileNotFoundError):  # of a failed attempt
             self._disk.remove(draft)
         file = self._disk.open(draft, create=True, exclusive=True)
@@ -178,21 +181,16 @@ def examine(
     disk: Disk, folder: str, owner: Owner, columns: tuple[str, ...], name: str
 ) -> tuple[Stated | None, int]:
     """Return the last commit and the number of files; raises OutputError for another folder."""
-    if not disk.exists(folder):
-        return None, 0
-    try:
-        names = disk.list(folder)
-    except NotADirectoryError:
-        names = None
-    if names is None or (not names and _is_file(disk, folder)):
+    names = _names_in(disk, folder)
+    if names is None:
         raise OutputError(
             f"{name} is a file, and a run that is restarted writes a folder of files: name another"
         )
-    way_out = f"restore it from a copy, or remove the folder {name} to start over"
+    record_path = folder + RECORD
+    way_out = f"restore it from a copy, or remove {name} and {record_path} to start over"
     parts = [int(found[1]) for found in map(_PART.fullmatch, names) if found]
-    record = cut_record.read(disk, f"{folder}/{RECORD}", way_out=way_out)
-    others = [one for one in names if not _PART.fullmatch(one) and one not in (RECORD, LOCK, DRAFT)]
-    others = [one for one in others if one != f"{RECORD}.tmp"]
+    record = cut_record.read(disk, record_path, way_out=way_out)
+    others = [one for one in names if not _PART.fullmatch(one)]
     if others and not parts and record is None:
         raise OutputError(f"{name} holds {others[0]}, which is not of this output: name another")
     if parts != [*range(1, len(parts) + 1)]:
@@ -215,12 +213,18 @@ def examine(
     return newest, len(parts)
 
 
-def _is_file(disk: Disk, path: str) -> bool:
+def _names_in(disk: Disk, folder: str) -> list[str] | None:
+    """Return the names in a folder, none where it is absent; None for a file."""
     try:
-        disk.open_to_read(path).close()
-    except OSError:
-        return False
-    return True
+        names = disk.list(folder)
+        if not names and disk.exists(folder):
+            disk.open_to_read(folder).close()
+            return None
+    except NotADirectoryError:
+        return None
+    except OSError:  # a folder without names
+        return []
+    return names
 
 
 def _of_record(record: CutRecord) -> Stated:
