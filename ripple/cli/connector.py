@@ -28,7 +28,7 @@ EXAMPLES = (
     "ripple connector list",
     "ripple connector spec kafka",
     "ripple connector check kafka:trades",
-    "ripple connector discover kafka:trades",
+    "ripple connector discover log:data/trades",
     "ripple connector new mybroker",
 )
 
