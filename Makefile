@@ -147,7 +147,8 @@ SCENARIOS := tests.task.scenarios:any_shape tests.world.scenarios:temp_and_renam
 	tests.worker.trials:idle_sources tests.worker.trials:idle_stages tests.worker.trials:idle_totals \
 	tests.worker.trials:sources tests.worker.trials:one_partition tests.worker.trials:source_stages \
 	tests.worker.trials:joined tests.worker.trials:matched tests.worker.trials:streams \
-	tests.worker.trials:branched tests.worker.trials:new_branch tests.worker.trials:tree \
+	tests.worker.trials:branched tests.worker.trials:new_branch \
+	tests.worker.trials:new_branch_of_stages tests.worker.trials:tree \
 	tests.worker.trials:asked tests.worker.trials:asked_idle tests.worker.trials:asked_stages \
 	tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
 	tests.task.repartition.test_clusters:idle_events tests.world.test_sim_cluster:telling \

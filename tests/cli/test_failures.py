@@ -141,7 +141,7 @@ NO_PLACES = {
     *("--checkpoint-interval", "--commit-interval", "--host", "worker"),
     *("--to", "--until", "--identity", "--master", "--conf", "--engine"),
     *("--worker", "--output", "--where", "sql"),
-    *("--every", "--sample", "--pause", "--max-rejected", "--order-by"),
+    *("--every", "--sample", "--pause", "--max-rejected", "--order-by", "--fields"),
 }
 
 
