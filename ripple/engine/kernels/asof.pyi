@@ -1,21 +1,15 @@
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ripple.engine.kernels.stored import Waiting
-from ripple.model.schema.exported import Made
 
 Ints = npt.NDArray[np.int64]
 
 class Matches:
-    is_read: bool
     def __init__(
         self,
         left: Waiting,
         right: Waiting,
-        schema: pa.Schema,
-        mine: list[str],
-        theirs: list[str],
         slot: str,
         *,
         strategy: str,
@@ -26,7 +20,7 @@ class Matches:
     ) -> None: ...
     def take(
         self, left_ns: int, right_ns: int, capacity: int
-    ) -> tuple[Made | None, Ints, Ints, Ints, int] | None: ...
+    ) -> tuple[Ints, Ints, Ints, Ints, int] | None: ...
     def needed(self, oldest_ns: int) -> Ints: ...
     def drop(self, oldest_ns: int, capacity: int) -> npt.NDArray[np.bool_]: ...
     @property

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from ripple.core.int64s cimport int64s
-from ripple.engine.kernels.stored cimport Stored, StoredColumn, Waiting, gathered
+from ripple.engine.kernels.stored cimport Stored, StoredColumn, Waiting
 
 cdef extern from "runs.hpp" namespace "ripple" nogil:
     cppclass RunRow:
@@ -29,43 +29,36 @@ cdef class Matches:
     # in `runs` those of each slot, by (time, place).
 
     cdef Waiting left, right
-    cdef object schema
-    cdef list mine, theirs
     cdef size_t my_slot, their_slot
     cdef Py_ssize_t deleted         # -1 without such a column
     cdef int strategy
     cdef bint is_strict, is_inner
-    cdef public bint is_read        # whether batches of rows are made
     cdef uint64_t tolerance
     cdef vector[int64_t] last
     cdef vector[Run] runs
 
     def __init__(
-        self, Waiting left not None, Waiting right not None, schema not None,
-        list mine not None, list theirs not None, str slot not None, *,
+        self, Waiting left not None, Waiting right not None, str slot not None, *,
         str strategy not None, bint is_strict, bint is_inner, tolerance_ns, deleted,
     ):
         """Match rows that wait, whose keys have slots in the columns ``slot``.
 
-        schema: of the rows made, of the columns ``mine`` of the left side and ``theirs`` of the
-        right one. is_inner: whether rows without a match are left out. tolerance_ns: how far a
+        is_inner: whether rows without a match are left out. tolerance_ns: how far a
         match may be; None for any distance. deleted: of the right side, a column of flags: where it
         is true, a match counts as none; or None.
         """
-        self.left, self.right, self.schema = left, right, schema
-        self.mine, self.theirs = mine, theirs
+        self.left, self.right = left, right
         self.my_slot, self.their_slot = left.rows.place(slot), right.rows.place(slot)
         self.deleted = -1 if deleted is None else right.rows.places[deleted]
         self.strategy, self.is_strict, self.is_inner = STRATEGIES[strategy], is_strict, is_inner
-        self.is_read = True
         self.tolerance = <uint64_t>-1 if tolerance_ns is None else tolerance_ns
 
     def take(self, int64_t left_ns, int64_t right_ns, int64_t capacity):
         """Take the rows of both sides out that are below these times, and match those of the left.
 
-        capacity: above all slots. Returns None where there are no rows; else (a batch of rows,
-        their numbers on the left, times and places, how many of the left had no match), with None
-        for a batch of no rows, or one that nobody reads.
+        capacity: above all slots. Returns None where there are no rows; else (the numbers of
+        matches on the right, -1 for none, those of the rows on the left, their times and places,
+        how many of the left had no match).
         """
         cdef vector[int64_t] rows, more, at, times, places
         cdef int64_t unmatched
@@ -89,11 +82,7 @@ cdef class Matches:
             unmatched = self.drop_unmatched(rows, at)
             pick(self.left.rows.columns[self.left.time], rows, times)
             pick(self.left.rows.columns[self.left.place], rows, places)
-        numbers, batch = int64s(rows), None
-        if rows.size() and self.is_read:
-            parts = [(self.left.rows, self.mine, numbers), (self.right.rows, self.theirs, int64s(at))]
-            batch = gathered(self.schema, rows.size(), parts)
-        return batch, numbers, int64s(times), int64s(places), unmatched
+        return int64s(at), int64s(rows), int64s(times), int64s(places), unmatched
 
     cdef int check(
         self, Waiting side, size_t slot, const vector[int64_t]& rows, int64_t capacity

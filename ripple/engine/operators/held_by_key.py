@@ -83,6 +83,8 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         self._taken: Rows | None = None
         self._fields = fields
         self._held = HeldRows(fields)
+        self._due: list[pa.RecordBatch] = []
+        """Final rows that are taken next, the first of them last."""
         self._last = np.empty(0, np.int64)
         self._span_ns = span_ns
         self._swept_ns = watermark.NONE
@@ -138,11 +140,16 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         mark_ns = self.watermark_ns
         if mark_ns == watermark.NONE:
             return None
-        final = self._final(mark_ns)
-        made = self._taken = None if final is None else self._made(*final)
+        made = self._taken = None
+        if not self._due:
+            self._due = self._held.take_batches(mark_ns)[::-1]
+        while self._due and made is None:
+            made = self._taken = self._made(*self._final(self._due.pop()))
         self.given += 0 if made is None else made.count
-        if self._span_ns is not None and (
-            self._swept_ns == watermark.NONE or mark_ns - self._swept_ns > self._span_ns
+        if (
+            not self._due
+            and self._span_ns is not None
+            and (self._swept_ns == watermark.NONE or mark_ns - self._swept_ns > self._span_ns)
         ):
             self._sweep(mark_ns)
         return made
@@ -172,11 +179,8 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
             for key, one in zip(keys, bad, strict=True)
         )
 
-    def _final(self, mark_ns: int) -> tuple[Rows, Ints] | None:
-        """Take out the rows below a mark, in their order, with the slots of their keys."""
-        final = self._held.take_below(mark_ns)
-        if final is None:
-            return None
+    def _final(self, final: pa.RecordBatch) -> tuple[Rows, Ints]:
+        """Return final rows with the slots of their keys."""
         columns = {field.name: final.column(field.name) for field in self._fields}
         rows = Rows(Columns(columns), final.num_rows, np.array(final.column(PLACE)))
         rows.times_ns = np.array(final.column(TIME))

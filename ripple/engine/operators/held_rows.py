@@ -159,6 +159,14 @@ class HeldRows:
         made = self.take_made(mark_ns)
         return None if made is None else made.arrow()
 
+    def take_batches(self, mark_ns: int) -> list[pa.RecordBatch]:
+        """Do so, in several batches where the texts of one would be too long."""
+        numbers = self.take_numbers(mark_ns)
+        batches = self.batches(numbers)
+        if batches:
+            self.forget()
+        return batches
+
     def take_made(self, mark_ns: int) -> Made | None:
         """Take out the rows below a mark as they are made here."""
         numbers = self.take_numbers(mark_ns)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ripple.core.errors import LimitError
 from ripple.core.hashing import mix_each, xxh64_of
 from ripple.core.row_ops import OP, OP_SET
 from ripple.engine.kernels.identities import digest_in_span, digest_of, letters_of
@@ -191,7 +192,7 @@ class StreamRows:
             return self._nothing
         if len(batches) == 1:
             return batches[0]
-        return Part.of_all(pa.concat_batches([one.arrow() for one in batches]))
+        return Part.of_all(_one([one.arrow() for one in batches]))
 
     def identify(self) -> pa.Schema:
         """Let ``take_identified`` return the rows from now on, and return its columns."""
@@ -218,3 +219,17 @@ class StreamRows:
     def table(self) -> pa.Table:
         """Return no rows: none is kept."""
         return pa.Table.from_batches([self._nothing.arrow()])
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return all rows between two cuts in one batch, as outputs take them."""
+    try:
+        return pa.concat_batches(batches)
+    except pa.ArrowInvalid as error:
+        schema = batches[0].schema
+        sizes = [sum(one.column(name).nbytes for one in batches) for name in schema.names]
+        longest = schema.names[sizes.index(max(sizes))]
+        raise LimitError(
+            f"an output would get more than 2 GiB of the field {longest!r} at once: leave such "
+            f"fields out before the sink, or fold the rows ({error})"
+        ) from error

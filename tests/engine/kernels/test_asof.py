@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.engine.kernels.asof import Matches
-from ripple.engine.kernels.stored import Stored, Waiting
+from ripple.engine.kernels.stored import Stored, Waiting, gathered
 from ripple.engine.operators.passed_rows import Parts
 from tests.examples import EXAMPLES, SAMPLED
 
@@ -48,7 +48,7 @@ class Side:
 def matches(left: Side, right: Side, **how: Any) -> Matches:
     plain = {"is_strict": False, "is_inner": False, "tolerance_ns": None, "deleted": None}
     given_ones = {"strategy": "backward", **plain, **how}
-    return Matches(left.waiting, right.waiting, MADE, ["id"], ["value"], "slot", **given_ones)
+    return Matches(left.waiting, right.waiting, "slot", **given_ones)
 
 
 def expected(row: tuple[int, ...], others: list[tuple[int, ...]], how: dict[str, Any]) -> int:
@@ -106,12 +106,12 @@ def test_matches_are_those_of_the_definition(
         taken = known.take(left_ns, right_ns, SLOTS)
         if taken is None:
             return 0
-        batch, numbers, times, places, without = taken
-        rows = [] if batch is None else batch.arrow().to_pylist()
-        assert (batch is None) == (not rows)
+        at, numbers, times, places, without = taken
+        parts = [(left.rows, ["id"], numbers), (right.rows, ["value"], at)]
+        rows = gathered(MADE, len(at), parts).arrow().to_pylist()
         assert [left.all[at][0] for at in places.tolist()] == times.tolist()
         assert left.rows.words("place", numbers).tolist() == places.tolist()
-        found.extend((at, row["value"]) for at, row in zip(places.tolist(), rows, strict=True))
+        found.extend((one, row["value"]) for one, row in zip(places.tolist(), rows, strict=True))
         return without
 
     for ours, theirs, rise, drops in turns:

@@ -46,9 +46,6 @@ class AsofRows(StreamJoinRows):
         self._matches = Matches(
             self.left.held.waiting,
             self.right.held.waiting,
-            self._schema,
-            self._mine,
-            self._theirs,
             SLOT,
             strategy=node.strategy,
             is_strict=node.is_strict,
@@ -56,6 +53,7 @@ class AsofRows(StreamJoinRows):
             tolerance_ns=node.tolerance_ns,
             deleted=None if node.deleted is None else node.deleted.name,
         )
+        self._is_read = True
         self._needed_before = 0
         self._marks_ns = (watermark.NONE, watermark.NONE)
         self._is_backward = node.strategy == "backward"
@@ -88,14 +86,29 @@ class AsofRows(StreamJoinRows):
 
     def stay_unread(self) -> None:
         """From now on only count the rows: others show them at once."""
-        self._matches.is_read = False
+        self._is_read = False
 
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
         self.taken = None
+        if self._rest:
+            self.taken = self._next()
+        elif not self._settle():
+            return None
+        if self._rest:
+            return self.taken
+        self.left.held.forget()
+        kept = self.right.held.rows.count + len(self.keys.index)
+        is_due = 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX
+        if is_due and self.right.held.may_drop():
+            self._drop()
+        return self.taken
+
+    def _settle(self) -> bool:
+        """Take the rows that are certain, with their matches; return whether there are any."""
         left_ns, right_ns = self.left.watermark_ns, self.right.watermark_ns
         if left_ns == self._marks_ns[0] and right_ns == self._marks_ns[1]:
-            return None  # no row waits below the same marks
+            return False  # no row waits below the same marks
         self._marks_ns = left_ns, right_ns
         ends_ns = (
             settled_ns(left_ns, self.left.lateness_ns),
@@ -104,19 +117,14 @@ class AsofRows(StreamJoinRows):
         right_ns = min(ends_ns) if self._is_backward else ends_ns[1]
         found = self._matches.take(min(self._bounds_ns(*ends_ns)), right_ns, self.keys.capacity)
         if found is None:
-            return None
-        batch, left, times, places, unmatched = found
+            return False
+        at, left, times, places, unmatched = found
         self._unmatched += unmatched
         self._matched += len(left) - (0 if self.node.how == "inner" else unmatched)
         self.given += len(left)
-        if batch is not None:
-            self.taken = self._made(batch, left, times, places)
-        self.left.held.forget()
-        kept = self.right.held.rows.count + len(self.keys.index)
-        is_due = 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX
-        if is_due and self.right.held.may_drop():
-            self._drop()
-        return self.taken
+        if len(left) and self._is_read:
+            self.taken = self._first(left, times, places, self.right.held.rows, at)
+        return True
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""

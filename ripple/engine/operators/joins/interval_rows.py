@@ -52,12 +52,14 @@ class PiecewiseRows(StreamJoinRows, Generic[D]):
     def take(self) -> Rows | None:
         """Return the next rows of the settled ones; None if there are no more."""
         self.taken = None
-        if self._due is None:
+        if self._rest:
+            self.taken = self._next()
+        elif self._due is None:
             self._settle()
         while self._due is not None and self.taken is None:
             self.taken = self._paired(self._due)
             self._due = None if self._due.is_over else self._due
-        if self._due is None:
+        if self._due is None and not self._rest:
             self._end()
         self.given += 0 if self.taken is None else self.taken.count
         return self.taken
@@ -168,7 +170,7 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         if not len(pairs.at):
             return None
         mine, theirs = left[pairs.at], self._near.at(pairs.numbers)
-        return self._beside(mine, times[pairs.at], pairs.places, self._near.rows, theirs)
+        return self._first(mine, times[pairs.at], pairs.places, self._near.rows, theirs)
 
     def _end(self) -> None:
         if self._has_ended:

@@ -64,6 +64,8 @@ class StreamJoinRows(ABC):
         self._matched = self._unmatched = 0
         self.taken: Rows | None = None
         self.identities_taken: Ints | None = None
+        self._rest: list[tuple[Ints, Ints, Ints, Stored, Ints]] = []
+        """Rows that are to be taken next, the first of them last: see ``_first``."""
         self._by_input = by_input
         self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
         self._layout = Layout(self._schema)
@@ -105,6 +107,28 @@ class StreamJoinRows(ABC):
         unmatched = int(np.count_nonzero(alone))
         self._unmatched += unmatched
         self._matched += len(alone) - unmatched - lost
+
+    def _first(self, left: Ints, times: Ints, places: Ints, rows: Stored, at: Ints) -> Rows:
+        """Return such rows as ``_beside`` does: the first of them, if one batch cannot have all.
+
+        The others are left for ``_next``. Until then both sides keep what they have.
+        """
+        self._rest.append((left, times, places, rows, at))
+        return self._next()
+
+    def _next(self) -> Rows:
+        """Return the next rows of those left, by halves where they are too large for a batch."""
+        left, times, places, rows, at = self._rest.pop()
+        while True:
+            try:
+                return self._beside(left, times, places, rows, at)
+            except OverflowError:
+                half = len(left) // 2
+                if not half:
+                    raise
+                rest = left[half:], times[half:], places[half:], rows, at[half:]
+                self._rest.append(rest)
+                left, times, places, at = left[:half], times[:half], places[:half], at[:half]
 
     def _beside(self, left: Ints, times: Ints, places: Ints, rows: Stored, at: Ints) -> Rows:
         """Return rows of the left side, each beside a row of the right side, and note identities.

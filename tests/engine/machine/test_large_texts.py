@@ -1,0 +1,114 @@
+"""Rows whose texts are too long for one batch leave a node in several, and come to the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ripple as rp
+from ripple.engine.kernels.stored import gathered
+from ripple.engine.machine import Engine
+from ripple.engine.operators import held_rows
+from ripple.engine.operators.joins import stream_join_rows
+from ripple.model.schema.exported import Made
+
+ROWS_MAX = 3
+SECOND_NS = 10**9
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    trade: int
+    at_ns: rp.Timestamp
+
+
+@rp.record(version=1)
+class Quote:
+    symbol: str
+    quote: int
+    at_ns: rp.Timestamp
+
+
+TRADES = pa.RecordBatch.from_pydict(
+    {
+        "symbol": list("ABABABABAA"),
+        "trade": list(range(10)),
+        "at_ns": [at * SECOND_NS for at in (5, 3, 8, 1, 7, 9, 2, 6, 4, 10)],
+    }
+)
+QUOTES = pa.RecordBatch.from_pydict(
+    {
+        "symbol": list("ABBAA"),
+        "quote": list(range(5)),
+        "at_ns": [at * SECOND_NS for at in (1, 1, 4, 5, 8)],
+    }
+)
+
+
+def asof(trades: Any, quotes: Any) -> Any:
+    return trades.join_asof("near", quotes, on="symbol", emit="final")
+
+
+def interval(trades: Any, quotes: Any) -> Any:
+    return trades.join_interval(
+        "near", quotes, on="symbol", within=("-3s", "3s"), how="left", emit="final"
+    )
+
+
+def scan(trades: Any, quotes: Any) -> Any:
+    del quotes
+    return trades.scan("near", key="symbol", settled=True, before=rp.lag("trade"))
+
+
+def shown(step: Callable[[Any, Any], Any]) -> tuple[list[Any], str]:
+    """The rows of a node that lets all go at once, and the digest of its output."""
+    p = rp.Pipeline("long")
+    trades, quotes = p.source("trades", Trade), p.source("quotes", Quote)
+    made = step(trades, quotes)
+    held = made.sink("rows")
+    held = held.also(quotes.partition("q", key="symbol").fold("counts", n=rp.count()).sink("n"))
+    engine = Engine(held.plan())
+    engine.apply("quotes", QUOTES, QUOTES.num_rows)
+    engine.apply("trades", TRADES, TRADES.num_rows)
+    engine.close()
+    rows: list[Any] = engine.stabilize().outputs["rows"].to_pylist()
+    return rows, engine.digests["rows"]
+
+
+@pytest.mark.parametrize("step", [asof, interval, scan])
+def test_texts_beyond_one_batch_leave_in_several(
+    step: Callable[[Any, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def few(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
+        if count > ROWS_MAX:
+            raise OverflowError
+        made.append(count)
+        return gathered(schema, count, parts)
+
+    whole = shown(step)
+    for module in (stream_join_rows, held_rows):
+        monkeypatch.setattr(module, "gathered", few)
+    assert shown(step) == whole
+    assert sum(made) >= TRADES.num_rows
+    assert len(made) > TRADES.num_rows // ROWS_MAX
+
+
+def test_more_than_an_output_takes_at_one_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    def halves(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
+        if count > ROWS_MAX:
+            raise OverflowError
+        return gathered(schema, count, parts)
+
+    monkeypatch.setattr(stream_join_rows, "gathered", halves)
+    monkeypatch.setattr(pa, "concat_batches", concat)
+    with pytest.raises(rp.LimitError, match=r"2 GiB of the field '.*' at once: leave"):
+        shown(asof)
