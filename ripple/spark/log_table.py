@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ripple.core.errors import InputError
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.batch import Batch
 from ripple.model.schema.logical.columns import as_shown
 from ripple.model.schema.logical.fields import has_logical
+from ripple.model.schema.types import DateTime, bare_type
 from ripple.spark import options as given
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 from ripple.storage.log import PartitionReader, Topic, TopicError
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
 
     from ripple.model.batch import Marker
 
-OPTIONS = ("path", "partitions", "from", "to", "batch_rows")
+OPTIONS = ("path", "partitions", "from", "to", "batch_rows", "columns", "timestamps")
 PARTITION, OFFSET = "partition", "offset"
+_MICROS = pa.timestamp("us", "UTC")
 _HOLDS = {
     "=": operator.eq,
     "<": operator.lt,
@@ -85,13 +88,15 @@ def _offset(reader: PartitionReader, bound: Bound, default: int, end: int) -> in
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A range of one partition's records."""
+    """A range of one partition's records. columns, timestamps: see ``table_schema``."""
 
     place: str
     partition: int
     first: int
     end: int
     batch_rows: int = BATCH_ROWS
+    columns: tuple[str, ...] = ()
+    timestamps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +127,14 @@ class LogTable:
         if rows < 1:
             raise InputError("batch_rows must be 1 or more")
         place = given.absolute_topic(found["path"], topic)
+        columns = given.names(found["columns"], "columns") if "columns" in found else ()
+        timestamps = given.yes_or_no(found.get("timestamps", "false"), "timestamps")
         splits = tuple(
-            Split(place, number, *range_of(topic, number, start, stop), rows) for number in numbers
+            Split(place, number, *range_of(topic, number, start, stop), rows, columns, timestamps)
+            for number in numbers
         )
-        return cls(splits, table_schema(topic), topic.time_field)
+        schema = table_schema(topic, columns, timestamps=timestamps)
+        return cls(splits, schema, topic.time_field)
 
     def narrowed(self, column: str, operation: str, value: int) -> LogTable:
         """Return the table without records for which ``column operation value`` is false.
@@ -151,41 +160,77 @@ class LogTable:
                 at = value + (operation == ">")
                 begin = max(begin, range_of(topic, one.partition, Bound(time_ns=at), NOWHERE)[0])
             if begin < until:
-                splits.append(Split(one.place, one.partition, begin, until, one.batch_rows))
+                splits.append(replace(one, first=begin, end=until))
         return self._with(tuple(splits))
 
     def _with(self, splits: tuple[Split, ...]) -> LogTable:
         return LogTable(splits, self.schema, self.time_field)
 
 
-def table_schema(topic: Topic) -> pa.Schema:
+def table_schema(
+    topic: Topic, chosen: tuple[str, ...] = (), *, timestamps: bool = False
+) -> pa.Schema:
     """Return the columns of a topic's table: those of its schema, ``partition`` and ``offset``.
 
-    Dates and decimals are such columns, and times nanoseconds, as in tables of results.
-    Raises InputError where the schema has one of those names.
+    Dates and decimals are such columns, and times nanoseconds, as in tables of results. chosen:
+    names of those to read, () for all. timestamps: whether each time in nanoseconds has a
+    TIMESTAMP beside it, see ``times_in``. Raises InputError where the schema has one of our names,
+    and for an unknown column.
     """
     stored, fields = columns_of(topic.schema), topic.schema.fields
     columns = [
         column.with_type(shown.type) if has_logical(field.type) else column
         for column, field, shown in zip(stored, fields, shown_fields(fields), strict=True)
     ]
-    for own in (PARTITION, OFFSET):
+    beside = times_in(topic) if timestamps else {}
+    for own in (PARTITION, OFFSET, *beside.values()):
         if any(field.name == own for field in columns):
             raise InputError(f"{topic.path} has a field {own!r}, a reserved column of the table")
-    own_columns = [pa.field(PARTITION, pa.int32(), nullable=False), pa.field(OFFSET, pa.int64())]
-    return pa.schema([*columns, *own_columns])
+    whole = pa.schema(
+        [
+            *columns,
+            *(pa.field(name, _MICROS) for name in beside.values()),
+            pa.field(PARTITION, pa.int32(), nullable=False),
+            pa.field(OFFSET, pa.int64()),
+        ]
+    )
+    for name in chosen:
+        if name not in whole.names:
+            raise InputError(
+                f"{topic.path} has no column {name!r}: there are {', '.join(whole.names)}"
+            )
+    return pa.schema([whole.field(name) for name in chosen]) if chosen else whole
+
+
+def times_in(topic: Topic) -> dict[str, str]:
+    """Return the times in nanoseconds of a topic, and the names of TIMESTAMPs beside them.
+
+    A field ``NAME_ns`` has one called ``NAME``, the event time and each ``datetime`` one called
+    ``NAME_time``.
+    """
+    found = {}
+    for field in topic.schema.fields:
+        name = field.name
+        if name.endswith("_ns") and name != "_ns":
+            found[name] = name.removesuffix("_ns")
+        elif name == topic.time_field or bare_type(field.type) == DateTime():
+            found[name] = f"{name}_time"
+    return found
 
 
 def batches_of(split: Split) -> Iterator[pa.RecordBatch]:
     """Yield the records of a split, in order. Raises as readers of a log do."""
     topic, _ = open_topic(split.place)
-    schema = table_schema(topic)
+    schema = table_schema(topic, split.columns, timestamps=split.timestamps)
+    beside = {name: time for time, name in times_in(topic).items()} if split.timestamps else {}
     with PartitionReader(topic, split.partition) as reader:
         for entry in reader.read(split.first, split.end):
-            yield from _pieces(entry, split, schema)
+            yield from _pieces(entry, split, schema, beside)
 
 
-def _pieces(entry: Batch | Marker, split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _pieces(
+    entry: Batch | Marker, split: Split, schema: pa.Schema, beside: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
     if not isinstance(entry, Batch):
         return
     if entry.rejected:
@@ -197,8 +242,19 @@ def _pieces(entry: Batch | Marker, split: Split, schema: pa.Schema) -> Iterator[
     for start in range(0, records.num_rows, split.batch_rows):
         part = records.slice(start, split.batch_rows)
         number = pa.array(np.full(part.num_rows, split.partition, np.int32))
-        at = pa.array(offsets[start : start + part.num_rows])
+        own = {PARTITION: number, OFFSET: pa.array(offsets[start : start + part.num_rows])}
         columns = [
-            as_shown(part.column(name), schema.field(name).type) for name in schema.names[:-2]
+            own[name]
+            if name in own
+            else _micros(part.column(beside[name]))
+            if name in beside
+            else as_shown(part.column(name), schema.field(name).type)
+            for name in schema.names
         ]
-        yield pa.RecordBatch.from_arrays([*columns, number, at], schema=schema)
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _micros(times_ns: pa.Array) -> pa.Array:
+    """Return times as Spark has them: the microsecond in which they are."""
+    times = times_ns.cast(pa.int64()).cast(pa.timestamp("ns", "UTC"))
+    return pc.floor_temporal(times, unit="microsecond").cast(_MICROS)

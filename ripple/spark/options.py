@@ -68,6 +68,21 @@ def numbers(text: str, what: str) -> tuple[int, ...]:
     return tuple(whole_number(part.strip(), what) for part in text.split(","))
 
 
+def names(text: str, what: str) -> tuple[str, ...]:
+    """Read names with commas between them; raises InputError."""
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found) or len(set(found)) < len(found):
+        raise InputError(f"{what} has names, each once, as in symbol,price, not {shown(text)}")
+    return found
+
+
+def yes_or_no(text: str, what: str) -> bool:
+    """Read ``true`` or ``false``; raises InputError."""
+    if text.lower() not in ("true", "false"):
+        raise InputError(f"{what} must be true or false, not {shown(text)}")
+    return text.lower() == "true"
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A bound of a range in each partition: an offset, or an event time.

@@ -16,7 +16,7 @@ from ripple.engine.operators.arrow_types import shown_fields
 from ripple.spark import packets
 from ripple.spark.dataframe.frames import Frames, are_frames
 from ripple.spark.dataframe.named import frames_at
-from ripple.spark.dataframe.source_frame import column_of
+from ripple.spark.dataframe.source_frame import column_of, micros_of
 from ripple.spark.draft import Draft
 from ripple.spark.options import BATCH_ROWS, Bound, whole_at_least_1
 from ripple.spark.packets import LETTERS, REPORT, ROWS
@@ -151,21 +151,27 @@ class Replay:
         """
         name = self._chosen(output)
         found = self._rows_in(self._packets((name,)), name)
-        if timestamps:
-            for field, beside in times_beside(self.plan, name).items():
-                micros = functions.floor(column_of(field) / 1000).cast("long")
-                found = found.withColumn(beside, functions.timestamp_micros(micros))
+        return self._timed(found, name) if timestamps else found
+
+    def _timed(self, found: DataFrame, name: str) -> DataFrame:
+        for field, beside in times_beside(self.plan, name).items():
+            time = functions.timestamp_micros(micros_of(column_of(field)))
+            found = found.withColumn(beside, time)
         return found
 
-    def changes(self, output: str | None = None, *, every: int = BATCH_ROWS) -> DataFrame:
+    def changes(
+        self, output: str | None = None, *, every: int = BATCH_ROWS, timestamps: bool = False
+    ) -> DataFrame:
         """Return the changes of an output: of each partition in order, by ``cut``.
 
         A key has at most one change for each ``every`` records of a partition. So changes are a
-        function of the rows, their division, and ``every``. Raises OutputError.
+        function of the rows, their division, and ``every``. timestamps: see ``rows``. Raises
+        OutputError.
         """
         name = self._chosen(output)
         schema = spark_schema(changes_schema(self.plan, name))
-        return self._rows_in(self._packets((name,), every=every), name, schema)
+        found = self._rows_in(self._packets((name,), every=every), name, schema)
+        return self._timed(found, name) if timestamps else found
 
     def _chosen(self, output: str | None) -> str:
         if output is None and len(self.plan.outputs) > 1:

@@ -133,6 +133,17 @@ def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_p
     assert (empty.counters["consumed"], empty.rows) == (0, {"sums-sink": 0})
 
 
+def test_microseconds_of_times_are_exact(spark: Any) -> None:
+    from pyspark.sql import functions
+
+    from ripple.spark.dataframe.source_frame import micros_of
+
+    times = [1_700_000_000_000_000_999 + 1000 * n for n in range(50)] + [-1, -1000, 0, 999]
+    frame = spark.createDataFrame([(time,) for time in times], "t long")
+    found = frame.select(micros_of(functions.col("t")).alias("micros")).collect()
+    assert [row.micros for row in found] == [time // 1000 for time in times]
+
+
 def test_dataframes_that_cannot_be_repeated_are_refused(spark: Any, file: Path) -> None:
     from pyspark.sql import functions
 

@@ -15,6 +15,7 @@ import pytest
 import ripple as rp
 from ripple.core.errors import InputError
 from ripple.model.records import schema_of
+from ripple.spark import log_table
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.options import Bound
 from ripple.spark.portions import sources_at
@@ -25,6 +26,7 @@ from tests.spark.logs import topic_of
 
 PLAN = PLANS["one-total"]
 EVENTS = trades(Random(3), 60)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 HOLDS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -46,6 +48,26 @@ def test_rows_are_records_with_their_place_in_batches_as_asked(place: str) -> No
     ]
     assert rows(table) == expected
     assert {batch.num_rows for one in table.splits for batch in batches_of(one)} <= {1, 2, 3, 4}
+
+
+def test_columns_are_chosen_and_times_have_timestamps_beside_them(place: str) -> None:
+    table = LogTable.of({"path": place, "columns": "offset,t_time,symbol,t", "timestamps": "true"})
+    assert table.schema.names == ["offset", "t_time", "symbol", "t"]
+    for row in rows(table.narrowed("offset", "<", 9)):
+        assert row["t_time"] == EPOCH + dt.timedelta(microseconds=row["t"] // 1000)
+    whole = LogTable.of({"path": place, "timestamps": "TRUE"})
+    plain = LogTable.of({"path": place}).schema.names
+    assert [name for name in whole.schema.names if name not in plain] == ["t_time"]
+    before = log_table._micros(pa.array([-1, None, -1000, 1999]))
+    assert before.cast(pa.int64()).to_pylist() == [-1, None, -1, 1]
+    for wrong, expected in [
+        ({"columns": "symbol,none"}, "has no column 'none': there are "),
+        ({"columns": "t_time"}, "has no column 't_time'"),
+        ({"columns": "symbol,symbol"}, "columns has names, each once"),
+        ({"timestamps": "1"}, "timestamps must be true or false"),
+    ]:
+        with pytest.raises(InputError, match=expected):
+            LogTable.of({"path": place, **wrong})
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ class SourceFrame:
             rest = functions.pmod(number, functions.lit(1000)) if unit_ns == 1 else rest
             time = functions.try_multiply(number, functions.lit(unit_ns // 1000))
             if unit_ns == 1:
-                time = functions.floor(number / 1000).cast("long")
+                time = micros_of(number)
         return [time.alias(TIME), rest.alias(REST)]
 
     def _unit_ns(self, field: str) -> int:
@@ -195,6 +195,12 @@ class SourceFrame:
         if isinstance(kind, TimestampNTZType):
             return functions.lit(_EPOCH.replace(tzinfo=None) + timedelta(microseconds=number))
         return functions.lit(number).cast(LongType())
+
+
+def micros_of(times_ns: Column) -> Column:
+    """Return the microsecond of times in nanoseconds, by integers: they are no exact doubles."""
+    thousand = functions.lit(1000)
+    return functions.call_function("div", times_ns - functions.pmod(times_ns, thousand), thousand)
 
 
 def in_order(names: Sequence[str], floats: Sequence[str]) -> list[Column]:
