@@ -454,7 +454,7 @@ OF_EXTRA = {
     "ripple/connectors/files/remote/s3.py": ("s3", {"botocore"}),
     "ripple/connectors/files/remote/web.py": ("https", {"urllib3"}),
     "ripple/connectors/websocket/source.py": ("websocket", {"websockets"}),
-    "ripple/testing/plugin.py": ("dev", {"pytest"}),
+    "ripple/testing/plugin.py": ("test", {"pytest"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }

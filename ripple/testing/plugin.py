@@ -9,7 +9,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pytest
+from ripple.core.extras import needed
+
+with needed("test", "the plugin of pytest"):
+    import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -38,6 +38,9 @@ NEED_EXTRAS = [
     "ripple.client.sql.query",
     "ripple.client.sql.tables_read",
     "ripple.connectors.delta_lake",
+    "ripple.connectors.files.remote.listing",
+    "ripple.connectors.files.remote.s3",
+    "ripple.connectors.files.remote.web",
     "ripple.connectors.formats",
     "ripple.connectors.kafka",
     "ripple.connectors.nats",
@@ -51,6 +54,7 @@ NEED_EXTRAS = [
     "ripple.storage.store.s3_errors",
     "ripple.testing.cluster.scene",
     "ripple.testing.cluster.worker",
+    "ripple.testing.plugin",
     "ripple.world.live_control",
     "ripple.world.live_control_server",
 ]
