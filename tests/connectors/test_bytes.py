@@ -142,6 +142,9 @@ def test_bytes_are_a_key_and_a_result_as_in_the_interpreter(tmp_path: Path) -> N
     assert (found[RAW]["first"], found[RAW]["last"]) == (ALL, ALL)
     assert found[RAW]["spelled"] == text(RAW)
     check_pipeline(plan, MORE, batch_sizes=(1, 3), restarts=(2,))
+    engines: list[Any] = []
+    rp.run(plan, source=MORE, sink={}, on_batch=lambda engine, _: engines.append(engine))
+    assert engines[-1].digests == {"out": "416a4e624fba083d"}
     for name in ("out.csv", "out.jsonl", "out.parquet"):
         rp.run(plan, source=MORE[:1], sink=str(tmp_path / name))
     assert (tmp_path / "out.csv").read_text().startswith(f"{text(RAW)},3,{text(FEW)},")

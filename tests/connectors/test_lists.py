@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,14 @@ from ripple.connectors.locate import open_sink
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.transforms.forms import forms_of
 from ripple.core.errors import OutputError, PlanError, SchemaError
+from ripple.core.row_ops import OP
 from ripple.model.expression import Expr, col
 from ripple.model.records import schema_of
 from ripple.model.schema.list_form import ListForm
-from ripple.model.schema.types import Bool, FieldType, Float, Int, List, Option, String
+from ripple.model.schema.types import Bool, Field, FieldType, Float, Int, List, Option, String, Uuid
 from ripple.model.schema.values import Misfit, converter
+from ripple.storage.log.body import columns_of
+from ripple.task.repartition.rows import Mark, changes_of, lane_schema, records_of
 from ripple.testing import check_pipeline
 from ripple.testing.reference.expressions import evaluate, expression_kind
 from tests.connectors.formats.registries import no_registry
@@ -202,6 +206,51 @@ def test_lists_are_read_and_unfolded_as_in_the_interpreter(tmp_path: Path) -> No
         ("none", 0), ("x", 3)]  # fmt: skip
     assert sorted((row["tag"], row["n"]) for row in rp.collect(unfolded, place).rows()) == [
         ("x", 2), ('y"\\\né', 1)]  # fmt: skip
+
+
+@rp.record
+class Note:
+    id: uuid.UUID
+    at: int
+    tags: list[str]
+
+
+@rp.record
+class Owner:
+    id: uuid.UUID
+    at: int
+    photo: bytes
+    marks: list[int] | None = None
+
+
+def test_joined_rows_have_uuids_bytes_and_lists() -> None:
+    ids = [uuid.UUID(int=n << 96) for n in range(2)]
+    notes: list[Any] = [
+        ("notes", {"id": ids[at % 2], "at": at, "tags": ["x"] * (at % 3)}) for at in range(6)
+    ]
+    owners: list[Any] = [
+        ("owners", {"id": ids[at % 2], "at": at, "photo": b"\xff" * at, "marks": marks})
+        for at, marks in enumerate([[1], None, []])
+    ]
+    events = [one for pair in zip(owners, notes, strict=False) for one in pair] + notes[3:]
+    for emit in ("eager", "final"):
+        pipeline = rp.Pipeline("p")
+        left = pipeline.source("notes", Note, time="at", out_of_order="2ns")
+        right = pipeline.source("owners", Owner, time="at", out_of_order="2ns")
+        joined = left.join_asof("joined", right, on="id", emit=emit)  # type: ignore[arg-type]
+        check_pipeline(joined.sink("o").plan(), events, (1, 4), restarts=(3,))
+
+
+def test_lists_go_to_another_partition() -> None:
+    fields = (Field("id", Uuid()), Field("tags", List(String())), Field("n", List(Int()), True))
+    schema = lane_schema("lane", fields)
+    rows = pa.table({"id": [str(uuid.UUID(int=1))] * 2, "tags": [["x"], []], "n": [[1], None]})
+    (batch,) = rows.to_batches()
+    mark = Mark(None, {}, 5)
+    records = records_of(schema, batch, mark)
+    wanted = pa.schema([pa.field(OP, pa.int8()), *list(columns_of(schema))[4:]])
+    found = changes_of(records.slice(0, 2), wanted)
+    assert found.select(batch.schema.names).to_pylist() == batch.to_pylist()
 
 
 def test_a_list_is_no_key_and_no_column_of_a_flat_sink(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import random
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +262,55 @@ def test_records_in_records_dates_times_and_decimals(spark: Any, tmp_path: Path)
         assert reasons[1].startswith("leg.price is no decimal of at most")
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+REQUESTS = """
+import uuid
+
+import ripple as rp
+
+@rp.record
+class Request:
+    id: uuid.UUID
+    body: bytes
+    at: int
+    tags: list[str]
+    sizes: list[int] | None = None
+
+requests = (
+    rp.Pipeline("requests").source("requests", Request, time="at")
+    .derive("more", tag=rp.col("tags").list.get(0).fill_null("none"),
+        many=rp.col("sizes").list.len(), length=rp.col("body").bin.size())
+    .partition("by", key=["id", "tag"])
+    .fold("of", body=rp.max("body"), many=rp.sum("many"), length=rp.sum("length"),
+        last=rp.last("id"))
+    .sink("out")
+)
+"""
+
+
+def test_uuids_bytes_and_lists(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "requests.py").write_text(REQUESTS)
+    place, chance = f"{tmp_path}/requests.py:requests", random.Random(4)
+    rows = [
+        {
+            "id": str(uuid.UUID(int=chance.randrange(3) << 96)).upper(),
+            "body": bytes([chance.randrange(256)] * chance.randrange(4)),
+            "at": number,
+            "tags": [chance.choice('xyé"')] * chance.randrange(3),
+            "sizes": chance.choice([None, [], [1, number]]),
+        }
+        for number in range(60)
+    ]
+    kinds = {"id": pa.string(), "body": pa.binary(), "at": pa.int64(),
+             "tags": pa.list_(pa.string()), "sizes": pa.list_(pa.int64())}  # fmt: skip
+    seen: list[Any] = []
+    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    plan = load_plan(place)
+    rp.run(plan, source=table, sink={}, on_batch=lambda engine, _: seen.append(engine))
+    digest = digests_of(plan, [{"digests": seen[-1].digests}])[1]
+    one = rp.spark.Replay(spark, place, spark.createDataFrame(table).repartition(3))
+    assert one.report().digest == digest
+    found = one.rows().collect()
+    assert {bytes(row["body"]) for row in found} <= {row["body"] for row in rows}
+    assert {row["id"] for row in found} == {row["id"].lower() for row in rows}

@@ -82,7 +82,7 @@ _SCALARS: dict[Annotation, FieldType] = {
 _ADVICE: dict[Annotation, str] = {
     dt.timedelta: "use int nanoseconds",
     decimal.Decimal: "say how many digits, Annotated[decimal.Decimal, rp.Decimal(18, 4)]",
-    dict: "use a list of records with a key field",
+    dict: "use a list of its keys and one of its values",
     set: "use list",
     frozenset: "use list",
     list: "say what it is a list of, such as list[str]",

@@ -221,7 +221,7 @@ class Flags(enum.Flag):
     ("annotation", "message"),
     [
         (memoryview, r"Outer.field: memoryview cannot be expressed"),
-        (dict[str, int], r"Outer.field: dict\[str, int\] .*use a list of records"),
+        (dict[str, int], r"Outer.field: dict\[str, int\] .*use a list of its keys"),
         (list[dict[str, int]], r"Outer.field\[\]: dict"),
         (set[int], r"Outer.field: set\[int\] cannot be expressed: use list"),
         (list, r"Outer.field: list cannot be expressed: say what it is a list of"),

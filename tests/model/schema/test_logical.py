@@ -253,3 +253,13 @@ def test_columns_are_written_with_all_digits_at_any_depth() -> None:
     ]
     (kept,) = written_table(table.slice(1), decimals=False).to_pylist()
     assert (kept["t"], kept["small"], kept["n"]) == (None, Exact("-0.00000001"), 2)
+
+
+def test_keys_of_stored_texts_are_pinned() -> None:
+    keys = pa.record_batch({"id": ["00000001-0000-0000-0000-000000abcdef"], "body": ["00ff"]})
+    assert key_bytes(keys, ("id",)).to_pylist() == [b"00000001-0000-0000-0000-000000abcdef"]
+    assert key_bytes(keys, ("body",)).to_pylist() == [b"00ff"]
+    codec = codec_for(Schema("r", (Field("id", Uuid()), Field("body", Bytes()))))
+    value = {"id": "00000001-0000-0000-0000-000000abcdef", "body": "00ff"}
+    assert codec.dumps(value).hex() == f"24{value['id'].encode().hex()}0430306666"
+    assert codec.loads(codec.dumps(value)) == value
