@@ -89,6 +89,8 @@ cdef class OpenRows:
         cdef int64_t i, slot
         if not 0 <= count <= held.count:
             raise IndexError(f"{count} rows of {held.count}")
+        if slots is None and (of is None or into is None):
+            raise TypeError("rows need the keys of their slots, or slots")
         if slots is not None:
             given = slots
             check_length(count, given.shape[0])
@@ -222,6 +224,8 @@ cdef class OpenRows:
             marks = &self.right.columns[self.deleted]
         for i in range(slots.size()):
             number = self.number_of[slots[i]]
+            if number < 0:
+                raise IndexError(f"slot {slots[i]} shows no row")
             found = self.others.match(keys[number], times[number], self.near)
             if found >= 0 and marks != NULL and marks.has(found) and marks.words[found]:
                 found = -1
@@ -244,6 +248,8 @@ cdef class OpenRows:
             return
         column.graph.refuse_while_busy("write a column")
         column.reserve(column.space.capacity)
+        if column.room < <int64_t>self.number_of.size():
+            raise IndexError(f"slots up to {self.number_of.size()} are outside 0..{column.room}")
         self.match(slots, kept, numbers, matches, gone)
         for i in range(gone.size()):
             if column.present[gone[i]]:
@@ -331,6 +337,8 @@ cdef class OpenRows:
         cdef int64_t i
         check_slots(slots, self.number_of.size())
         for i in range(slots.shape[0]):
+            if self.number_of[slots[i]] < 0:
+                raise IndexError(f"slot {slots[i]} shows no row")
             self.slot_of[self.number_of[slots[i]]] = -1
             self.number_of[slots[i]] = -1
 
