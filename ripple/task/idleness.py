@@ -83,6 +83,14 @@ class Idleness:
             if one.due_ns <= now_ns:
                 one.due_ns = now_ns + max(1, one.idle_ns // part)
 
+    def may_rise(self, silent: Collection[str], watermarks_ns: Mapping[str, int]) -> bool:
+        """Return False where no marker of some or all of the silent inputs raises a watermark.
+
+        Those that are not silent hold them up then. Without such an input the wall clock counts.
+        """
+        others = [watermarks_ns[name] for name in self._timed if name not in silent]
+        return not others or any(watermarks_ns[name] < min(others) for name in silent)
+
     def by_source(self, names: Iterable[str]) -> dict[str, int]:
         """Return how many of these inputs each source has that may have idle ones."""
         sources = {name: self._timed[name].name for name in self._silences}

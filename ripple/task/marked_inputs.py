@@ -118,7 +118,7 @@ class MarkedInputs(LoggedInputs):
                 marker = replace(marker, watermark_ns=watermark.NONE)
             return self._name, marker
         now_ns = self._clock.monotonic_ns() if self._is_live else 0
-        is_due = self._is_live and not self._has_looked and self._idleness.silent(now_ns)
+        is_due = self._is_live and not self._has_looked and self._is_due(now_ns)
         if self._is_passed or is_due:
             return Signal.WAITING  # ``more`` reads on, or adds markers
         found = self._inputs.next(self._own(cut))
@@ -140,18 +140,19 @@ class MarkedInputs(LoggedInputs):
 
     async def more(self) -> None:
         """Wait until there may be more, or until an input has been silent for too long."""
-        now_ns, due_s = self._clock.monotonic_ns(), None
         if self._job is None and self._is_passed:
             self._job = asyncio.create_task(self._reopen())
-        elif self._job is None and self._is_live and self._idleness.silent(now_ns):
-            self._job = asyncio.create_task(self._look(now_ns))
-        elif self._is_live and (due_ns := self._idleness.due_ns) is not None:
-            due_s = max(0, due_ns - now_ns) / _NS
-        if self._job is None:
+        while self._job is None:
+            now_ns, due_s = self._clock.monotonic_ns(), None
+            if self._is_live and self._is_due(now_ns):
+                self._job = asyncio.create_task(self._look(now_ns))
+                break
+            if self._is_live and (due_ns := self._idleness.due_ns) is not None:
+                due_s = max(0, due_ns - now_ns) / _NS
             with suppress(TimeoutError):
                 async with asyncio.timeout(due_s):
                     await self._inputs.more()
-            return
+                    return
         self._job.add_done_callback(lambda _: self._woken.set())
         await self._woken.wait()
         self._woken.clear()
@@ -195,17 +196,27 @@ class MarkedInputs(LoggedInputs):
 
     # --- adding markers ---
 
-    async def _look(self, now_ns: int) -> None:
-        """Add markers of the inputs that are silent by now, where they raise a watermark.
+    def _is_due(self, now_ns: int) -> bool:
+        """Return whether to look for markers to add: inputs are silent by now, and it may help.
 
         Where no window, key that ends or row is held, nothing waits for one: a long silence takes
         no markers, or few where other processes may hold some. Recorded markers count first: one
-        behind them would bind an input that is open past it.
+        behind them would bind an input that is open past it. And no input is asked for its end
+        where others hold the watermark up.
         """
+        silent = self._idleness.silent(now_ns)
+        if not silent:
+            return False
         is_held = self.waiting_count() > 0
+        is_wanted = not self._barriers and (is_held or self.is_awaited)
+        if is_wanted and self._idleness.may_rise(silent, self._watermarks_ns()):
+            return True
         self._idleness.looked(now_ns, is_seldom=self.is_awaited and not is_held)
-        if self._barriers or not (is_held or self.is_awaited):
-            return
+        return False
+
+    async def _look(self, now_ns: int) -> None:
+        """Add markers of the inputs that are silent by now, where they raise a watermark."""
+        self._idleness.looked(now_ns, is_seldom=self.is_awaited and not self.waiting_count())
         # The clock before the ends: no later record is judged by a time after they were asked for.
         wall_ns = self._clock.now_ns()
         silent = await self._at_their_ends(self._idleness.silent_at(now_ns))

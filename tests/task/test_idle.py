@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 from contextlib import suppress
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +29,7 @@ from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
 from ripple.task import marker_log
 from ripple.task.drive import Drive
+from ripple.task.idleness import Idleness
 from ripple.task.marked_inputs import MarkedInputs
 from ripple.task.marker_log import MarkerLog
 from ripple.testing import CrashScenario, Faults, crash_test, explore
@@ -435,6 +437,28 @@ def test_a_former_owner_adds_no_markers() -> None:
     assert owned == read
     owned, read = asyncio.run(added("journal_fence"))
     assert owned != read
+
+
+def test_no_end_is_asked_for_where_no_marker_of_any_silent_input_would_rise() -> None:
+    """Some of them may have unread records: their ends say so, and leave the others."""
+    names = ("busy/0", "seldom/0", "seldom/1")
+    idleness = Idleness(two_sources().plan(), names)
+    idleness.begin(0)
+    silences = [part for size in (1, 2) for part in combinations(names[1:], size)]
+    seen = set()
+    for silent, times in product(silences, product(range(3), repeat=3)):
+        watermarks_ns = dict(zip(names, times, strict=True))
+        rises = any(
+            idleness.markers(left, watermarks_ns, watermarks_ns, 9, 0)
+            for left in silences
+            if {*left} <= {*silent}
+        )
+        may_rise = idleness.may_rise({*silent}, watermarks_ns)
+        assert may_rise or not rises, (silent, times)
+        seen.add((may_rise, rises))
+    assert {(True, True), (False, False)} <= seen
+    alone = Idleness(pipeline().plan(), INPUTS)
+    assert alone.may_rise({*INPUTS}, dict.fromkeys(INPUTS, 9))  # by the wall clock
 
 
 def test_a_marker_names_no_time_after_its_input_was_looked_at(
