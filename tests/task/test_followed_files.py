@@ -27,6 +27,13 @@ class Seen:
     n: int
 
 
+@rp.record(version=1)
+class Daily:
+    who: str
+    n: int
+    day: int
+
+
 SEEN = rp.Pipeline("seen").source("seen", Seen).sink("rows")
 
 
@@ -193,6 +200,9 @@ def test_files_that_no_checkpoint_needs_are_forgotten_once_they_are_gone(place: 
     Following().until(has(1, 2), then("c.csv", 3), has(1, 2, 3))
     put("a.csv", 4)  # another one of the name
     Following().until(has(1, 2, 3, 4))
+    lose_checkpoints()
+    with pytest.raises(InputError, match="the files before record 1 were removed"):
+        run()
 
 
 def test_rejected_records_have_their_lines(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,3 +235,28 @@ def test_what_cannot_be_followed_is_said_at_once(place: Path) -> None:
     next(Path("state").rglob("files/*")).rename(place / "elsewhere")
     with pytest.raises(InputError, match="the record of its files is gone"):
         run()
+
+
+def test_two_folders_have_a_record_each(place: Path) -> None:
+    Path("more/day=1").mkdir(parents=True)
+    Path("more/day=1/a.csv").write_text("k,10\n")
+    put("b.csv", 1)
+    seen = rp.Pipeline("two").source("seen", Seen).partition("by-n", key="n")
+    daily = rp.Pipeline("two").source("daily", Daily).partition("by-day", key="day")
+    plan = (
+        seen.fold("f", c=rp.count()).sink("rows").also(daily.fold("g", n=rp.sum("n")).sink("days"))
+    )
+    for n in (2, 3):
+        rp.run(
+            plan,
+            source={"seen": "days", "daily": "more"},
+            sink={"rows": "out.jsonl", "days": "days.jsonl"},
+            checkpoint_dir="state",
+        )
+        put(f"{9 - n}.csv", n)
+        Path(f"more/day={n}").mkdir()
+        Path(f"more/day={n}/0.csv").write_text(f"k,{n}\n")
+    assert written() == [1, 2]
+    days = [json.loads(line) for line in Path("days.jsonl").read_text().splitlines()]
+    assert [(row["day"], row["n"]) for row in days] == [(1, 10), (2, 2)]
+    assert len({one.parent for one in Path("state").rglob("files/*/*")}) == 2

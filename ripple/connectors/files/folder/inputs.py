@@ -42,6 +42,9 @@ LOOK_S = 1.0
 """Between two looks for new files. One of this machine is taken when two find it unchanged."""
 REMOTE_LOOK_S = 10.0
 RECORDED_MAX = 100_000
+_ANEW = (
+    "Bring back a checkpoint, or start over with other outputs and another folder of checkpoints"
+)
 
 
 def open_inputs(path: str, reading: Reading) -> FileInputs:
@@ -171,7 +174,13 @@ class FileInputs(ReadAhead):
 
     async def _read(self, offset: int, rows: int) -> None:
         cutter = Cutter(rows)
-        number = max(number_at(self._record.taken, offset), 0)
+        number = number_at(self._record.taken, offset)
+        if number < 0 and self._record.taken:
+            raise InputError(
+                f"{self._place} is needed from record {offset} on, and the files before record "
+                f"{self._record.taken[0].first} were removed. {_ANEW}"
+            )
+        number = max(number, 0)
         while self._stop is None or offset < self._stop:
             taken = self._record.taken
             if number < len(taken):
@@ -179,9 +188,9 @@ class FileInputs(ReadAhead):
                 end = await self._read_file(file, offset, cutter)
                 if following and following[0].first != end:
                     raise InputError(
-                        f"{file.path} has {end - file.first} records, and had "
-                        f"{following[0].first - file.first} when it was read: bring back what it "
-                        "was, or start over with other outputs and another folder of checkpoints"
+                        f"{file.path} ends at record {end}, and {following[0].path} begins at "
+                        f"{following[0].first}: it is not what it was, or files between were "
+                        f"removed and are needed again. {_ANEW}"
                     )
                 offset = max(end, offset)
                 number += 1
