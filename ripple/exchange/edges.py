@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.engine.edges.kinds import edge_into
@@ -16,6 +16,7 @@ from ripple.model.schema.compat import (
     IncompatibilityKind,
     Incompatible,
 )
+from ripple.model.schema.logical.showing import shown_type
 from ripple.model.schema.types import Field, Opaque, Schema
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ def shown_of(plan: Plan) -> dict[str, Edge]:
         stage = stage_of_output(plan, output.name)
         if output.is_stream:
             name, schema = events_name(output.name), identified_schema(output.fields)
-            offer = _offer(f"stage {stage}", schema)
+            offer = _shown_offer(f"stage {stage}", schema)
             shown[name] = Edge(name, stage, stage, schema, offer, output.name, is_events=True)
             continue
         schema = shown_schema(plan, output)
-        offer = _offer(f"stage {stage}", schema)
+        offer = _shown_offer(f"stage {stage}", schema)
         for ahead in _PREFIXES:
             name = shown_name(output.name, uncommitted=ahead)
             shown[name] = Edge(name, stage, stage, schema, offer, output.name, ahead)
@@ -128,6 +129,15 @@ def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
 
 def _offer(name: str, schema: pa.Schema) -> Schema:
     return Schema(name, tuple(Field(f"{one.name}: {one.type}", Opaque()) for one in schema))
+
+
+def _shown_offer(name: str, schema: pa.Schema) -> Schema:
+    """Return an offer that names the types of values where other ones are stored."""
+    kinds = (shown_type(one) for one in schema)
+    fields = zip(_offer(name, schema).fields, kinds, strict=True)
+    return Schema(
+        name, tuple(replace(one, doc=None if of is None else str(of)) for one, of in fields)
+    )
 
 
 def edge_name(plan: Plan, stage: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -129,6 +130,13 @@ def test_functions_of_users_have_decimals() -> None:
            source=[{"name": "a", "price": D("5e20")}], sink=sink)  # fmt: skip
     assert seen == [D("5e20")]
     assert sink.rows()[0]["price"] == D("2.5e20")
+    for prices in (np.array([2]), pa.array([D(2)], pa.decimal128(20, 2)), [2]):
+        made = (
+            rp.Pipeline("p")
+            .source("t", Trade)
+            .map("m", lambda rows, prices=prices: {**rows, "price": prices}, into=Trade, batch=True)
+        )
+        assert rp.collect(made.sink("o"), OBJECTS[1:]).table()["price"].to_pylist() == [D(2)]
 
 
 def test_what_has_no_rule_is_refused_by_name() -> None:

@@ -131,8 +131,11 @@ class Reader:
             return "Variant", [
                 (self.text(), [self._kind() for _ in range(self.nat())]) for _ in range(self.nat())
             ]
-        assert tag == 10
-        return "Ref", self.text()
+        if tag == 10:
+            return "Ref", self.text()
+        if tag in (13, 16):
+            return "Decimal", self.integer(), self.integer()
+        return {11: "Date", 12: "Date_time", 14: "Uuid", 15: "Bytes"}[tag]
 
     def value(self, kind: Any) -> Any:
         match kind:

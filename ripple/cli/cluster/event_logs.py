@@ -44,6 +44,8 @@ def newest_of(place: str, count: int) -> NewestEvents:
     """
     import pyarrow as pa  # noqa: PLC0415 - slow
 
+    from ripple.model.schema.logical.showing import showing  # noqa: PLC0415 - needs pyarrow
+
     at = LogUri.parse(place)
     batches, ranges = [], {}
     try:
@@ -58,4 +60,11 @@ def newest_of(place: str, count: int) -> NewestEvents:
             ranges[number] = first, end
     except (TopicError, OSError) as error:
         raise InputError(f"cannot read {place}: {error}") from error
-    return NewestEvents(pa.Table.from_batches(batches, columns_of(topic.schema)), ranges)
+    rows, show = (
+        pa.Table.from_batches(batches, columns_of(topic.schema)),
+        showing(topic.schema.fields),
+    )
+    if show is not None:
+        parts = rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
+        rows = pa.Table.from_batches([show(part) for part in parts])
+    return NewestEvents(rows, ranges)

@@ -210,11 +210,17 @@ def _listed(numbers: tuple[int, ...]) -> str:
     return ", ".join(map(str, numbers))
 
 
+def _column(field: Any) -> str:
+    """Return a column's name and its type, that of the values that are shown."""
+    name, _, stored = str(field.name).rpartition(": ")
+    return f"{name}: {field.doc or stored}"
+
+
 def _list(options: argparse.Namespace, offers: Mapping[str, Any]) -> int:
     found = [
         {
             "output": name,
-            "columns": [field.name for field in offer.fields if field.name != "op: int8"],
+            "columns": [_column(field) for field in offer.fields if field.name != "op: int8"],
         }
         for name, offer in offers.items()
     ]

@@ -37,6 +37,7 @@ from ripple.model.schema.types import (
     Option,
     Schema,
     String,
+    WideDecimal,
 )
 from ripple.model.schema.values import INT64_MAX, Misfit, converter, name_of
 
@@ -129,7 +130,8 @@ def _numbers_of(given: Any, of: Logical, what: str) -> tuple[Any, FieldType, dic
         given = decoded(given)
     if isinstance(given, np.ndarray) and not len(given):
         return [], of, {}
-    if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and type(of) in _DTYPES:
+    is_whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
+    if is_whole and (type(of) in _DTYPES or isinstance(of, WideDecimal)):
         given = pa.array(given)
     if isinstance(given, pa.Array) and rule.takes(given.type):
         numbers = rule.stored(given)

@@ -15,7 +15,10 @@ type          outside       Arrow                   text
 ``Bytes``     ``bytes``     ``binary``              base64; hexadecimal digits as stored
 ============  ============  ======================  ==============================
 
-rule      the rule of a type: all that is particular to it; dates, times, decimals, uuids, binary
+A decimal of over 18 digits is a ``WideDecimal``, stored as 32 hexadecimal digits.
+
+rule      the rule of a type: all that is particular to it; dates, times, decimals, uuids, binary,
+          wide_decimals
 fields    the logical types among fields, and the storage types
 columns   columns stored and shown, lists and structs of them too; texts: for files of text
 showing   rows and tables shown; values: of users' functions

@@ -47,13 +47,23 @@ def noted(table: pa.Table) -> pa.Table:
     """Return a table of an engine with its columns shown, by their metadata; see ``note_of``."""
     columns, found = table.columns, list(table.schema)
     for at, field in enumerate(table.schema):
-        said = (field.metadata or {}).get(NOTE.encode())
-        if said is not None:
-            kind = type_from_sexp(loads(said.decode()))
+        kind = _noted_kind(field)
+        if kind is not None:
             chunks = columns[at].chunks or [pa.array([], field.type)]
             columns[at] = pa.chunked_array([shown(chunk, kind) for chunk in chunks])
             found[at] = pa.field(field.name, columns[at].type, field.nullable)
     return pa.Table.from_arrays(columns, schema=pa.schema(found, table.schema.metadata))
+
+
+def shown_type(field: pa.Field) -> pa.DataType | None:
+    """Return the type of a column that ``noted`` shows; None where it stays."""
+    kind = _noted_kind(field)
+    return None if kind is None else shown(pa.array([], field.type), kind).type
+
+
+def _noted_kind(field: pa.Field) -> FieldType | None:
+    said = (field.metadata or {}).get(NOTE.encode())
+    return None if said is None else type_from_sexp(loads(said.decode()))
 
 
 def showing(fields: Iterable[Field]) -> Showing | None:
