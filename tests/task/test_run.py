@@ -237,7 +237,7 @@ class TestRefusals:
             rp.run(PIPELINE, source=ROWS, sink=sink)
         if isinstance(sink, dict):
             return
-        with pytest.raises(rp.OutputError, match=r"cannot write to .*: give a .csv or .jso"):
+        with pytest.raises(rp.OutputError, match=r"cannot write .*: .* .jsonl or .parquet"):
             open_sink(sink, PIPELINE.plan(), "o", continues=True)
 
     def test_pipelines(self) -> None:
