@@ -51,7 +51,7 @@ def plans() -> dict[str, Plan]:
     partial = {
         "total": rp.sum("vwap"), "rows_n": rp.count(), "least": rp.min("high"),
         "most": rp.max("high"), "mean": rp.mean("vwap"), "spread": rp.stddev("vwap"),
-        "own": _merging(), "wide": rp.sum(rp.col("size").cast(rp.Decimal(38, 2)) * 10**16),
+        "own": _merging(),
     }  # fmt: skip
     whole = {
         "middle": rp.median("vwap"),

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import ripple as rp
 from ripple.engine.edges.sent_rows import SentRows
 from ripple.model.pipeline.stages import EdgeKind
 from ripple.model.pipeline.topology import stages_of
-from tests.engine.machine.stage_plans import KINDS, PLANS, trades
+from tests.engine.machine.stage_plans import KINDS, PLANS, source, trades
 from tests.engine.machine.staged import Reader, Receiver, Spread, sorted_rows, whole_run
 from tests.examples import EXAMPLES, SAMPLED, THINNED
 
@@ -29,6 +30,16 @@ def test_partitions_together_show_what_one_process_shows(name: str, partitions: 
     spread = Spread(PLANS[name], trades(random, 120), partitions, random)
     spread.finish()
     assert spread.digests() == whole_run(PLANS[name], spread.shares).digests
+
+
+def test_parts_of_wide_sums_are_added() -> None:
+    wide = rp.sum(rp.col("size").cast(rp.Decimal(38, 2)) * 10**16)
+    plan = source().partition("p2", key=()).fold("x", wide=wide).sink("last").plan()
+    assert [one.edge.kind for one in stages_of(plan) if one.edge is not None] == [EdgeKind.PARTIAL]
+    random = Random("wide")
+    spread = Spread(plan, trades(random, 120), 4, random)
+    spread.finish()
+    assert spread.digests() == whole_run(plan, spread.shares).digests
 
 
 @pytest.mark.parametrize("seed", range(2 * EXAMPLES // THINNED))
