@@ -677,7 +677,7 @@ def test_formats_that_cannot_be_are_refused() -> None:
     with pytest.raises(SchemaError, match="field 'size' is Int, but finite is a check of floats"):
         CsvFormat(TRADES.schema, {"size": Checks(finite=True)})
     with pytest.raises(SchemaError, match="'tags' has type List"):
-        CsvFormat(Schema("s", (Field("tags", List(String())),)))
+        CsvFormat(Schema("s", (Field("tags", List(List(String()))),)))
 
 
 def test_compressed_files_read_like_plain_ones(tmp_path: Path) -> None:
