@@ -2,7 +2,7 @@
 
 An entry is durable before a record of its file is read. Unlike markers and answers it is no input
 of its own: it says which file has the record at an offset of the input. An object holds files as
-JSON, each as [first offset, path, length in bytes, version].
+JSON, each as [first offset, path, length in bytes, version]; [offset, "", 0, ""] is an end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ripple.connectors.files.folder.taken import TakenFile
+from ripple.connectors.files.folder.taken import TakenFile, append
 from ripple.core.errors import InputError
 from ripple.core.events import EventListener, Remark
 from ripple.task.input_log import InputLog
@@ -93,7 +93,7 @@ class FileLog(InputLog):
     async def _put(self, file: TakenFile) -> None:
         await self._stored(_encoded([file]), is_whole=False)
         self._pending = None
-        self._taken.append(file)
+        append(self._taken, file)
 
     async def _stored(self, data: bytes, *, is_whole: bool) -> None:
         """Write until the store answers: the outcome of a failed attempt is unknown."""
@@ -117,7 +117,8 @@ class FileLog(InputLog):
             if one.is_whole:
                 self._taken = []
             if one.data:
-                self._taken += (TakenFile(*each) for each in json.loads(one.data)["files"])
+                for each in json.loads(one.data)["files"]:
+                    append(self._taken, TakenFile(*each))
 
 
 def _encoded(files: Sequence[TakenFile]) -> bytes:

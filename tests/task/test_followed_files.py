@@ -126,6 +126,32 @@ def test_new_files_are_taken_as_they_come(place: Path) -> None:
     Following().until(has(1, 2, 3, 4, 5))
 
 
+def test_a_file_that_goes_while_a_look_finds_it_is_left_out(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("a.csv", 1)
+    listed = inputs.files_now
+
+    def found(where: str) -> list[DataFile]:
+        return [*listed(where), DataFile("days/b.csv.tmp", ()), DataFile("days/c.csv", ())]
+
+    monkeypatch.setattr(inputs, "files_now", found)
+    Following().until(has(1), then("d.csv", 2), has(1, 2))
+
+
+def test_the_last_file_may_be_removed_after_a_checkpoint(place: Path) -> None:
+    put("a.csv", 1)
+    put("b.csv", 2, 3)
+    put("c.csv")
+    run()
+    for one in Path("days").iterdir():
+        one.unlink()
+    Following().until(has(1, 2, 3), then("d.csv", 4), has(1, 2, 3, 4))
+    Following().until(has(1, 2, 3, 4), then("a.csv", 5), has(1, 2, 3, 4, 5))
+    run()
+    assert written() == [1, 2, 3, 4, 5]
+
+
 def test_a_replay_without_checkpoints_reads_the_recorded_order(place: Path) -> None:
     put("b.csv", *range(10))
     Following().until(has(*range(10)), then("a.csv", 10, 11), has(*range(12)))

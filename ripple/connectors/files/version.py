@@ -15,10 +15,16 @@ class Version(NamedTuple):
     stamp: str
 
 
+class FileGoneError(InputError):
+    """There is no file of this name."""
+
+
 def local_version(path: str) -> Version:
-    """Return the version of a file of this machine. Raises InputError."""
+    """Return the version of a file of this machine. Raises InputError and FileGoneError."""
     try:
         status = os.stat(path)
+    except FileNotFoundError as error:
+        raise FileGoneError(f"cannot read {path}: {error.strerror}") from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     return Version(status.st_size, str(status.st_mtime_ns))

@@ -22,7 +22,7 @@ from ripple.connectors.files.folder.taken import (
 )
 from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.files.remote.contract import version_of
-from ripple.connectors.files.version import changed
+from ripple.connectors.files.version import FileGoneError, changed
 from ripple.connectors.inputs import Signal
 from ripple.connectors.reading_ahead import ReadAhead
 from ripple.core.errors import InputError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ripple.connectors.connector import Reading
+    from ripple.connectors.files.version import Version
     from ripple.connectors.registry import Uri
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch
@@ -164,7 +165,9 @@ class FileInputs(ReadAhead):
     def file_at(self, name: str, offset: int) -> str | None:
         """Return the file with a record that was read; see FiledInputs."""
         number = number_at(self._record.taken, offset)
-        return self._record.taken[number].path if name == self.name and number >= 0 else None
+        return (
+            self._record.taken[number].path or None if name == self.name and number >= 0 else None
+        )
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let go of files that no checkpoint needs, once they are removed; see KeepingInputs."""
@@ -185,12 +188,18 @@ class FileInputs(ReadAhead):
             taken = self._record.taken
             if number < len(taken):
                 file, following = taken[number], taken[number + 1 : number + 2]
-                end = await self._read_file(file, offset, cutter)
+                end = await self._read_file(file, offset, cutter) if file.path else file.first
+                if end < offset and not following:
+                    raise InputError(
+                        f"{self._place} is needed from record {offset} on, and its files in the "
+                        f"record of those that were read end at {end}. {_ANEW}"
+                    )
                 if following and following[0].first != end:
                     raise InputError(
-                        f"{file.path} ends at record {end}, and {following[0].path} begins at "
-                        f"{following[0].first}: it is not what it was, or files between were "
-                        f"removed and are needed again. {_ANEW}"
+                        f"{file.path} ends at record {end}, and "
+                        f"{following[0].path or 'what follows'} begins at {following[0].first}: it "
+                        f"is not what it was, or files between were removed and are needed again. "
+                        f"{_ANEW}"
                     )
                 offset = max(end, offset)
                 number += 1
@@ -198,6 +207,7 @@ class FileInputs(ReadAhead):
                 number = len(self._record.taken) - 1
             else:
                 await self._hold(cutter.flush())
+                await self._note_end(offset)
                 if not self._reading.follow:
                     break
                 await asyncio.sleep(LOOK_S if self._is_local else REMOTE_LOOK_S)
@@ -213,7 +223,7 @@ class FileInputs(ReadAhead):
                 await self._forget({file.path for file in listed})
             self._looks.see(listed, self._record.taken)
         while (file := self._looks.next()) is not None:
-            if await self._executor.run(version_of, file.path) == file.version:
+            if await self._executor.run(_version_now, file.path) == file.version:
                 assert file.version is not None
                 if len(self._record.taken) >= RECORDED_MAX:
                     raise InputError(
@@ -223,6 +233,12 @@ class FileInputs(ReadAhead):
                 await self._record.add(TakenFile(offset, file.path, *file.version))
                 return True
         return False
+
+    async def _note_end(self, offset: int) -> None:
+        """Record where the last file's records end, so that a resume there does not read it."""
+        taken = self._record.taken
+        if taken and taken[-1].path:
+            await self._record.add(TakenFile(offset, "", 0, ""))
 
     async def _forget(self, present: set[str]) -> None:
         """Forget files that are gone, and that no checkpoint needs."""
@@ -277,10 +293,20 @@ class FileInputs(ReadAhead):
 
 
 def _listed(place: str) -> list[DataFile]:
-    return [
-        file if file.version is not None else file._replace(version=version_of(file.path))
+    """Return the files that are there, without those that went while it looked."""
+    found = (
+        file if file.version is not None else file._replace(version=_version_now(file.path))
         for file in files_now(place)
-    ]
+    )
+    return [file for file in found if file.version is not None]
+
+
+def _version_now(path: str) -> Version | None:
+    """Return the version of a file, None if it is gone; raises as ``version_of``."""
+    try:
+        return version_of(path)
+    except FileGoneError:
+        return None
 
 
 def _some(blocks: Iterator[Batch]) -> tuple[list[Batch], bool, Exception | None]:

@@ -113,7 +113,7 @@ class _Walk:
         first, *rest = pattern
         if first == "**":
             yield from self.files(root, names, tuple(rest))
-        for entry in self._entries(os.path.join(root, *names)):
+        for entry in self._entries(os.path.join(root, *names), was_found=bool(names)):
             if entry.name.startswith(_HIDDEN):
                 continue
             below = (*names, entry.name)
@@ -130,7 +130,7 @@ class _Walk:
                         f"cannot read {entry.path}: it is a link to a file that is not there"
                     )
 
-    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+    def _entries(self, folder: str, *, was_found: bool) -> Iterator[os.DirEntry[str]]:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -142,6 +142,8 @@ class _Walk:
                         )
                     yield entry
         except OSError as error:
+            if was_found and isinstance(error, FileNotFoundError):
+                return  # it was removed since
             raise InputError(f"cannot read {folder}: {error.strerror}") from error
 
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class TakenFile(NamedTuple):
-    """A file that was taken. first: the offset of its first record."""
+    """A file that was taken. first: the offset of its first record.
+
+    One without a path says where the records of the file before it end: that file may be removed.
+    """
 
     first: int
     path: str
@@ -28,7 +31,7 @@ class TakenFile(NamedTuple):
 class FileRecord(Protocol):
     """The files taken so far, by rising offsets. One caller at a time.
 
-    Invariant: a file in ``taken`` is durable.
+    Invariants: a file in ``taken`` is durable; one without a path is the last one.
     """
 
     @property
@@ -65,11 +68,18 @@ class PassingRecord:
 
     async def add(self, file: TakenFile) -> None:
         """Hold the next file."""
-        self._taken.append(file)
+        append(self._taken, file)
 
     async def keep(self, taken: Sequence[TakenFile]) -> None:
         """Forget all files but these."""
         self._taken = [*taken]
+
+
+def append(taken: list[TakenFile], file: TakenFile) -> None:
+    """Add a file, in the place of an end: its own offset says the same."""
+    if taken and not taken[-1].path:
+        taken.pop()
+    taken.append(file)
 
 
 def number_at(taken: Sequence[TakenFile], offset: int) -> int:

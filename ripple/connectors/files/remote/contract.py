@@ -19,7 +19,8 @@ _READ_FROM = ("AWS_", "RIPPLE_S3_", "SSL_CERT_")
 class Place(Protocol):
     """A server of files. Each call has a time-out and bounded retries.
 
-    Raises InputAwayError for a server that may be back soon, InputError for any other refusal.
+    Raises InputAwayError for a server that may be back soon, InputError for any other refusal, of a
+    bucket FileGoneError where there is no such object.
     """
 
     def version(self, path: str) -> Version:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ripple.connectors.files.remote.address import checked
 from ripple.connectors.files.remote.attempts import CONNECT_S, READ_S, attempted
-from ripple.connectors.files.version import Version
+from ripple.connectors.files.version import FileGoneError, Version
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.extras import needed
 from ripple.storage.store.errors import StoreRefusedError
@@ -43,7 +43,7 @@ class Bucket:
         """Return what is there now; see Place."""
         found = self.find(path)
         if found is None:
-            raise InputError(f"cannot read {path}: there is no such object")
+            raise FileGoneError(f"cannot read {path}: there is no such object")
         return found
 
     def find(self, path: str) -> Version | None:
