@@ -132,6 +132,45 @@ def test_a_server_without_parts_serves_small_files_alone(
         rows(f"{web.url}/a.csv")
 
 
+def test_a_server_may_give_less_than_it_is_asked_for(web: WebServer) -> None:
+    web.files, web.part_bytes = {"/a.csv": LINES}, len(LINES) // 3
+    assert rows(f"{web.url}/a.csv") == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({"Content-Range": "bytes 7-8/9"}, "gives bytes 7 to 8 of 9 where it is asked for 0 to 0"),
+        ({"Content-Range": "bytes 0-8/4"}, "gives bytes 0 to 8 of 4"),
+        ({"Content-Range": "bytes 0-0/*"}, "does not say how long it is"),
+        ({"Content-Encoding": "gzip"}, r"gives parts of it compressed \(gzip\)"),
+    ],
+)
+def test_a_server_that_gives_other_bytes_is_named(
+    web: WebServer, headers: dict[str, str], why: str
+) -> None:
+    web.files, web.untrue = {"/a.csv": LINES}, headers
+    with pytest.raises(InputError, match=why):
+        rows(f"{web.url}/a.csv")
+
+
+def test_a_compressed_file_is_not_decompressed_on_its_way(web: WebServer) -> None:
+    web.files, web.untrue = {"/a.csv.gz": gzip.compress(LINES)}, {"Content-Encoding": "x-gzip"}
+    assert rows(f"{web.url}/a.csv.gz") == EXPECTED
+
+
+def test_addresses_that_are_none_are_named(web: WebServer) -> None:
+    web.redirects["/nowhere.csv"] = "https://[::x/a.csv"
+    for source in (
+        f"{web.url}/nowhere.csv",
+        "https://[::x/a.csv",
+        "https://h:p/a.csv",
+        "s3://[b/a.csv",
+    ):
+        with pytest.raises(InputError, match=r"redirects to nowhere|is not (https|s3)://"):
+            rows(source)
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [

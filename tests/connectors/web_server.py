@@ -16,8 +16,9 @@ from tests.services.certificate import certified
 class WebServer:
     """What it serves, by path, and what was asked. ``url`` is where it listens.
 
-    failures: so many requests get no answer from now on. parts: whether it knows Range. user: whose
-    ``Authorization`` it wants, "" for nobody's.
+    failures: so many requests get no answer from now on. parts: whether it knows Range. part_bytes:
+    the most that it gives at once. untrue: headers that it sends in the place of true ones. user:
+    whose ``Authorization`` it wants, "" for nobody's.
     """
 
     def __init__(self, port: int) -> None:
@@ -28,6 +29,8 @@ class WebServer:
         self.redirects: dict[str, str] = {}
         self.failures = 0
         self.parts = True
+        self.part_bytes = 1 << 30
+        self.untrue: dict[str, str] = {}
         self.user = ""
 
 
@@ -81,9 +84,9 @@ def _answer(request: BaseHTTPRequestHandler, served: WebServer) -> None:
         elif int(found[1]) >= len(data):
             _say(request, 416, b"", {"ETag": etag, "Content-Range": f"bytes */{len(data)}"})
         else:
-            body = data[int(found[1]) : int(found[2]) + 1]
+            body = data[int(found[1]) : int(found[2]) + 1][: served.part_bytes]
             where = f"bytes {found[1]}-{int(found[1]) + len(body) - 1}/{len(data)}"
-            _say(request, 206, body, {"ETag": etag, "Content-Range": where})
+            _say(request, 206, body, {"ETag": etag, "Content-Range": where, **served.untrue})
 
 
 def _say(

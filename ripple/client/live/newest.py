@@ -32,6 +32,9 @@ class Newest:
         names = [name for name in schema.names if name != OP]
         if column and column not in names:
             raise OutputError(f"the output has no column {column!r}: it has {', '.join(names)}")
+        if column and pa.types.is_nested(schema.field(column).type):
+            raise OutputError(f"the rows cannot be sorted by {column!r}, of lists or records")
+        self._schema = schema
         self._order = [(column, order)] if column else []
         self._changes = self._events = 0
         self._last: list[pa.RecordBatch] = []
@@ -57,7 +60,7 @@ class Newest:
             rows, names = self._table.rows(), self._table.layout.keys
             keys, count = len(names), rows.num_rows
             order = self._order or [(name, "ascending") for name in names]
-            chosen = rows.take(pc.select_k_unstable(rows, self._rows, order)) if order else rows
+            chosen = rows.take(self._first(rows, order)) if order else rows
         else:
             rows = pa.Table.from_batches(self._last).combine_chunks()
             count, keys = self._events, None
@@ -73,6 +76,14 @@ class Newest:
             line=line,
             has_ended=has_ended,
         )
+
+    def _first(self, rows: pa.RecordBatch, order: list[tuple[str, str]]) -> pa.Array:
+        """Return where the rows to show are; decimals are texts in the table, and are numbers."""
+        sorted_by = {name: rows.column(name) for name, _ in order}
+        for name, column in sorted_by.items():
+            if pa.types.is_decimal(kind := self._schema.field(name).type):
+                sorted_by[name] = column.cast(kind)
+        return pc.select_k_unstable(pa.record_batch(sorted_by), self._rows, order)
 
 
 def plain(rows: pa.RecordBatch) -> pa.RecordBatch:

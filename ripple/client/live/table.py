@@ -58,6 +58,10 @@ class LiveTable(BasicSink):
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Take changes, and show them if it is time, or else a moment later."""
         with self._lock:
+            if self.shown.has_ended:
+                raise OutputError(
+                    "a LiveTable is for one run, and this one's has ended: make another"
+                )
             if self._newest is None:
                 self._newest = Newest(changes.schema, self._rows, self._by)
                 self._check(self._line, changes.schema.names)
@@ -92,8 +96,10 @@ class LiveTable(BasicSink):
         began_s = time.monotonic()
         if self._newest is not None:
             self.shown = self._newest.view(self._line, has_ended=has_ended)
-            if self._widget is not None:
-                self._widget.show(self.shown)
+        elif has_ended:
+            self.shown = View(has_ended=True)
+        if self._widget is not None:
+            self._widget.show(self.shown)
         now_s = time.monotonic()
         self._next_s = now_s + max(INTERVAL_S, (now_s - began_s) / COST_SHARE)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
+from typing import Annotated
 
 import pytest
 
@@ -75,6 +77,36 @@ def test_a_browser_gets_exact_values_and_no_markup() -> None:
     shown(by_day, table, [*ROWS, {"symbol": "C", "size": EXACT * 4, "day": DAYS[0], "at": 9}])
     assert table.shown.message()["rows"][-1][2] == str(EXACT * 4)
     assert "<td>&lt;i&gt;</td>" in table._repr_html_()
+
+
+def test_decimals_are_sorted_as_numbers() -> None:
+    @rp.record
+    class Paid:
+        who: str
+        at: rp.Timestamp
+        price: Annotated[decimal.Decimal, rp.Decimal(6, 2)]
+
+    paid = rp.Pipeline("paid").source("paid", Paid).partition("by", key="who")
+    last = paid.fold("last", price=rp.last("price"))
+    rows: list[dict[str, object]] = [
+        {"who": who, "at": 1, "price": decimal.Decimal(price)}
+        for who, price in [("a", "10.50"), ("b", "-3"), ("c", "9"), ("d", "-20")]
+    ]
+    found = [["d", "-20.00"], ["b", "-3.00"], ["c", "9.00"], ["a", "10.50"]]
+    assert shown(last, rp.LiveTable(by="price"), rows) == found
+    assert shown(last, rp.LiveTable(by="-price", rows=2), rows) == found[:1:-1]
+
+
+def test_a_run_without_rows_ends_too() -> None:
+    assert shown(by_day, rp.LiveTable(), []) == []
+
+
+def test_a_table_is_for_one_run() -> None:
+    table = rp.LiveTable()
+    shown(by_day, table, ROWS)
+    with pytest.raises(OutputError, match="a LiveTable is for one run"):
+        shown(by_day, table, ROWS)
+    assert table.shown.changes == len(ROWS)
 
 
 def test_mistakes_are_named() -> None:

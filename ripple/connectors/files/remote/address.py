@@ -25,8 +25,13 @@ def checked(path: str) -> str:
 
     Addresses are in logs and reports, so that no error quotes one with a user or a query.
     """
-    scheme, parts = scheme_of(path), urlsplit(path)
+    scheme = scheme_of(path)
     form = "s3://BUCKET/PATH" if scheme == "s3" else "https://HOST[:PORT]/PATH"
+    try:
+        parts = urlsplit(path)
+        _ = parts.port if scheme == "https" else None  # raises for one that is none
+    except ValueError:
+        raise InputError(f"a source at {scheme}: is not {form}") from None
     if "@" in parts.netloc:
         places = "the AWS chain, as AWS_ACCESS_KEY_ID" if scheme == "s3" else "~/.netrc"
         raise InputError(

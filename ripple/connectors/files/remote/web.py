@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import netrc
+import re
 import ssl
 from http import HTTPStatus
 from urllib.parse import urljoin, urlsplit
@@ -22,6 +23,7 @@ with needed("https", "a source at https"):
 REDIRECTS_MAX = 5
 _FOR_NOW = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 _FAILED = 500
+_RANGE = re.compile(r"bytes (?:([0-9]{1,18})-([0-9]{1,18})|\*)/([0-9]{1,18})")
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 
@@ -61,14 +63,14 @@ class Web:
         try:
             status, stamp = answer.status, _stamp(answer.headers)
             if status == HTTPStatus.PARTIAL_CONTENT:
-                size = _size(answer.headers, path)
-                data = _body(answer, max(min(length, size - start), 0), path)
+                size, expected = _part(answer.headers, path, start, length)
+                data = _body(answer, expected, path)
                 answer.release_conn()  # all was read, so the connection is good for the next part
                 return data, Version(size, stamp)
             if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-                return b"", Version(_size(answer.headers, path), stamp)
+                return b"", Version(_range(answer.headers, path)[2], stamp)
             if status == HTTPStatus.OK:
-                whole = answer.read(BLOCK_BYTES + 1)
+                whole = answer.read(BLOCK_BYTES + 1, decode_content=not _is_compressed(path))
                 if len(whole) > BLOCK_BYTES:
                     raise InputError(
                         f"cannot read {path}: its server gives no parts of files (Range), so that "
@@ -96,8 +98,12 @@ class Web:
             if answer.status not in _REDIRECTS:
                 return answer
             answer.close()
-            at = urljoin(at, answer.headers.get("Location", ""))
-            if urlsplit(at).scheme != "https":
+            try:
+                at = urljoin(at, answer.headers.get("Location", ""))
+                scheme = urlsplit(at).scheme
+            except ValueError as error:
+                raise InputError(f"cannot read {path}: its server redirects to nowhere") from error
+            if scheme != "https":
                 raise InputError(f"cannot read {path}: its server redirects to one without TLS")
         raise InputError(f"cannot read {path}: redirected more than {REDIRECTS_MAX} times")
 
@@ -118,7 +124,7 @@ def _credentials(path: str) -> dict[str, str]:
 
 
 def _body(answer: urllib3.BaseHTTPResponse, expected: int, path: str) -> bytes:
-    data = answer.read(expected)
+    data = answer.read(expected, decode_content=False)
     if len(data) < expected:
         raise InputAwayError(f"cannot read {path}: {len(data)} of {expected} bytes arrived")
     return data
@@ -128,11 +134,35 @@ def _stamp(headers: urllib3.HTTPHeaderDict) -> str:
     return headers.get("ETag") or headers.get("Last-Modified") or ""
 
 
-def _size(headers: urllib3.HTTPHeaderDict, path: str) -> int:
-    told = headers.get("Content-Range", "").rpartition("/")[2]
-    if not (told.isascii() and told.isdecimal()):
+def _part(headers: urllib3.HTTPHeaderDict, path: str, start: int, length: int) -> tuple[int, int]:
+    """Return the length of a file, and of the part that comes: servers may give less than asked."""
+    first, end, size = _range(headers, path)
+    if first != start or not first < end <= min(first + length, size):
+        raise InputError(
+            f"cannot read {path}: its server gives bytes {first} to {end - 1} of {size} where it "
+            f"is asked for {start} to {start + length - 1}: download it, and read the file"
+        )
+    encoding = headers.get("Content-Encoding", "identity")
+    if encoding != "identity" and not _is_compressed(path):
+        raise InputError(
+            f"cannot read {path}: its server gives parts of it compressed ({encoding[:20]}), which "
+            "it is not asked for: download it, and read the file"
+        )
+    return size, end - first
+
+
+def _range(headers: urllib3.HTTPHeaderDict, path: str) -> tuple[int, int, int]:
+    """Return where a part begins and ends, 0 and 0 for none, and the length of the file."""
+    found = _RANGE.fullmatch(headers.get("Content-Range", ""))
+    if found is None:
         raise InputError(f"cannot read {path}: its server does not say how long it is")
-    return int(told)
+    first, last, size = found.groups()
+    return (0, 0, int(size)) if first is None else (int(first), int(last) + 1, int(size))
+
+
+def _is_compressed(path: str) -> bool:
+    """Return whether the file itself is compressed, so that its bytes are wanted as they are."""
+    return path.endswith((".gz", ".zst"))
 
 
 def _kind(error: Exception) -> str:
