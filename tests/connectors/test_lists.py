@@ -158,7 +158,7 @@ LISTS = st.lists(
 )  # fmt: skip
 
 
-@given(LISTS, st.sampled_from("snf"), st.integers(-4, 4), st.integers(0, 2))
+@given(LISTS, st.sampled_from("snf"), st.integers(-4, 4) | st.just(1 << 31), st.integers(0, 2))
 def test_items_are_those_of_python(
     rows: list[dict[str, Any]], name: str, index: int, cut: int
 ) -> None:
@@ -258,6 +258,12 @@ def test_a_list_is_no_key_and_no_column_of_a_flat_sink(tmp_path: Path) -> None:
     posts = rp.Pipeline("p").source("posts", Post, time="at")
     with pytest.raises(PlanError, match="'tags'"):
         posts.partition("k", key="tags")
+    with pytest.raises(PlanError, match="the key 'sizes' is optional list: choose a text"):
+        posts.partition("k", key="sizes")  # not to fill it, which nothing can
+    with pytest.raises(PlanError, match=r"last\(tags\) needs .*, not list: take an item with"):
+        posts.partition("k", key="at").fold("f", last=rp.last("tags"))
+    with pytest.raises(PlanError, match=r"not list: a .derive before it with .list.get"):
+        posts.scan("s", key="at", settled=True, last=rp.lag("tags"))
     with pytest.raises(PlanError, match="takes a field that is a list"):
         posts.derive("d", x=col("at").list.len())
     with pytest.raises(OutputError, match="Lists and records go to Parquet"):

@@ -18,11 +18,12 @@ from ripple.connectors.files.json.source import JsonSource
 from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
-from ripple.core.errors import PlanError, RippleError, SchemaError
+from ripple.core.errors import PlanError, SchemaError
 from ripple.engine.machine import Engine
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
 from ripple.model.schema.types import Field, Int, Record, Schema, String
 from ripple.testing import check_pipeline
+from tests.connectors.read_records import PLACES
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -367,10 +368,13 @@ def test_names_that_clash_and_records_too_deep_are_refused() -> None:
         rp.Pipeline("deep").source("deep", Schema("deep", (Field("r", inner),)))
 
 
-def test_lists_in_records_are_refused_by_path() -> None:
-    with pytest.raises(RippleError, match=r"field 'post.tags' has type List"):
-        rp.run(
-            rp.Pipeline("p").source("posts", Post).sink("out"),
-            source=[{"post": {"tags": []}}],
-            sink=MemorySink(),
-        )
+@pytest.mark.parametrize("kind", ["jsonl", "list", "parquet"])
+def test_records_have_lists(kind: str, tmp_path: Path) -> None:
+    rows = [{"post": {"tags": ["a", "b"]}}, {"post": {"tags": []}}]
+    tags = rp.col("post.tags").list
+    pipeline = rp.Pipeline("p").source("posts", Post).derive("d", n=tags.len(), last=tags.get(-1))
+    found = rp.collect(pipeline.sink("out"), PLACES[kind](tmp_path, rows)).table().to_pylist()
+    assert [(row["post.tags"], row["n"], row["last"]) for row in found] == [
+        (["a", "b"], 2, "b"),
+        ([], 0, None),
+    ]

@@ -167,7 +167,7 @@ def scanned(last: Last, row: Order) -> Order:
 
 def test_states_hold_uuids() -> None:
     orders = rp.Pipeline("p").source("orders", Order, time="size").derive("one", all=1)
-    with pytest.raises(PlanError, match="lag takes numbers, not uuid"):
+    with pytest.raises(PlanError, match="lag takes numbers, not uuid: a state of"):
         orders.scan("lag", key="all", settled=True, before=rp.lag("id"))
     own = orders.scan("own", key="all", state=Last, step=scanned, into=Order, settled=True)
     by_id = own.partition("k", key="id").fold("f", n=rp.count())

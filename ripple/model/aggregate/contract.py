@@ -16,6 +16,7 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    List,
     Logical,
     LogicalText,
     bare_type,
@@ -217,7 +218,10 @@ class Aggregate(ABC):
     def misfit(self, wanted: str, *types: FieldType) -> PlanError:
         """Return the error for inputs of the wrong types."""
         seen = ", ".join(type(t).__name__.lower().removeprefix("wide") for t in types)
-        return PlanError(f"{self} needs {wanted}, not {seen}: cast it or choose another field")
+        way = "cast it or choose another field"
+        if any(isinstance(bare_type(t), List) for t in types):
+            way = "take an item with .list.get(n), or make rows of the items with .flat_map"
+        return PlanError(f"{self} needs {wanted}, not {seen}: {way}")
 
     def need_numbers(self, *types: FieldType) -> None:
         """Raise :class:`PlanError` unless every type is a number."""

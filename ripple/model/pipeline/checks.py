@@ -41,6 +41,7 @@ from ripple.model.schema.types import (
     Option,
     Schema,
     WideDecimal,
+    bare_type,
 )
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
@@ -108,6 +109,10 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     name = field_name(key, types, "the key")
     found = types[name]
     check_result_field(name)
+    if not isinstance(bare_type(found), (*KEY_TYPES, Float)):
+        raise PlanError(
+            f"the key {name!r} is {type_text(found)}: choose a text, an integer or a bool"
+        )
     if isinstance(found, Option):
         raise PlanError(
             f"the key {name!r} may be null, and null is no group: "
@@ -117,10 +122,6 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
         raise PlanError(
             f"the key {name!r} is a float, of which equal-looking ones differ: derive an integer, "
             f"for instance (rp.col({name!r}) * 100).round().cast(int)"
-        )
-    if not isinstance(found, KEY_TYPES):
-        raise PlanError(
-            f"the key {name!r} is {type_text(found)}: choose a text, an integer or a bool"
         )
     sessions = last and last.window and isinstance(last.window.assigner, Session)
     if last and sessions and name in WINDOW_FIELD_NAMES:

@@ -103,7 +103,7 @@ def constant(name: str, table: Any, /, *, key: Keys) -> Constant:
     """Make a constant table, for joins with streams and tables.
 
     table: an Arrow table, or a frame of Polars or pandas; a list of dicts;
-    or a list of instances of one record class or dataclass. Numbers, texts and booleans, at most
+    or a list of instances of one record class or dataclass. Single values, no lists, at most
     16 MiB. key: the field, or fields, of its key: texts, integers or bools, unique and never null.
     The rows are part of the pipeline: other rows rebuild the folds behind. Raises PlanError with
     the row and the field.

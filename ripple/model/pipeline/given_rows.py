@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -67,8 +68,8 @@ def given_rows(name: str, table: Any) -> tuple[Fields, pa.RecordBatch]:
         check_result_field(field.name)
         if not isinstance(bare_type(field.type), _TYPES):
             raise PlanError(
-                f"{field.name!r} is {type_text(field.type)}, and a constant holds numbers, texts "
-                "and booleans: leave it out"
+                f"{field.name!r} is {type_text(field.type)}, and a constant holds single values, "
+                "such as numbers, texts and dates: leave it out"
             )
     rows = _batch(members, given)
     _check_size(rows.nbytes)
@@ -125,9 +126,12 @@ def _field_of(name: str, values: Sequence[Any]) -> Field:
             continue
         kind = next((kind for types, kind in _KINDS if isinstance(value, types)), None)
         if kind is None:
+            way = "leave it out"
+            if isinstance(value, decimal.Decimal):
+                way = "records, and Arrow tables and frames, say how many digits decimals have"
             raise PlanError(
-                f"row {at}: {name!r} is {shown(value)}, and a constant holds numbers, texts and "
-                "booleans"
+                f"row {at}: {name!r} is {shown(value)}, and a constant of dicts holds numbers, "
+                f"texts, booleans, dates, times, UUIDs and bytes: {way}"
             )
         if kind != (first := first or kind):
             raise PlanError(

@@ -19,7 +19,9 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    List,
     Logical,
+    LogicalText,
     Option,
     WideDecimal,
     bare_type,
@@ -189,9 +191,13 @@ class Running(ABC):
             )
         is_number = isinstance(bare_type(of), (Float, Int, Int64, *others))
         if not is_number or isinstance(bare_type(of), TEXTS):
+            way = "a .derive before it with .cast(float) or .cast(int) makes one"
+            if isinstance(bare_type(of), List):
+                way = "a .derive before it with .list.get(n) or .list.len() makes one"
+            elif isinstance(bare_type(of), LogicalText):
+                way = "a state of .scan holds it"
             raise PlanError(
-                f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}: "
-                "a .derive before it with .cast(float) or .cast(int) makes one"
+                f"{self.name} takes numbers, not {type(bare_type(of)).__name__.lower()}: {way}"
             )
         return of
 

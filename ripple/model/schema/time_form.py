@@ -58,7 +58,7 @@ class TimeForm:
         ):
             raise SchemaError(
                 f"format is {shown(self.form)}: it is 'iso', 's', 'ms', 'us', 'ns' or a pattern "
-                "such as '%d.%m.%Y %H:%M:%S'"
+                "such as '%d.%m.%Y %H:%M:%S', or of bytes 'base64' or 'hex'"
             )
         if self.zone is not None and not self.is_text:
             raise SchemaError(

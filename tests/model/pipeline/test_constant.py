@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import pickle
 import re
 from collections.abc import Iterator
@@ -120,7 +121,8 @@ def test_fields_compared_the_other_way_round_change_the_keys() -> None:
         ([{"a": 1}, {"a": 1}], "a", "rows 0 and 1 have one key, a=1"),
         ([{"a": 1, "b": "x"}] * 2, ["a", "b"], "rows 0 and 1 have one key, a=1, b='x'"),
         ([{"a": None}, {"a": 1}], "a", "row 0: the key 'a' is null"),
-        ([{"a": 1, "b": [1]}], "a", "row 0: 'b' is [1], and a constant holds numbers"),
+        ([{"a": 1, "b": [1]}], "a", "row 0: 'b' is [1], and a constant of dicts holds"),
+        ([{"a": 1, "b": decimal.Decimal(1)}], "a", "and frames, say how many digits decimals have"),
         ([{"a": 1, "b": 1}, {"a": 2, "b": 0.5}], "a", "row 1: 'b' is float, and int in a row"),
         ([{"a": 1, "b": None}], "a", "'b' is null in each row"),
         ([{"a": 1}, {"b": 1}], "a", "row 1 is {'b': 1}, and not a dict of a"),
@@ -135,7 +137,7 @@ def test_fields_compared_the_other_way_round_change_the_keys() -> None:
         ([{"a": 1}], ["a", "a"], "the key names 'a' twice"),
         (pa.table({"a": np.arange(CONSTANT_BYTES_MAX // 8 + 1)}), "a", "(CONSTANT_BYTES_MAX)"),
         ([{"a": 1, "a b": 2}], "a", "the field 'a b' is no Python name"),
-        (pa.table({"a": [1], "b": [[1]]}), "a", "'b' is list, and a constant holds numbers"),
+        (pa.table({"a": [1], "b": [[1]]}), "a", "'b' is list, and a constant holds single values"),
     ],
 )
 def test_rows_that_are_no_constant_are_refused(rows: Any, key: Any, said: str) -> None:

@@ -31,7 +31,7 @@ def _lengths(lists: Any) -> Any:
 
 def _item(kind: Kind) -> Function:
     def items(lists: Any, index: int) -> Any:
-        starts = np.asarray(lists.offsets)
+        starts = np.asarray(lists.offsets).astype(np.int64)  # places may be beyond 32 bits
         lengths = np.diff(starts)
         at = index if index >= 0 else lengths + index
         missing = (at < 0) | (at >= lengths) | np.asarray(lists.is_null())
