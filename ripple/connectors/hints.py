@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _DELIMITERS = re.compile(r"[,;|\t]")
 _ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _DECIMAL_COMMA = re.compile(rb"(^|[;|\t\"])\s*[+-]?\d+,\d+\s*([;|\t\r\n\"]|$)")
+_POINTS = re.compile(rb"(^|[;|\t\"])\s*[+-]?\d{1,3}(\.\d{3})+,\d+\s*([;|\t\r\n\"]|$)")
+_COMMAS = re.compile(rb"(^|[;|\t\"])\s*[+-]?\d{1,3}(,\d{3})+\.\d+\s*([;|\t\r\n\"]|$)")
 _WITHOUT_ZONE = re.compile(_ISO_TIME.pattern + rb"(:\d\d(\.\d{1,9})?)?([\s\",]|$)")
 
 
@@ -42,18 +44,27 @@ COMMA = Hint.alike(
     "a decimal comma? 'FILE?decimal=,' reads it, beside another delimiter "
     "'FILE?delimiter=;&decimal=,'"
 )
+POINTS = Hint.alike("points before thousands? 'FILE?decimal=,&thousands=.' reads them")
+COMMAS = Hint.alike("commas before thousands? 'FILE?thousands=,' reads them")
 
 
 class Hints:
     """Finds hints. ``first`` is the hint of the first record with one, None before it."""
 
-    def __init__(self, names: Iterable[Iterable[str]] = (), *, commas: bool = False) -> None:
+    def __init__(
+        self,
+        names: Iterable[Iterable[str]] = (),
+        *,
+        commas: bool = False,
+        thousands: bool = False,
+    ) -> None:
         """Take the names of the fields of each source; none where headings are read as such.
 
-        commas: whether decimal commas are read.
+        commas: whether decimal commas are read; thousands: whether marks of thousands are.
         """
         self._names = [*map(frozenset, names)]
         self._commas = commas
+        self._thousands = thousands
         self.first: Hint | None = None
 
     @classmethod
@@ -61,7 +72,10 @@ class Hints:
         """Return those for a run. sources: the fields of each; uris: of files, if there are any."""
         uris = [*uris]
         names = [[field.name for field in one] for one in sources] if uris and not header else []
-        return cls(names, commas=any("decimal=" in one for one in uris))
+        commas, thousands = (
+            any(option in one for one in uris) for option in ("decimal=", "thousands=")
+        )
+        return cls(names, commas=commas, thousands=thousands)
 
     def look(self, record: Rejected) -> Hint | None:
         """Return the hint of a record, None for most."""
@@ -83,6 +97,10 @@ class Hints:
         is_number = record.cause.endswith((" is not a number", " after"))
         if is_number and not self._commas and _DECIMAL_COMMA.search(record.raw):
             return COMMA
+        if is_number and not self._thousands and _POINTS.search(record.raw):
+            return POINTS
+        if is_number and not (self._commas or self._thousands) and _COMMAS.search(record.raw):
+            return COMMAS
         return None
 
 

@@ -99,11 +99,20 @@ def find(text: str, use: UseName) -> Uri:
         found, path = _of_path(text, use), text
     way: Use | None = getattr(found, use, None)
     if found is None or way is None or (way.suffixes and not path):
-        raise refused(repr(text), use)
+        raise refused(repr(text) + _as_files(found, path, use), use)
     if way.suffixes and not way.on_stream and is_stream(path):
         error = _REFUSALS[use][0]
         raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
     return Uri(found, way, path)
+
+
+def _as_files(found: Connector | None, path: str, use: UseName) -> str:
+    """Return how one process resumes over a file that is named by its format, "" for others."""
+    if use != "continued_source" or is_stream(path):
+        return ""
+    named = _of_name(path, "source")
+    is_file = named is not None and found in (None, named)
+    return f" (as files:{path} it can, in one process)" if is_file else ""
 
 
 def of_file(path: str) -> Uri:

@@ -103,7 +103,8 @@ def _of_exceptions(event: Event) -> str | None:
         case FromFuture(count):
             return (
                 f"events far ahead of their watermark: {count}; they count and advance it, so "
-                "that events of the present may be very late: is a clock wrong?"
+                "that events of the present may be very late: is a clock wrong? After a pause of "
+                "the input, such as a night, they are usual"
             )
         case VeryLate(count):
             return (

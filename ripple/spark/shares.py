@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.clock import PREFIX as CLOCK
 from ripple.connectors.clock import ClockInputs, offset_at
+from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.folder.listing import files_at, is_pattern
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
@@ -187,9 +188,10 @@ def _in_order(place: str) -> str | None:
     Also None if the names of the files do not tell the format that the scheme of ``place`` has.
     """
     found = find(place, "source")
-    if found.connector.path_of is None or not (os.path.isdir(found.path) or is_pattern(found.path)):
+    path, options = divided(found.path)
+    if found.connector.path_of is None or not (os.path.isdir(path) or is_pattern(path)):
         return None
-    files = files_at(found.path)
+    files = files_at(path)
     if found.connector.scheme != OF_FILES:
         try:
             kinds = {find(file.path, "source").connector.scheme for file in files}
@@ -197,7 +199,7 @@ def _in_order(place: str) -> str | None:
             return None
         if kinds != {found.connector.scheme}:
             return None
-    return f"{OF_FILES}:{os.path.abspath(found.path)}"
+    return f"{OF_FILES}:{_with_options(os.path.abspath(path), options)}"
 
 
 def _read_whole(place: str, source: str, start: Bound, stop: Bound, *, header: bool) -> Source:
@@ -239,12 +241,14 @@ def _log(place: str, source: str, start: Bound, stop: Bound) -> Source:
 
 
 def _files(place: str) -> list[str]:
-    """Return the paths of files in a folder, or matching a pattern; or the path itself."""
-    if os.path.isdir(place):  # the formats follow from the names
-        return [file for name in _visible(place) for file in _files(os.path.join(place, name))]
+    """Return the places of files in a folder, or matching a pattern; or of the file itself."""
+    path, options = divided(place)
+    if os.path.isdir(path):  # the formats follow from the names
+        within = (_with_options(os.path.join(path, name), options) for name in _visible(path))
+        return [file for one in within for file in _files(one)]
     found = find(place, "source")
-    path = found.path
-    scheme = place[: len(place) - len(path)] if place.endswith(path) else ""
+    scheme = place[: len(place) - len(found.path)] if place.endswith(found.path) else ""
+    path, options = divided(found.path)
     if found.connector.path_of is None:
         return [place]
     if os.path.isdir(path):
@@ -255,7 +259,11 @@ def _files(place: str) -> list[str]:
         paths = [path]
         if not os.path.exists(path):
             raise InputError(f"cannot read {path}: there is no such file")
-    return [f"{scheme}{os.path.abspath(one)}" for one in paths]
+    return [_with_options(f"{scheme}{os.path.abspath(one)}", options) for one in paths]
+
+
+def _with_options(place: str, options: str) -> str:
+    return f"{place}?{options}" if options else place
 
 
 def _visible(folder: str) -> list[str]:

@@ -75,6 +75,12 @@ def test_csv_of_another_country_gets_hints_at_its_options(pipeline: Path, tmp_pa
     assert "level is not a number: 'a;1,5;1' (a decimal comma?" in errors(
         "?delimiter=;", "--header"
     )
+    source.write_text("name;level;at_ns\na;1.001,5;1\n")
+    assert "(points before thousands?" in errors("?delimiter=;&decimal=,", "--header")
+    assert "rejected" not in errors("?delimiter=;&decimal=,&thousands=.", "--header")
+    source.write_text("name;level;at_ns\na;1,001.5;1\n")
+    assert "(commas before thousands?" in errors("?delimiter=;", "--header")
+    source.write_text("name;level;at_ns\na;1,5;1\nb;high;2\n")
     told = errors("?delimiter=;&decimal=,")
     assert "'name;level;at_ns' (is it a heading? --header" in told
     assert "'b;high;2'\n" in told

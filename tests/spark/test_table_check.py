@@ -77,6 +77,16 @@ def test_an_equal_table_holds_with_what_it_was_made_of(
     assert validated(place, capfd, found.drop(["n"]), "--fields", "vwap")[0] == 0
 
 
+@pytest.mark.parametrize("given", ["{}/a.csv", "csv:{}/a.csv", "{}/*.csv", "files:{}", "{}"])
+def test_options_behind_the_source_are_those_of_its_files(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], given: str
+) -> None:
+    (tmp_path / "a.csv").write_text("symbol;price;size;t\nA;1,5;2;1\n")
+    place_of = given.format(tmp_path) + "?delimiter=;&decimal=,&header"
+    code = main(["validate", f"{place}/p.py:bars", "--source", place_of, "--oracle", "1"])
+    assert (code, "1 compared over 1 records" in capfd.readouterr().out) == (0, True)
+
+
 def test_differing_rows_are_counted_and_the_first_is_told_with_its_events(
     place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -287,7 +287,10 @@ def test_log_that_does_not_fit_is_refused_before_it_is_read(place: Place, tmp_pa
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--source", "trades.csv"], "needs a source that can be read again"),
+        (
+            ["--source", "trades.csv"],
+            "needs a source that can be read again, not 'trades.csv' (as files:trades.csv it can",
+        ),
         (["--source", "log:"], "cannot tell which log 'log:' is"),
         (["--sink", "out=x.txt"], "x.txt"),
         (["--commit-interval", "soon"], "'soon'"),

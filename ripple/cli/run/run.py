@@ -112,8 +112,8 @@ def _configure_durable(parser: argparse.ArgumentParser) -> None:
         "recovery after a crash",
         "State and progress are kept in a folder or in S3; a restarted run resumes, and each\n"
         "cut's output appears once in files and logs. The source must be one that can be read\n"
-        "again: a log, a topic of Kafka, a stream of NATS or Redis, changes of a table of\n"
-        "PostgreSQL.",
+        "again: files (files:FOLDER, a pattern, s3:, https:), a log, a topic of Kafka, a stream\n"
+        "of NATS or Redis, changes of a table of PostgreSQL, a clock.",
     )
     group.add_argument(
         "--checkpoint-dir",
@@ -130,10 +130,11 @@ def _configure_durable(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--commit-interval",
         metavar="SPAN",
-        help="time between commits of outputs (1s; 250ms with topics of Kafka)",
+        help="time between commits of outputs (1s; 250ms of a topic of Kafka, "
+        "5s of Parquet, 10s of Delta Lake; the shortest of several)",
     )
     group.add_argument(
-        "-f", "--follow", action="store_true", help="wait for more at the end of the log"
+        "-f", "--follow", action="store_true", help="wait for more records, or files, at the end"
     )
     group.add_argument(
         "--rebuild",

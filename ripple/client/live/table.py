@@ -128,4 +128,5 @@ class LiveTable(BasicSink):
 
     def __repr__(self) -> str:
         """Return the number of rows."""
-        return f"<LiveTable of {self.shown.count:,} rows>"
+        count = self.shown.count
+        return f"<LiveTable of {count:,} row{'' if count == 1 else 's'}>"
