@@ -55,6 +55,13 @@ class Trade:
     size: float
 
 
+@rp.record
+class Long:
+    text: str
+    n: int
+
+
+LONG = rp.Pipeline("texts").source("texts", Long).sink("out")
 BY_SYMBOL = rp.Pipeline("sizes").source("trades", Trade).partition("by", key="symbol")
 SIZES = BY_SYMBOL.fold("f", size=rp.sum("size")).sink("out")
 TRADES = [{"symbol": "AB"[n % 2], "size": float(n)} for n in range(6)]
@@ -73,14 +80,18 @@ def test_sizes(ripple_pipeline):
 def test_seed(ripple_seed):
     assert ripple_seed < 3
 
+@pytest.mark.parametrize("more, ripple_seed", [("a", 17), ("b", 18)])
+def test_own(more, ripple_seed):
+    assert ripple_seed > 16
+
 def test_of_none():
     pass
 """
     )
-    pytester.runpytest_inprocess(*LOADED).assert_outcomes(passed=7)
-    pytester.runpytest_inprocess(*LOADED, "--ripple-seeds", "1").assert_outcomes(passed=3)
+    pytester.runpytest_inprocess(*LOADED).assert_outcomes(passed=9)
+    pytester.runpytest_inprocess(*LOADED, "--ripple-seeds", "1").assert_outcomes(passed=5)
     ended = pytester.runpytest_inprocess(*LOADED, "--ripple-seeds", "5", "-k", "test_seed")
-    ended.assert_outcomes(passed=3, failed=2, deselected=6)
+    ended.assert_outcomes(passed=3, failed=2, deselected=8)
     ended.stdout.fnmatch_lines("FAILED *test_seed[[]seed3]*")
 
 
@@ -120,6 +131,7 @@ def test_sizes():
 def test_a_wrong_number_of_seeds_is_said(pytester: pytest.Pytester, given: str) -> None:
     ended = pytester.runpytest_inprocess(*LOADED, "--ripple-seeds", given)
     assert ended.ret == pytest.ExitCode.USAGE_ERROR
+    ended.stderr.fnmatch_lines("*is not a whole number from 1 on")
 
 
 def test_a_result_is_equal_to_its_rows_in_any_form() -> None:
@@ -144,6 +156,11 @@ def test_differences_are_the_first_few() -> None:
     assert differences([*ROWS, {"symbol": "C", "size": 1}], result) == [
         "3 rows == 2 rows",
         "row 2 on the left alone: symbol='C', size=1",
+    ]
+    long = [{"text": "x" * 500 + last, "n": n} for n, last in enumerate("ab")]
+    assert differences(rp.collect(LONG, long), [long[0], {**long[1], "text": "x" * 501}]) == [
+        "1 of 2 rows differ",
+        f"row 1: text: …{'x' * 20}b' == …{'x' * 21}'  (in n=1)",
     ]
     many = [{"n": n} for n in range(9)]
     assert differences(result, [{"symbol": "A"}, ROWS[1]]) == [

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 5
 _CHARACTERS_MAX = 200
+_VALUE_CHARACTERS_MAX = 40
 
 
 def differences(left: object, right: object) -> list[str] | None:
@@ -51,8 +52,22 @@ def _columns(left: Row, right: Row) -> str:
     """Return the values of the columns that differ, behind those that do not."""
     names = differing(left, right)
     same = {name: value for name, value in left.items() if name not in names}
-    shown = ", ".join(f"{name}: {_value(left, name)} == {_value(right, name)}" for name in names)
+    shown = ", ".join(f"{name}: {_pair(_value(left, name), _value(right, name))}" for name in names)
     return _short(f"{shown}" + (f"  (in {_text(same)})" if same else ""))
+
+
+def _pair(left: str, right: str) -> str:
+    """Return two texts; of long ones the parts where they begin to differ."""
+    begin = 0
+    if max(len(left), len(right)) > _VALUE_CHARACTERS_MAX:
+        pairs = enumerate(zip(left, right, strict=False))
+        first = next((at for at, (one, other) in pairs if one != other), 0)
+        begin = max(first - _VALUE_CHARACTERS_MAX // 2, 0)
+    one, other = (
+        ("…" if begin else "") + _short(text[begin:], _VALUE_CHARACTERS_MAX)
+        for text in (left, right)
+    )
+    return f"{one} == {other}"
 
 
 def _value(row: Row, name: str) -> str:
@@ -95,5 +110,5 @@ def _text(row: Row) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _CHARACTERS_MAX else f"{text[:_CHARACTERS_MAX]}…"
+def _short(text: str, characters_max: int = _CHARACTERS_MAX) -> str:
+    return text if len(text) <= characters_max else f"{text[:characters_max]}…"

@@ -7,6 +7,7 @@ else of Ripple is imported before a fixture is asked for.
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.core.extras import needed
@@ -58,10 +59,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat a test that asks for a seed, itself or by another fixture, for each one."""
-    if _SEED in metafunc.fixturenames:
+    """Repeat a test that asks for a seed, itself or by another fixture, for each one.
+
+    One that names its seeds itself keeps them.
+    """
+    if _SEED in metafunc.fixturenames and not any(map(_names_seeds, _parameters(metafunc))):
         seeds = range(metafunc.config.getoption("ripple_seeds"))
         metafunc.parametrize(_SEED, seeds, ids=[f"seed{seed}" for seed in seeds])
+
+
+def _parameters(metafunc: pytest.Metafunc) -> Iterable[pytest.Mark]:
+    return metafunc.definition.iter_markers("parametrize")
+
+
+def _names_seeds(mark: pytest.Mark) -> bool:
+    names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
+    return _SEED in (
+        [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    )
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
@@ -144,10 +159,9 @@ def _source(events: list[Any]) -> Any:
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError(text)
-    return count
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
 
 
 def _name(value: object) -> str:
