@@ -3,4 +3,5 @@
 outputs, sql   live outputs at consistent cuts; SQL over them
 flight         Arrow Flight, Flight SQL and Barrage
 dashboard      the web page of a cluster or a run
+live           tables in notebooks, of outputs that change
 """

@@ -10,7 +10,9 @@ parcel, packets         a pipeline for executors; their results
 fold, gather    engines in tasks: of a portion, of a later stage
 task_results, packet_output, draft   the output of engines in tasks
 work, replaying, report   replay as jobs; progress: of tasks
-validating      checks as jobs: crashes, checkpoint_check, output_check, oracle_check, sampling
+checks          of a validation, as jobs: crashes, checkpoint_check, output_check, oracle_check,
+    table_check (tables of other programs), feed_check (changes); sampling
+validating      these jobs on Spark; ripple validate has them in process
     starting_point, fresh, oracle: the expected results; state, finding, verdict: the comparison
 dataframe       DataFrames of Spark as sources
 backfill        history as the starting point of live partitions

@@ -24,6 +24,8 @@ marked_inputs, marker_log, idleness   inputs with markers of the silent ones
 empty_inputs    empty inputs, where they hold rows back
 edges, lanes, tracing   contracts with neighbouring stages; traces across them
 notices, report, retried   reports of exceptional records, of a run, of retried dead letters
+collect, result, compared   ``rp.collect``; its rows; whether these are the expected ones
+progress        the line that shows a run's records and rate
 units       event times that look as if they had another unit
 asks            calls of services, and the log of their answers
 dead_letters    rejected records, and records that crash the process

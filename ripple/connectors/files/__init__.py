@@ -1,4 +1,7 @@
 """Files as sources and sinks.
 
-csv, json (lines), parquet; text: the common part of CSV and JSON sinks.
+csv, json (lines), parquet   formats; text: the common part of CSV and JSON sinks
+folder      several files as one input, of one-shot and of durable runs
+remote      files of object stores and web servers
+version     of a file: it tells whether a file has changed
 """
