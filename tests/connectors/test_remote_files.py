@@ -211,9 +211,9 @@ def test_patterns_are_of_parts_of_names(name: str, pattern: str, expected: bool)
     assert matches(name.split("/"), pattern.split("/")) is expected
 
 
-def test_a_changed_environment_has_a_place_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_environment_has_a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIPPLE_S3_ENDPOINT", "http://127.0.0.1:1")
-    first = contract.place_of("s3://bucket/a")
-    assert contract.place_of("s3://other/b") is first
+    first = contract.server_of("s3://bucket/a")
+    assert contract.server_of("s3://other/b") is first
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "other")
-    assert contract.place_of("s3://bucket/a") is not first
+    assert contract.server_of("s3://bucket/a") is not first

@@ -3,5 +3,5 @@
 csv, json (lines), parquet   formats; text: the common part of CSV and JSON sinks
 folder      several files as one input, of one-shot and of durable runs
 remote      files of object stores and web servers
-version     of a file: it tells whether a file has changed
+names       of files of data; version: of a file, which tells whether it has changed
 """

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from ripple.connectors.files.names import FILES_MAX, HIDDEN
 from ripple.connectors.files.remote.address import is_remote
 from ripple.core.errors import InputError
 
@@ -21,11 +22,8 @@ if TYPE_CHECKING:
 
 Names: TypeAlias = tuple[str, ...]
 
-FILES_MAX = 100_000
 _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-# The first bytes of names of files that are not data: markers of success, checksums, half files.
-_HIDDEN = ("_", ".")
 
 
 class DataFile(NamedTuple):
@@ -114,7 +112,7 @@ class _Walk:
         if first == "**":
             yield from self.files(root, names, tuple(rest))
         for entry in self._entries(os.path.join(root, *names), was_found=bool(names)):
-            if entry.name.startswith(_HIDDEN):
+            if entry.name.startswith(HIDDEN):
                 continue
             below = (*names, entry.name)
             if first == "**":

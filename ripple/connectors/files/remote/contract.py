@@ -1,4 +1,4 @@
-"""The contract of places with files, and how one is opened."""
+"""The contract of servers of files, and how one is opened."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ BLOCK_BYTES = 8 << 20
 _READ_FROM = ("AWS_", "RIPPLE_S3_", "SSL_CERT_")
 
 
-class Place(Protocol):
-    """A server of files. Each call has a time-out and bounded retries.
+class FileServer(Protocol):
+    """A store of objects, or the web. Each call has a time-out and bounded retries.
 
     Raises InputAwayError for a server that may be back soon, InputError for any other refusal, of a
     bucket FileGoneError where there is no such object.
     """
 
     def version(self, path: str) -> Version:
-        """Return what is there now."""
+        """Return the present version of a file."""
         ...
 
     def read(self, path: str, start: int, length: int) -> tuple[bytes, Version]:
@@ -33,12 +33,12 @@ class Place(Protocol):
 
 
 def version_of(path: str) -> Version:
-    """Return the version of a file, of this machine or of a server; raises as ``Place``."""
-    return place_of(path).version(path) if is_remote(path) else local_version(path)
+    """Return the version of a file, of this machine or of a server; raises as ``FileServer``."""
+    return server_of(path).version(path) if is_remote(path) else local_version(path)
 
 
-def place_of(path: str) -> Place:
-    """Return the place of a file, which keeps its connections for the files that follow.
+def server_of(path: str) -> FileServer:
+    """Return the server of a file, which keeps its connections for the files that follow.
 
     A process that changes its credentials, in its environment, gets another one.
     """
@@ -47,7 +47,7 @@ def place_of(path: str) -> Place:
 
 
 @lru_cache(maxsize=2)
-def _opened(scheme: str, _environment: tuple[tuple[str, str], ...]) -> Place:
+def _opened(scheme: str, _environment: tuple[tuple[str, str], ...]) -> FileServer:
     if scheme == "s3":
         # of an extra, and slow to import
         from ripple.connectors.files.remote.s3 import Bucket  # noqa: PLC0415

@@ -7,18 +7,16 @@ from glob import has_magic
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from ripple.connectors.files.names import FILES_MAX, HIDDEN
 from ripple.connectors.files.remote.address import checked, scheme_of
-from ripple.connectors.files.remote.contract import place_of
-from ripple.connectors.files.remote.s3 import Bucket, divided
+from ripple.connectors.files.remote.contract import server_of
+from ripple.connectors.files.remote.s3 import Bucket, bucket_and_key
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ripple.connectors.files.version import Version
-
-FILES_MAX = 100_000
-_HIDDEN = ("_", ".")
 
 
 def found_at(place: str) -> list[tuple[str, Version]]:
@@ -28,10 +26,10 @@ def found_at(place: str) -> list[tuple[str, Version]]:
     and InputAwayError.
     """
     if scheme_of(place) != "s3":
-        return [(checked(place), place_of(place).version(place))]
-    store = place_of(place)
+        return [(checked(place), server_of(place).version(place))]
+    store = server_of(place)
     assert isinstance(store, Bucket)
-    bucket, key = divided(place)
+    bucket, key = bucket_and_key(place)
     if not has_magic(key) and not key.endswith("/") and (found := store.find(place)) is not None:
         return [(place, found)]
     found_all = sorted(
@@ -63,7 +61,7 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
     first, rest = pattern[0], pattern[1:]
     if first == "**" and matches(names, rest):
         return True
-    if names[0].startswith(_HIDDEN):
+    if names[0].startswith(HIDDEN):
         return False
     if first == "**":
         return len(names) > 1 and matches(names[1:], pattern)

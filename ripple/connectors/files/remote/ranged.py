@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from ripple.connectors.files.remote.contract import BLOCK_BYTES, place_of
+from ripple.connectors.files.remote.contract import BLOCK_BYTES, server_of
 from ripple.connectors.files.version import changed
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ class RangedFile(io.RawIOBase):
     def __init__(self, path: str) -> None:
         """Ask for the file's first block. Raises InputError and InputAwayError."""
         self.name = path
-        self._place = place_of(path)
+        self._server = server_of(path)
         self._start = self._at = 0
-        self._block, self.version = self._place.read(path, 0, BLOCK_BYTES)
+        self._block, self.version = self._server.read(path, 0, BLOCK_BYTES)
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer, up to the end of the file; return the number of bytes."""
@@ -40,7 +40,7 @@ class RangedFile(io.RawIOBase):
         inside = self._at - self._start
         if not 0 <= inside < len(self._block):
             asked = min(max(BLOCK_BYTES, length), self.version.size_bytes - self._at)
-            self._block, found = self._place.read(self.name, self._at, asked)
+            self._block, found = self._server.read(self.name, self._at, asked)
             if found != self.version:
                 raise changed(self.name, self.version, found)
             self._start, inside = self._at, 0

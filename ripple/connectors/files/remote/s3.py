@@ -30,7 +30,7 @@ _BEHIND_THE_END = 416
 
 
 class Bucket:
-    """The objects of all buckets that the AWS chain gives access to; see Place.
+    """The objects of all buckets that the AWS chain gives access to; see FileServer.
 
     Address and region come from ``RIPPLE_S3_ENDPOINT`` and ``RIPPLE_S3_REGION``, as of checkpoints.
     """
@@ -40,20 +40,20 @@ class Bucket:
         self._opening = Lock()
 
     def version(self, path: str) -> Version:
-        """Return what is there now; see Place."""
+        """Return the present version of a file; see FileServer."""
         found = self.find(path)
         if found is None:
             raise FileGoneError(f"cannot read {path}: there is no such object")
         return found
 
     def find(self, path: str) -> Version | None:
-        """Return what is there now, None for no object."""
-        bucket, key = divided(path)
+        """Return the present version of an object, None without it."""
+        bucket, key = bucket_and_key(path)
         return attempted(lambda: self._find(bucket, key))
 
     def read(self, path: str, start: int, length: int) -> tuple[bytes, Version]:
-        """Return bytes of an object; see Place."""
-        bucket, key = divided(path)
+        """Return bytes of an object; see FileServer."""
+        bucket, key = bucket_and_key(path)
         return attempted(lambda: self._read(bucket, key, start, length))
 
     def listed(self, bucket: str, prefix: str) -> Iterator[tuple[str, Version]]:
@@ -134,7 +134,7 @@ class Bucket:
         )
 
 
-def divided(path: str) -> tuple[str, str]:
+def bucket_and_key(path: str) -> tuple[str, str]:
     """Return the bucket and the key; raises InputError."""
     checked(path)
     return urlsplit(path).netloc, path.partition("://")[2].partition("/")[2]

@@ -28,7 +28,7 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 
 
 class Web:
-    """All web servers over TLS; see Place.
+    """All web servers over TLS; see FileServer.
 
     Certificates are checked against those of the system, or of ``SSL_CERT_FILE``. A user and a
     password of ``~/.netrc`` go to the host that they are for, and not where it redirects to.
@@ -42,11 +42,11 @@ class Web:
         )
 
     def version(self, path: str) -> Version:
-        """Return what is there now; see Place."""
+        """Return the present version of a file; see FileServer."""
         return self.read(path, 0, 1)[1]
 
     def read(self, path: str, start: int, length: int) -> tuple[bytes, Version]:
-        """Return bytes of a file; see Place."""
+        """Return bytes of a file; see FileServer."""
         checked(path)
         return attempted(lambda: self._read(path, start, length))
 

@@ -1,0 +1,5 @@
+"""The names that files of data have: those of folders and of buckets follow the same rules."""
+
+FILES_MAX = 100_000
+HIDDEN = ("_", ".")
+"""The first bytes of other names: markers of success, checksums, half files."""
