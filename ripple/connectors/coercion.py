@@ -91,11 +91,7 @@ def conformed(
     """
     if kinds.is_dictionary(column.type):
         column = decoded(column)
-    is_own = isinstance(logical, LogicalText) and not isinstance(logical, WideDecimal)
-    if isinstance(logical, LogicalText) and is_own and rule_of(logical).takes(column.type):
-        column = rule_of(logical).texts(rule_of(logical).stored(column))
-    elif isinstance(logical, List) and not is_text(column.type):
-        column = ListReading(logical).texts(column)
+    column = _with_texts(column, logical)
     if kind == pa.string():
         text = column if column.type == kind else _as_text(column)
         return _without(text, NOT_UTF8, ill_formed(text))
@@ -168,6 +164,16 @@ def _is_rounded(integers: pa.Array, floats: pa.Array) -> Mask:
 
 def _numbers(column: pa.Array) -> Numbers:
     return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _with_texts(column: pa.Array, kind: Logical | List | None) -> pa.Array:
+    """Return the texts of UUIDs, bytes and lists that come as such; other columns unchanged."""
+    if isinstance(kind, List) and not is_text(column.type):
+        return ListReading(kind).texts(column)
+    if isinstance(kind, LogicalText) and not isinstance(kind, WideDecimal):
+        rule = rule_of(kind)
+        return rule.texts(rule.stored(column)) if rule.takes(column.type) else column
+    return column
 
 
 def _values_of(kind: pa.DataType) -> pa.DataType:

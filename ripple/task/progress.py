@@ -22,8 +22,8 @@ _WIDTH = 24
 _ERASE = "\r\033[K"
 
 
-class Place(Protocol):
-    """Where progress is shown."""
+class Display(Protocol):
+    """A line that people see."""
 
     def show(self, line: str) -> None:
         """Replace the line; "" for none."""
@@ -32,11 +32,11 @@ class Place(Protocol):
 class Progress:
     """Shows the number and rate of events, and a bar if the source knows its size.
 
-    source: of the events, None if its size is unknown. place: None shows nothing.
+    source: of the events, None if its size is unknown. display: None shows nothing.
     """
 
-    def __init__(self, source: Inputs | None, place: Place | None) -> None:
-        self._source, self._place = source, place
+    def __init__(self, source: Inputs | None, display: Display | None) -> None:
+        self._source, self._display = source, display
         self._started_s = self._last_s = time.perf_counter()
 
     def __call__(self, _engine: Engine, report: Report) -> None:
@@ -45,7 +45,7 @@ class Progress:
 
     def update(self, events: int, waiting: int = 0) -> None:
         """Redraw the line if it is due. waiting: the rows that wait for answers."""
-        if self._place is None:
+        if self._display is None:
             return
         now_s = time.perf_counter()
         if now_s - self._last_s < INTERVAL_S:
@@ -53,24 +53,25 @@ class Progress:
         self._last_s = now_s
         rate = events / (now_s - self._started_s)
         rows = f"  {waiting:,} wait for answers" if waiting else ""
-        self._place.show(f"{self._bar()}{events:,} events  {rate:,.0f}/s{rows}")
+        self._display.show(f"{self._bar()}{events:,} events  {rate:,.0f}/s{rows}")
 
     def beside(self, on_batch: OnBatch | None) -> OnBatch | None:
         """Return the function to call after a batch, ``on_batch`` being called first."""
-        if on_batch is None or self._place is None:
-            return on_batch if self._place is None else self
-        other = on_batch
+        if self._display is None:
+            return on_batch
+        if on_batch is None:
+            return self
 
         def both(engine: Engine, report: Report) -> None:
-            other(engine, report)
+            on_batch(engine, report)
             self(engine, report)
 
         return both
 
     def clear(self) -> None:
         """Remove the line."""
-        if self._place is not None:
-            self._place.show("")
+        if self._display is not None:
+            self._display.show("")
 
     def _bar(self) -> str:
         fraction: float | None = getattr(self._source, "fraction_read", None)
@@ -107,7 +108,7 @@ def terminal(*, quiet: bool = False) -> Terminal | None:
     return None if quiet or not sys.stderr.isatty() else Terminal()
 
 
-def here() -> Place | None:
+def here() -> Display | None:
     """Return the cell of a notebook, else the terminal, else None."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

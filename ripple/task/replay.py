@@ -54,12 +54,12 @@ class Replay:
         Later stages hold rows of the records that counted then, whether an output of this one tells
         so or not.
         """
-        opened, code = self._opened, self._spec.plan.topology_hash
-        here = durable.live.engine.cut
-        others = (one for one in opened.claimed.listed if one.topology_hash != code)
-        found = next(others, None)
-        is_of_stage = found is not None and self._spec.staged and not self._has_changed
-        return found if found and is_of_stage and not cuts.is_within(found.cut, here) else None
+        if not self._spec.staged or self._has_changed:
+            return None
+        listed, code = self._opened.claimed.listed, self._spec.plan.topology_hash
+        found = next((one for one in listed if one.topology_hash != code), None)
+        is_ahead = found is not None and not cuts.is_within(found.cut, durable.live.engine.cut)
+        return found if is_ahead else None
 
     def _is_first_of_code(self, durable: DurableRun) -> bool:
         """Tell whether state of other code is there alone, and all is computed from the start."""

@@ -23,25 +23,25 @@ class Newest:
     """Takes changes, and returns the rows to show.
 
     schema: of the changes. rows: how many to show. by: the column to sort by, with ``-`` before it
-    descending. Raises OutputError for an unknown one.
+    descending. line: the column to draw. Raises OutputError for an unknown one.
     """
 
-    def __init__(self, schema: pa.Schema, rows: int, by: str | None) -> None:
-        self._rows = rows
-        column, order = ("", "ascending") if by is None else (by.lstrip("-"), _order(by))
+    def __init__(self, schema: pa.Schema, rows: int, by: str | None, line: str | None) -> None:
+        self._rows, self._line = rows, line
+        column = "" if by is None else by.lstrip("-")
         names = [name for name in schema.names if name != OP]
-        if column and column not in names:
-            raise OutputError(f"the output has no column {column!r}: it has {', '.join(names)}")
+        for one in (column, line):
+            if one and one not in names:
+                raise OutputError(f"the output has no column {one!r}: it has {', '.join(names)}")
         if column and pa.types.is_nested(schema.field(column).type):
             raise OutputError(f"the rows cannot be sorted by {column!r}, of lists or records")
+        self._order = [] if by is None else [(column, _direction(by))]
         self._schema = schema
-        self._order = [(column, order)] if column else []
         self._changes = self._events = 0
         self._last: list[pa.RecordBatch] = []
         self._table: ColumnTable | None = None
         if OP in schema.names:
-            plain = pa.schema([_plain_field(field) for field in schema])
-            self._table = ColumnTable(layout_of(plain))
+            self._table = ColumnTable(layout_of(pa.schema(list(map(_plain_field, schema)))))
 
     def apply(self, changes: pa.RecordBatch) -> None:
         """Take changes of the table, or events."""
@@ -54,8 +54,8 @@ class Newest:
         while sum(one.num_rows for one in self._last[1:]) >= self._rows:
             del self._last[0]
 
-    def view(self, line: str | None, *, has_ended: bool) -> View:
-        """Return the rows to show. line: the column to draw."""
+    def view(self, *, has_ended: bool) -> View:
+        """Return the rows to show."""
         if self._table is not None:
             rows, names = self._table.rows(), self._table.layout.keys
             keys, count = len(names), rows.num_rows
@@ -73,7 +73,7 @@ class Newest:
             rows=tuple(zip(*(_shown(chosen, at) for at in range(chosen.num_columns)), strict=True)),
             count=count,
             changes=self._changes,
-            line=line,
+            line=self._line,
             has_ended=has_ended,
         )
 
@@ -115,7 +115,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _order(by: str) -> str:
+def _direction(by: str) -> str:
     return "descending" if by.startswith("-") else "ascending"
 
 

@@ -63,8 +63,7 @@ class LiveTable(BasicSink):
                     "a LiveTable is for one run, and this one's has ended: make another"
                 )
             if self._newest is None:
-                self._newest = Newest(changes.schema, self._rows, self._by)
-                self._check(self._line, changes.schema.names)
+                self._newest = Newest(changes.schema, self._rows, self._by, self._line)
             self._newest.apply(changes)
             wait_s = self._next_s - time.monotonic()
             if wait_s <= 0:
@@ -95,18 +94,13 @@ class LiveTable(BasicSink):
             self._due = None
         began_s = time.monotonic()
         if self._newest is not None:
-            self.shown = self._newest.view(self._line, has_ended=has_ended)
+            self.shown = self._newest.view(has_ended=has_ended)
         elif has_ended:
             self.shown = View(has_ended=True)
         if self._widget is not None:
             self._widget.show(self.shown)
         now_s = time.monotonic()
         self._next_s = now_s + max(INTERVAL_S, (now_s - began_s) / COST_SHARE)
-
-    @staticmethod
-    def _check(column: str | None, names: list[str]) -> None:
-        if column is not None and column not in names:
-            raise OutputError(f"the output has no column {column!r}: it has {', '.join(names)}")
 
     # --- the notebook ---
 

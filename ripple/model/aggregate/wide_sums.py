@@ -28,21 +28,22 @@ class WideSumState(PartsState):
     """The sums of the bits of units, 0 to 47, 48 to 95 and the rest, a slot: none overflows."""
 
     def __init__(self) -> None:
-        super().__init__(low=WholeSums(), middle=WholeSums(), high=WholeSums())
+        self._sums = {name: WholeSums() for name in ("low", "middle", "high")}
+        super().__init__(**self._sums)
 
     def add(self, slots: Slots, *values: Values) -> None:
         """Add each value to its slot."""
         for name, part in _parts_of(values[0]):
-            self._parts[name].add(slots, part)  # type: ignore[attr-defined]  # sums
+            self._sums[name].add(slots, part)
 
     def remove(self, slots: Slots, *values: Values) -> None:
         """Take each value out of its slot."""
         for name, part in _parts_of(values[0]):
-            self._parts[name].remove(slots, part)  # type: ignore[attr-defined]  # sums
+            self._sums[name].remove(slots, part)
 
     def results(self, slots: Slots) -> tuple[Column, ...]:
         """Read the sums as they are stored; raises :class:`WideRangeError`."""
-        low, middle, high = (self._whole(name, slots) for name in ("low", "middle", "high"))
+        low, middle, high = (_totals(part, slots) for part in self._sums.values())
         found = []
         for at, (one, two, three) in enumerate(zip(low, middle, high, strict=True)):
             total = one + (two << _BITS) + (three << 2 * _BITS)
@@ -51,11 +52,11 @@ class WideSumState(PartsState):
             found.append(stored_text(total))
         return ((found, None),)
 
-    def _whole(self, name: str, slots: Slots) -> list[int]:
-        """Return a part's sums."""
-        data = self._parts[name].encode(slots).tobytes()  # type: ignore[attr-defined]  # sums
-        ends = range(0, len(data), 16)
-        return [int.from_bytes(data[at : at + 16], "little", signed=True) for at in ends]
+
+def _totals(part: WholeSums, slots: Slots) -> list[int]:
+    data = part.encode(slots).tobytes()
+    ends = range(0, len(data), 16)
+    return [int.from_bytes(data[at : at + 16], "little", signed=True) for at in ends]
 
 
 def _parts_of(values: Values) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:

@@ -3,6 +3,8 @@
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.target import STAYS, WHOLE
 
+ONCE = "each cut once, in order: a file of the folder appears, or is replaced, with whole cuts"
+
 CONNECTOR = Connector(
     scheme="parquet",
     form="parquet:FILE",
@@ -20,7 +22,7 @@ CONNECTOR = Connector(
     ),
     continued_sink=Use(
         "ripple.connectors.files.parquet.opening:continue_parts",
-        "each cut once, in order: a file of the folder appears, or is replaced, with whole cuts",
+        ONCE,
         (".parquet",),
         looks="ripple.connectors.files.parquet.opening:look_at_parts",
         commit_interval_ms=5000,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ripple.connectors.files.parquet.connector import ONCE
 from ripple.connectors.files.text import cut_record
 from ripple.connectors.files.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.core.errors import LimitError, OutputError, SchemaError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
     from ripple.world.ports import Disk, Guards
 
-ONCE = "each cut once, in order: a file of the folder appears, or is replaced, with whole cuts"
 PART_ROWS = 1 << 17
 PART_BYTES_MAX = 1 << 30
 # Beside the folder, which has files of Parquet alone: some readers take every name for one.
