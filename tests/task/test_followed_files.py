@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -286,3 +287,6 @@ def test_two_folders_have_a_record_each(place: Path) -> None:
     days = [json.loads(line) for line in Path("days.jsonl").read_text().splitlines()]
     assert [(row["day"], row["n"]) for row in days] == [(1, 10), (2, 2)]
     assert len({one.parent for one in Path("state").rglob("files/*/*")}) == 2
+    recorded = b"".join(one.read_bytes() for one in sorted(Path("state").rglob("files/seen/*")))
+    # Later versions read this.
+    assert re.search(rb'\{"files":\[\[0,"days/b.csv",4,"\d+"\]\]\}', recorded)

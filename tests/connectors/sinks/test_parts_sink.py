@@ -138,6 +138,19 @@ def test_keys_are_read_back(disk: Disk) -> None:
     sink.close()
 
 
+def test_a_file_says_its_cut_in_a_form_that_later_versions_read() -> None:
+    disk = SimDisk()
+    sink = opened(world_of(disk))
+    sink.write(changes(3), reached(3))
+    sink.commit(reached(3))
+    data = disk.read_bytes("out/part-000000000001.parquet", length_max=1 << 20)
+    told = pq.read_metadata(pa.BufferReader(data)).metadata[b"ripple.commit"]
+    assert told == (
+        b'{"columns": ["op", "symbol", "total"], "number": 1, "output": "out", "pipeline": "vwap", '
+        b'"reached": {"cut": {"trades": 40}, "digest": "0000000000000003"}}'
+    )
+
+
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     disk = SimDisk()
     write(opened(world_of(disk)), 0, 2)
