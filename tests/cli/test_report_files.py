@@ -1,4 +1,4 @@
-"""What a command on Spark writes at its end is looked at before it begins."""
+"""Files that a command writes at its end are looked at before it begins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.spark.session import check_files
+from ripple.cli.lib.report_files import check_files
 from ripple.core.errors import OutputError
 
 

@@ -127,6 +127,7 @@ def test_a_table_of_other_columns_is_refused_in_one_line(
         (found.drop(["n"]), (), 3, "has no column 'n': it has symbol"),
         (as_text, (), 3, "column 'n' of"),
         (found, ("--fields", "vwap,high"), 1, "out has no field 'high' to compare"),
+        (found, ("--html", f"{place}/no/v.html"), 1, "there is no folder"),
     ]:
         code, verdict, told = validated(place, capfd, table, *more)
         assert (code, verdict) == (exit_code, None)

@@ -9,10 +9,11 @@ left_out              outputs without a sink
 number_options        numeric arguments
 output_forms          text, JSON and S-expressions; tables and colours
 path_options          arguments that are paths, URIs and addresses
-progress              the progress line
 rejects               reports of rejected records
+report_files          files that are written at the end
 silence               which errors mean that a server does not answer
 statistics            the statistics of a run
 user_file             loading the user's pipeline file
+validation_options    comparisons of a validation
 without_pandas        starting without importing pandas
 """

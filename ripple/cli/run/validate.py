@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, write
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.report_files import check_files
 from ripple.cli.lib.user_file import FILE_HELP
+from ripple.cli.lib.validation_options import configure_comparison, fields_of
 from ripple.connectors.locate import sources_by_name
 from ripple.spark.checkpoint_check import markers_for
 from ripple.spark.checks import checks_of, made_of
@@ -51,14 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a file or table with the fields of the output as columns, or results of live runs "
         "from this source: log:DIR/TOPIC, checkpoints:DIR; may be repeated",
     )
-    parser.add_argument(
-        "--fields", default="", metavar="FIELD,...", help="of files to compare, beside the key"
-    )
-    parser.add_argument(
-        "--changes",
-        action="store_true",
-        help="also compare the changes in logs, cut by cut; of code that has never changed",
-    )
+    configure_comparison(parser)
     parser.add_argument(
         "--header", action="store_true", help="whether CSV files name their columns"
     )
@@ -89,6 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Validate; return the exit code, 1 on a difference."""
+    check_files(options.html)
     place = markers_for(options.markers, options.against)
     parcel = Parcel.of(options.file, lambda _: b"", has_markers=place is not None, has_tables=True)
     plan = parcel.plan()
@@ -104,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         against=tuple(options.against),
         seed=options.seed,
         engine=OUR_ENGINE,
-        fields=tuple(name.strip() for name in options.fields.split(",") if name.strip()),
+        fields=fields_of(options),
         changes=options.changes,
         header=options.header,
     )

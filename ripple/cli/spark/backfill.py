@@ -11,11 +11,11 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.report_files import check_files
 from ripple.cli.lib.user_file import FILE_HELP
 from ripple.cli.spark.input import load_for_spark
 from ripple.cli.spark.session import (
     Progress,
-    check_files,
     configure_header,
     configure_session,
     opened,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.report_files import check_files
 from ripple.cli.spark.input import (
     PLACES,
     check_read,
@@ -16,7 +17,7 @@ from ripple.cli.spark.input import (
     input_of,
     load_for_spark,
 )
-from ripple.cli.spark.session import Progress, check_files, configure_session, opened
+from ripple.cli.spark.session import Progress, configure_session, opened
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import OutputError
 

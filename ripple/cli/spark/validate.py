@@ -8,6 +8,8 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.report_files import check_files
+from ripple.cli.lib.validation_options import configure_comparison, fields_of
 from ripple.cli.spark import watch as spark_watch
 from ripple.cli.spark.input import (
     check_markers,
@@ -16,7 +18,7 @@ from ripple.cli.spark.input import (
     input_of,
     load_for_spark,
 )
-from ripple.cli.spark.session import Progress, check_files, configure_session, opened
+from ripple.cli.spark.session import Progress, configure_session, opened
 from ripple.spark.checkpoint_check import CHECKPOINTS, checkpoints_at, markers_for
 from ripple.spark.crashes import CRASHES_DEFAULT
 from ripple.spark.finding import OUR_ENGINE
@@ -46,14 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="results of live runs from this source: log:DIR/TOPIC, checkpoints:DIR or "
         "checkpoints:s3://BUCKET/PREFIX; or a file or table of another program; may be repeated",
     )
-    parser.add_argument(
-        "--fields", default="", metavar="FIELD,...", help="of files to compare, beside the key"
-    )
-    parser.add_argument(
-        "--changes",
-        action="store_true",
-        help="also compare the changes in logs, cut by cut; of code that has never changed",
-    )
+    configure_comparison(parser)
     configure_markers(parser)
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
     add_format(parser, shorthand=False)
@@ -107,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
                 seed=options.seed or 0,
                 markers=options.markers,
                 engine=options.engine,
-                fields=tuple(name.strip() for name in options.fields.split(",") if name.strip()),
+                fields=fields_of(options),
                 changes=options.changes,
                 show=progress.show,
                 **arguments,
