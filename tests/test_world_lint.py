@@ -262,6 +262,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("secrets", "threading"),
     ),
     "ripple/spark/streaming/resident.py": ("an event loop beside Spark's thread", ("threading",)),
+    "ripple/spark/table_check.py": ("names a file that is not there", ("os.path.exists",)),
     "ripple/storage/store/opening.py": (
         "looks whether a folder is there; settings of S3 are the environment's",
         ("os.environ", "pathlib.Path"),
