@@ -32,7 +32,14 @@ struct Run {
     void prefetch() const
     {
         __builtin_prefetch(rows.data() + first + size() / 2);
-        __builtin_prefetch(end() - 1);
+        prefetch_last();
+    }
+
+    // As a number: without rows there is nothing that a pointer may go back from.
+    void prefetch_last() const
+    {
+        __builtin_prefetch(
+            reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(end()) - sizeof(RunRow)));
     }
 
     void free_below(int64_t time)
@@ -68,7 +75,7 @@ struct Runs {
             if (i + 8 < n)
                 __builtin_prefetch(&slots[slot[i + 8]]);
             if (i + 4 < n)
-                __builtin_prefetch(slots[slot[i + 4]].end() - 1);
+                slots[slot[i + 4]].prefetch_last();
             Run& run = slots[slot[i]];
             if (run.size() && time[i] < run.rows.back().time)
                 return i;
