@@ -110,6 +110,63 @@ def test_cluster(ripple_cluster):
     pytester.runpytest_inprocess(*LOADED, "--ripple-seeds", "1").assert_outcomes(passed=2)
 
 
+FORMS = """
+import datetime as dt
+import decimal
+from typing import Annotated
+
+import ripple as rp
+
+@rp.record(version=1)
+class Fill:
+    at: rp.Timestamp = rp.field(format="%d.%m.%Y %H:%M", zone="UTC")
+    day: dt.date = rp.field(format="%d.%m.%Y")
+    sent: dt.datetime
+    price: Annotated[decimal.Decimal, rp.Decimal(38, 4)]
+
+pipeline = (
+    rp.Pipeline("fills").source("fills", Fill, time="at").partition("by", key="day")
+    .fold("f", price=rp.sum("price"), first=rp.min("at"), last=rp.max("sent")).sink("out")
+)
+written = [
+    {"at": "02.01.1970 00:00", "day": "01.01.1970", "sent": "1970-01-01T00:00Z", "price": "1.25"}
+]
+values = [
+    {
+        "at": 86_400_000_000_000,
+        "day": dt.date(1970, 1, 1),
+        "sent": dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
+        "price": decimal.Decimal("1.25"),
+    }
+]
+"""
+
+
+def test_events_are_texts_of_the_source_or_their_values(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        FORMS
+        + """
+def test_texts(ripple_pipeline):
+    found = ripple_pipeline(pipeline, written)
+    assert found == ripple_pipeline(pipeline, values)
+    assert found.rows()[0]["price"] == decimal.Decimal("1.25")
+    assert found.rows()[0]["first"] == values[0]["at"]
+
+def test_crash(ripple_crash):
+    ripple_crash(pipeline, written * 4, enumerated=())
+
+def test_cluster(ripple_cluster):
+    ripple_cluster(pipeline, written * 8)
+
+def test_wrong(ripple_pipeline):
+    ripple_pipeline(pipeline, [{**written[0], "at": "soon"}])
+"""
+    )
+    ended = pytester.runpytest_inprocess(*LOADED, "--ripple-seeds", "1")
+    ended.assert_outcomes(passed=3, failed=1)
+    ended.stdout.fnmatch_lines("*of an event, at is no time of the form %d.%m.%Y*, but 'soon'*")
+
+
 def test_a_failing_comparison_shows_the_rows(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         PIPELINE

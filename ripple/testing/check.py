@@ -26,6 +26,7 @@ from ripple.testing.reference.graph import GraphReference
 from ripple.testing.reference.interpreter import Reference, Table, same_row
 from ripple.testing.reference.steps import Row
 from ripple.testing.reference.windows import Key
+from ripple.testing.written import read
 
 BATCH_SIZES = (1, 7, 1000)
 NO_EVENTS = "there are no events, and nothing would be compared: an iterator can be read only once"
@@ -101,7 +102,8 @@ def check_pipeline(
 ) -> None:
     """Compare the engine with the reference; raise :class:`Divergence` at the first difference.
 
-    events: dicts by field name, record batches, tables, :class:`Marker`, :class:`Answered`; and
+    events: dicts by field name, with texts as the source writes them or with values; record
+    batches, tables, :class:`Marker`, :class:`Answered`; and
     (input, any of these) where there are several ``inputs``, or sources, consumed in the order
     given. inputs: of several sources, each is called as its source, or SOURCE/PARTITION.
     batch_sizes: one engine for each, fed in batches of so many events, all compared with the
@@ -126,7 +128,7 @@ def check_pipeline(
     for lane in lanes if 0 in points else ():
         lane.restart()
     alone = names[0] if len(plan.sources) == 1 else None
-    for source, happening in _in_turn(events, alone):
+    for source, happening in read(plan, _in_turn(events, alone)):
         if isinstance(happening, Marker):
             reference.advance(source, happening.watermark_ns)
         elif isinstance(happening, Answered):
@@ -150,6 +152,16 @@ def check_pipeline(
     for lane in lanes:
         lane.compare_after_close(reference)
     _compare_digests(lanes)
+
+
+def rows_by_source(plan: Plan, events: Iterable[Happening | Answered]) -> dict[str, list[Any]]:
+    """Return the events of each source, with values for texts, in the order given."""
+    found: dict[str, list[Any]] = {source.name: [] for source in plan.sources}
+    alone = plan.sources[0].name if len(plan.sources) == 1 else None
+    for name, one in read(plan, _in_turn(events, alone)):
+        if isinstance(one, Mapping):
+            found[source_of(plan, name).name].append(one)
+    return found
 
 
 def _check_sizes(batch_sizes: Sequence[int]) -> None:

@@ -101,15 +101,19 @@ def ripple_pipeline(ripple_seed: int) -> Checked:
 
     def checked(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Result:
         import ripple  # noqa: PLC0415 - see above
-        from ripple.testing.check import check_pipeline  # noqa: PLC0415
+        from ripple.task.arguments import plan_of  # noqa: PLC0415
+        from ripple.testing.check import check_pipeline, rows_by_source  # noqa: PLC0415
         from ripple.testing.sim.chance import Chance  # noqa: PLC0415
+        from ripple.testing.written import without_forms  # noqa: PLC0415
 
         held, chance = [*events], Chance(ripple_seed)
         sizes = sorted({1, 2 + chance.below(6), max(len(held), 1)})
         restarts = sorted({chance.below(len(held)) for _ in range(2)}) if held else []
         check_pipeline(pipeline, held, sizes, restarts=restarts)
         batch_rows = sizes[chance.below(len(sizes))]
-        return ripple.collect(pipeline, _source(held), batch_rows=batch_rows, **options)
+        plan = plan_of(pipeline)
+        rows = rows_by_source(plan, held)
+        return ripple.collect(without_forms(plan), rows, batch_rows=batch_rows, **options)
 
     return checked
 
@@ -143,19 +147,6 @@ def ripple_cluster(ripple_seed: int) -> Disturbed:
         return cluster_test(pipeline, events, **{"seeds": (ripple_seed,), **options})
 
     return disturbed
-
-
-def _source(events: list[Any]) -> Any:
-    """Return events as a source of ``rp.collect``: by source, where they name their inputs."""
-    from ripple.testing.check import Answered, Marker  # noqa: PLC0415 - see above
-
-    events = [one for one in events if not isinstance(one, Marker | Answered)]
-    if not events or not all(isinstance(one, tuple) for one in events):
-        return events
-    by_source: dict[str, list[Any]] = {}
-    for name, event in events:
-        by_source.setdefault(name.partition("/")[0], []).append(event)
-    return by_source
 
 
 def _count(text: str) -> int:

@@ -210,8 +210,11 @@ class Checks:
 
 def untimed(checks: Checks) -> Checks:
     """Return checks without how a source writes the time: it has nanoseconds."""
-    if checks.time_form is None:
-        return checks
+    return checks if checks.time_form is None else formless(checks)
+
+
+def formless(checks: Checks) -> Checks:
+    """Return checks without the form in which a source writes the field."""
     return Checks(**{member.name: getattr(checks, member.name) for member in fields(Checks)})
 
 

@@ -12,6 +12,7 @@ from ripple.model.schema.columns import records_of
 from ripple.model.window.watermark import END
 from ripple.testing.check import Marker, one_by_one
 from ripple.testing.crash.source import CrashSource
+from ripple.testing.written import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,7 @@ def spread(
     listed: list[Happening] = []
     if inputs is not None:
         names = tuple(inputs)
-        listed += one_by_one_with_input(events, names[0])
+        listed += one_by_one_with_input(plan, events, names[0])
     else:
         of_source = {
             source.name: [f"{source.name}/{at}" for at in range(FURTHER if rank else INPUTS)]
@@ -45,7 +46,7 @@ def spread(
         }
         names = tuple(name for own in of_source.values() for name in own)
         alone = plan.sources[0].name if len(plan.sources) == 1 else None
-        for given, one in one_by_one(events, alone):
+        for given, one in read(plan, one_by_one(events, alone)):
             source = source_of(plan, given)
             own = of_source[source.name]
             if isinstance(one, Marker):
@@ -68,10 +69,11 @@ def _newest_ns(plan: Plan, listed: Iterable[Happening]) -> int:
     return max(found)
 
 
-def one_by_one_with_input(events: Iterable[Happening], source: str) -> list[Happening]:
+def one_by_one_with_input(plan: Plan, events: Iterable[Happening], source: str) -> list[Happening]:
     """Return events and markers, each with its input; ``source`` where none is named."""
     return [
-        one if isinstance(one, Marker) else (name, one) for name, one in one_by_one(events, source)
+        one if isinstance(one, Marker) else (name, one)
+        for name, one in read(plan, one_by_one(events, source))
     ]
 
 

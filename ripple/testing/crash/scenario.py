@@ -19,6 +19,7 @@ from ripple.engine.machine import Engine
 from ripple.model.batch import Batch
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.input_names import answers_of, markers_of
+from ripple.model.schema.logical.showing import Showing
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.log import PartitionReader, Topic
@@ -312,7 +313,9 @@ class CrashScenario:
         for one, other in ((False, True), (True, False)):
             for output, data in self._expected[one].files.items():
                 lines = TextLines(TextFormat("csv", removes="skip"), output)
-                batches = self._expected[other].logs[output]
+                # a log has the numbers of dates, times and decimals, a file their texts
+                shown = Showing(self.plan.output(output).fields)
+                batches = map(shown, self._expected[other].logs[output])
                 written = b"".join(lines.of(batch, is_first=False) for batch in batches)
                 assert data == written, f"the file of output {output!r}: {data!r}"
 

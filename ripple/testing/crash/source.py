@@ -20,6 +20,7 @@ from ripple.task.endpoints import NONE_DIVIDED
 from ripple.task.several_sources import inputs_of
 from ripple.testing.check import NO_EVENTS, Happening, Marker, one_by_one
 from ripple.testing.sim.world import sim_world
+from ripple.testing.written import read
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
@@ -55,7 +56,7 @@ class CrashSource:
         self.events: dict[str, list[Row | Marker]] = {name: [] for name in inputs}
         self._plan = plan
         self.by_source = inputs_by_source(plan, inputs)
-        self._frames = list(self._framed(one_by_one(events, self._alone)))
+        self._frames = list(self._framed(read(plan, one_by_one(events, self._alone))))
         if not self._frames:
             raise InputError(NO_EVENTS)
 
