@@ -16,8 +16,8 @@ from ripple.model.schema.logical.fields import stored_type
 from ripple.model.schema.logical.lists import is_read
 from ripple.model.schema.nested import flattened, paths_in
 from ripple.model.schema.types import (
+    DECIMALS,
     Bool,
-    Decimal,
     Field,
     Float,
     Int,
@@ -26,7 +26,6 @@ from ripple.model.schema.types import (
     Option,
     Schema,
     String,
-    WideDecimal,
     bare_type,
 )
 
@@ -120,9 +119,7 @@ class RecordShape:
     @property
     def digits(self) -> frozenset[str]:
         """The fields of text that also take numbers, by their source text: decimals."""
-        return frozenset(
-            name for name, kind in self.logical.items() if isinstance(kind, (Decimal, WideDecimal))
-        )
+        return frozenset(name for name, kind in self.logical.items() if isinstance(kind, DECIMALS))
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

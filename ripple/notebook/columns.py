@@ -16,16 +16,7 @@ from ripple.model.expression.expr import Expr
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.keys.space import key_space
 from ripple.model.schema.columns import called, objects
-from ripple.model.schema.types import (
-    KEY_TYPES,
-    TEXTS,
-    Bool,
-    Field,
-    FieldType,
-    Float,
-    Int64,
-    String,
-)
+from ripple.model.schema.types import KEY_TYPES, TEXTS, Bool, Field, FieldType, Float, Int64, String
 from ripple.model.schema.values import value_of
 from ripple.notebook.directory import Directory
 from ripple.notebook.keyed import KeyedColumn, LeafColumn

@@ -17,10 +17,7 @@ from ripple.model.aggregate.single import as_python
 from ripple.model.expression import as_column
 from ripple.model.expression.bound import Values
 from ripple.model.expression.typed import unknown_field
-from ripple.model.schema.types import (
-    TEXTS,
-    Option,
-)
+from ripple.model.schema.types import TEXTS, Option
 from ripple.notebook.column_fold import AggregateFold, FloatSum, FunctionFold, IntSum, RowCount
 
 if TYPE_CHECKING:

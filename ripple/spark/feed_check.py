@@ -141,7 +141,7 @@ class FeedCheck:
         self.fresh.followed = None
 
     def add_to(self, finding: Finding, known: Sequence[Any]) -> None:
-        """Add what was found. known: keys whose last rows differ, which are told already."""
+        """Add the findings. known: keys whose last rows differ, which are told already."""
         told = {self._identity(key) for key in known}
         own = [one for key, one in self.found if self._identity(key) not in told]
         finding.add(own[:1], len(own))

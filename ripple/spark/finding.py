@@ -106,7 +106,7 @@ class Finding:
         self.differing += count
 
     def refuse(self, problems: Sequence[str], output: str) -> None:
-        """Add what is wrong with rows, as differences without a key."""
+        """Add the problems of rows, as differences without a key."""
         self.differences += [Difference(one, output) for one in problems[:KEYS_MAX]]
         self.differing += len(problems)
 

@@ -142,7 +142,7 @@ class AgainstTable:
             )
 
     def _read(self, plan: Plan, output: Output) -> tuple[Table, list[str]]:
-        """Return the rows of the table, and what is wrong with others."""
+        """Return the rows of the table, and the problems of others."""
         schema, key = self._schema(plan), identity_of(plan, output)
         table: Table = {}
         events, problems = EventTable(), list[str]()

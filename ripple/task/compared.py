@@ -1,4 +1,4 @@
-"""Whether the rows of a result are those that somebody expects."""
+"""Comparison of the rows of a result with the expected ones."""
 
 from __future__ import annotations
 

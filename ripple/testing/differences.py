@@ -1,4 +1,4 @@
-"""Where the rows of a result differ from those that a test expects, in a few lines."""
+"""The differences of a result's rows from the expected ones, in a few lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VALUE_CHARACTERS_MAX = 40
 
 
 def differences(left: object, right: object) -> list[str] | None:
-    """Return what differs, for ``pytest``; None where neither is a result with rows to compare."""
+    """Return the differences, for ``pytest``; None where no result has rows to compare."""
     if isinstance(left, Result) and isinstance(right, Result) and left.outputs != right.outputs:
         return [f"outputs {', '.join(left.outputs)} == outputs {', '.join(right.outputs)}"]
     if isinstance(left, Result) and isinstance(right, Result) and len(left.outputs) > 1:

@@ -1,4 +1,4 @@
-"""Versions of files: what a file was when it was first seen."""
+"""Versions of files: a file that changes after it was first seen is noticed by them."""
 
 from __future__ import annotations
 

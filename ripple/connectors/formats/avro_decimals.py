@@ -12,11 +12,7 @@ from ripple.connectors.formats.json import buffers_of
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.logical.wide_decimals import units_in
 from ripple.model.schema.text_columns import text_column, valid_in
-from ripple.model.schema.types import (
-    PRECISION_MAX,
-    Decimal,
-    WideDecimal,
-)
+from ripple.model.schema.types import PRECISION_MAX, Decimal, WideDecimal
 
 if TYPE_CHECKING:
     from ripple.model.schema.document import Json

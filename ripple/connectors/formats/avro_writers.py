@@ -16,7 +16,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import Date, Decimal, List, LogicalText, WideDecimal
+from ripple.model.schema.types import DECIMALS, Date, List, LogicalText
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -148,7 +148,7 @@ def scales_of(
         scale = scale_of(field["type"])
         if inner is not None:
             found |= scales_of(inner["fields"], logical, f"{path}.")
-        elif scale is not None and isinstance(logical.get(path), (Decimal, WideDecimal)):
+        elif scale is not None and isinstance(logical.get(path), DECIMALS):
             found[path] = scale
     return found
 
@@ -218,7 +218,7 @@ def _wanted_of(
         if path in known:
             plain, ns = in_nanoseconds(kind)
             of = logical.get(path)
-            is_decimal = isinstance(of, (Decimal, WideDecimal))
+            is_decimal = isinstance(of, DECIMALS)
             is_bytes = (is_decimal and scale_of(kind) is not None) or (
                 isinstance(of, LogicalText) and type_name(kind) in ("bytes", "fixed")
             )

@@ -23,15 +23,7 @@ from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.logical.columns import stored
 from ripple.model.schema.logical.fields import logical_in
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import (
-    Bytes,
-    Decimal,
-    Field,
-    Float,
-    Option,
-    Schema,
-    WideDecimal,
-)
+from ripple.model.schema.types import DECIMALS, Bytes, Field, Float, Option, Schema
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.registry import Registry
@@ -127,7 +119,7 @@ class FlatValues:
                     raise SchemaError("a list")
                 if isinstance(of, Bytes):
                     kind = pa.binary()
-                elif isinstance(of, (Decimal, WideDecimal)) or (of is not None and not avro):
+                elif isinstance(of, DECIMALS) or (of is not None and not avro):
                     kind = pa.string()  # bytes in Avro; MessagePack has no type of its own for them
                 self._fields.append((field.name, kind, is_optional))
             except SchemaError as error:
@@ -155,7 +147,7 @@ class FlatValues:
                 column = stored(column, of)
                 if not self._is_avro:
                     column = rule_of(of).texts(column)
-                elif isinstance(of, (Decimal, WideDecimal)):
+                elif isinstance(of, DECIMALS):
                     column = avro_decimals.written(column, of)
             if column.type != kind:
                 column = column.cast(kind)

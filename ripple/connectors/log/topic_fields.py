@@ -9,6 +9,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import SchemaError
 from ripple.model.schema.nested import flattened
 from ripple.model.schema.types import (
+    DECIMALS,
     PRECISION_MAX,
     DateTime,
     Decimal,
@@ -57,4 +58,4 @@ def _stands_for(there: FieldType, declared: FieldType) -> bool:
 
 
 def _word(kind: FieldType) -> str:
-    return str(kind) if isinstance(kind, (Decimal, WideDecimal)) else type(kind).__name__
+    return str(kind) if isinstance(kind, DECIMALS) else type(kind).__name__

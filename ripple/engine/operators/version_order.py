@@ -1,4 +1,4 @@
-"""Records of a table whose event time is before that of their key's row."""
+"""Records of a table with an earlier event time than the row of their key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEVER = np.iinfo(np.int64).min
 
 
 class VersionOrder:
-    """Counts the records whose event time is before that of the record before of their key.
+    """Counts the records with an earlier event time than the record before them of their key.
 
     A table goes by offsets and its versions by event time, so that there they disagree. A record
     right after a deletion is not compared: there is no row, and in which state a deleted key is

@@ -8,11 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.model.aggregate.contract import is_float
-from ripple.model.schema.types import (
-    TEXTS,
-    Bool,
-    FieldType,
-)
+from ripple.model.schema.types import TEXTS, Bool, FieldType
 
 if TYPE_CHECKING:
     import numpy.typing as npt

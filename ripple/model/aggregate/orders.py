@@ -13,11 +13,7 @@ from ripple.model.aggregate.ordered import OrderedEvents, OrderedValues
 from ripple.model.aggregate.parts import numpy_of
 from ripple.model.aggregate.plain import PlainEvents, PlainValues
 from ripple.model.aggregate.running import Running, RunningEvents, RunningValues
-from ripple.model.schema.types import (
-    TEXTS,
-    Bool,
-    FieldType,
-)
+from ripple.model.schema.types import TEXTS, Bool, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

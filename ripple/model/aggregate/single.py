@@ -11,15 +11,7 @@ from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.aggregate.contract import Aggregate
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.types import (
-    TEXTS,
-    Bool,
-    FieldType,
-    Float,
-    Int64,
-    Option,
-    String,
-)
+from ripple.model.schema.types import TEXTS, Bool, FieldType, Float, Int64, Option, String
 
 ZERO = np.zeros(1, np.int64)
 

@@ -18,12 +18,12 @@ from ripple.model.expression.typed import FIELD_TYPES, Kind, Typed, typed
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.notation import type_to_sexp
 from ripple.model.schema.types import (
+    DECIMALS,
     PRECISION_OTHERS,
     Decimal,
     FieldType,
     Logical,
     Option,
-    WideDecimal,
     bare_type,
 )
 
@@ -171,7 +171,7 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
 
 
 def _decimal_of(expr: Expr, scale: int, kind: Kind) -> FieldType:
-    if expr.operation == "cast" and isinstance(expr.value, (Decimal, WideDecimal)):
+    if expr.operation == "cast" and isinstance(expr.value, DECIMALS):
         return expr.value
     return Decimal.wide(scale) if kind is Kind.DECIMAL else Decimal(PRECISION_OTHERS, scale)
 

@@ -21,7 +21,7 @@ from ripple.model.expression.functions.formula import (
 )
 from ripple.model.expression.logical_constants import unscaled
 from ripple.model.expression.typed import LOGICAL_CASTS, Kind, Typed, any_of, plain_value
-from ripple.model.schema.types import PRECISION_MAX, Decimal
+from ripple.model.schema.types import PRECISION_MAX, Decimal, WideDecimal
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -30,18 +30,20 @@ def decimal_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     """Return an operation that has to do with decimals; raises PlanError where there is none."""
     rule = _RULES.get(expr.operation)
     if rule is None:
-        raise _no_decimal(expr)
+        raise no_decimal(expr)
     return rule(expr, args)
 
 
-def _no_decimal(expr: Expr) -> PlanError:
+def no_decimal(expr: Expr) -> PlanError:
+    """Return the error for an operation that takes none."""
     return PlanError(
         f"{expr!r} takes no decimal: .cast(float) or .cast(str) it, or use + - *, comparisons,"
         " .abs(), .round(n), .divide(other, scale=2)"
     )
 
 
-def _no_division(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+def no_division(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+    """Raise the PlanError for operators that would have to choose a scale."""
     raise PlanError(f"{expr!r} divides decimals: write .divide(other, scale=2)")
 
 
@@ -111,7 +113,7 @@ def _fill_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if args[0].kind is not Kind.BOOL:
-        raise _no_decimal(expr)
+        raise no_decimal(expr)
     chosen, other, scale = _aligned(expr, args[1:])
     return _scaled(choice(args[0], chosen, other), scale)
 
@@ -120,7 +122,7 @@ def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if isinstance(expr.value, Decimal):
         return _cast_to(expr, args[0], expr.value, strict=len(args) == 1)
     if expr.value in LOGICAL_CASTS:
-        raise _no_decimal(expr)
+        raise no_decimal(expr)
     units, scale = _units(expr, args[0])
     if expr.value == "str":
         return find("decimal.to_text").typed((units,), (scale,))
@@ -137,10 +139,7 @@ def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
         return _scaled(find("decimal.of_float").typed((value,), options), to.scale)
     units, scale = _units(expr, value)
     if scale > to.scale:
-        raise PlanError(
-            f"{expr!r} would lose digits of a decimal with {scale} behind the point:"
-            f" .round({to.scale}) it first"
-        )
+        raise finer_than(expr, scale, to)
     most = 10 ** (to.precision - (to.scale - scale)) - 1
     if strict:
         number = find("decimal.of_units").typed((units,), (most,))
@@ -149,6 +148,14 @@ def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
         fits = Typed("&", Kind.BOOL, units.nullable, tests)
         number = choice(fits, units, Typed("null", Kind.INT, nullable=True))
     return _scaled(_finer(expr, number, to.scale - scale), to.scale)
+
+
+def finer_than(expr: Expr, scale: int, to: Decimal | WideDecimal) -> PlanError:
+    """Return the error for a cast of a decimal to a type with fewer digits behind the point."""
+    return PlanError(
+        f"{expr!r} would lose digits of a decimal with {scale} behind the point:"
+        f" .round({to.scale}) it first"
+    )
 
 
 def _scaled(units: Typed, scale: int) -> Typed:
@@ -228,7 +235,7 @@ _RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {
     **dict.fromkeys(("+", "-", "least", "greatest"), _of_larger_scale),
     "*": _product,
     "divide": _quotient,
-    **dict.fromkeys(("/", "//", "%"), _no_division),
+    **dict.fromkeys(("/", "//", "%"), no_division),
     **dict.fromkeys(_MIRRORED, _compare),
     "is_in": _is_in,
     **dict.fromkeys(("neg", "abs"), _sign),

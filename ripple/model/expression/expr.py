@@ -23,11 +23,7 @@ from ripple.model.expression.logical_constants import (
     PlainUuid,
     plain_logical,
 )
-from ripple.model.schema.types import (
-    PRECISION_MAX,
-    Decimal,
-    WideDecimal,
-)
+from ripple.model.schema.types import DECIMALS, PRECISION_MAX, Decimal
 
 if TYPE_CHECKING:
     import decimal
@@ -367,7 +363,7 @@ class Expr:
         fails its row, as does a text that is not a decimal number, or no date or time; without
         ``strict`` it gives null.
         """
-        if isinstance(to, (Decimal, WideDecimal)):
+        if isinstance(to, DECIMALS):
             need_bool("strict", strict)
             return Expr("cast", (self,) if strict else (self, lit(strict)), to)
         need_bool("strict", strict)
@@ -639,9 +635,7 @@ def _pattern(operation: str, value: str) -> str:
     return value
 
 
-def _payload_sexp(
-    value: Scalar | Plain | Decimal,
-) -> Sexp:
+def _payload_sexp(value: Scalar | Plain | Decimal) -> Sexp:
     if isinstance(value, bool):
         return ["bool", "true" if value else "false"]
     if isinstance(value, int):
@@ -654,7 +648,7 @@ def _payload_sexp(
         return ["uuid", value.text]
     if isinstance(value, PlainBytes):
         return ["bytes", value.text]
-    if isinstance(value, (Decimal, WideDecimal)):
+    if isinstance(value, DECIMALS):
         return ["decimal", str(value.precision), str(value.scale)]
     if isinstance(value, float):
         return ["float", "nan" if math.isnan(value) else value.hex()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ripple.core.errors import PlanError
+from ripple.model.expression.decimal_rules import finer_than, no_decimal, no_division
 from ripple.model.expression.expr import INT64_MAX, Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import comparison, whole
@@ -22,19 +23,8 @@ def wide_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     """Return an operation that has to do with these; raises PlanError where there is none."""
     rule = _RULES.get(expr.operation)
     if rule is None:
-        raise _no_decimal(expr)
+        raise no_decimal(expr)
     return rule(expr, args)
-
-
-def _no_decimal(expr: Expr) -> PlanError:
-    return PlanError(
-        f"{expr!r} takes no decimal: .cast(float) or .cast(str) it, or use + - *, comparisons,"
-        " .abs(), .round(n), .divide(other, scale=2)"
-    )
-
-
-def _no_division(expr: Expr, _args: tuple[Typed, ...]) -> Typed:
-    raise PlanError(f"{expr!r} divides decimals: write .divide(other, scale=2)")
 
 
 def _wide(text: Typed, scale: int) -> Typed:
@@ -163,7 +153,7 @@ def _fill_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if args[0].kind is not Kind.BOOL:
-        raise _no_decimal(expr)
+        raise no_decimal(expr)
     chosen, other, scale = _aligned(expr, args[1:])
     nullable = chosen.nullable or other.nullable
     return _wide(Typed("when", Kind.TEXT, nullable, (args[0], chosen, other)), scale)
@@ -176,7 +166,7 @@ def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     text, scale = value.args[0], value.value
     if isinstance(expr.value, Decimal):
         if scale > expr.value.scale:
-            raise _finer_than(expr, scale, expr.value)
+            raise finer_than(expr, scale, expr.value)
         options = (expr.value.scale - scale, 10**expr.value.precision - 1, NO_ROOM, strict)
         units = _cast_called("to_units", text, *options)
         return Typed("scaled", Kind.DECIMAL, units.nullable, (units,), expr.value.scale)
@@ -188,7 +178,7 @@ def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
         if scale:
             text = _called("round", (text,), scale, "down")
         return _cast_called("to_units", text, 0, INT64_MAX, OVERFLOWN, strict)
-    raise _no_decimal(expr)
+    raise no_decimal(expr)
 
 
 def _cast_to(expr: Expr, value: Typed, to: WideDecimal, *, strict: bool) -> Typed:
@@ -197,16 +187,9 @@ def _cast_to(expr: Expr, value: Typed, to: WideDecimal, *, strict: bool) -> Type
         return _wide(_called(name, (value,), to.precision, to.scale, strict), to.scale)
     scale = _scale_of(expr, value)
     if scale > to.scale:
-        raise _finer_than(expr, scale, to)
+        raise finer_than(expr, scale, to)
     text = _text(expr, value, scale)
     return _wide(_cast_called("fitted", text, to.scale - scale, to.precision, strict), to.scale)
-
-
-def _finer_than(expr: Expr, scale: int, to: Decimal | WideDecimal) -> PlanError:
-    return PlanError(
-        f"{expr!r} would lose digits of a decimal with {scale} behind the point:"
-        f" .round({to.scale}) it first"
-    )
 
 
 def _compare(expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -245,7 +228,7 @@ _RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {
     **dict.fromkeys(("least", "greatest"), _extreme),
     "*": _product,
     "divide": _quotient,
-    **dict.fromkeys(("/", "//", "%"), _no_division),
+    **dict.fromkeys(("/", "//", "%"), no_division),
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _compare),
     "is_in": _is_in,
     **dict.fromkeys(("neg", "abs"), _sign),

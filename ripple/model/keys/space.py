@@ -16,12 +16,7 @@ from ripple.core.frozen import frozen
 from ripple.core.hashing import mix_each
 from ripple.model.keys.index import KeyIndex
 from ripple.model.schema.exported import Lent
-from ripple.model.schema.types import (
-    KEY_TYPES,
-    TEXTS,
-    Bool,
-    Field,
-)
+from ripple.model.schema.types import KEY_TYPES, TEXTS, Bool, Field
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -31,16 +31,15 @@ from ripple.model.records import nested_checks_of, schema_of, time_field_of
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.nested import OptionalRecord, flattened, optional_records
 from ripple.model.schema.types import (
+    DECIMALS,
     KEY_TYPES,
     DateTime,
-    Decimal,
     Field,
     Float,
     Int,
     Int64,
     Option,
     Schema,
-    WideDecimal,
     bare_type,
 )
 from ripple.model.window.duration import duration_ns
@@ -301,7 +300,7 @@ def type_text(field_type: Any) -> str:
     """Return how messages name a type."""
     if isinstance(field_type, Option):
         return f"optional {type_text(field_type.of)}"
-    if isinstance(field_type, (Decimal, WideDecimal)):
+    if isinstance(field_type, DECIMALS):
         return f"decimal({field_type.precision}, {field_type.scale})"
     return type(field_type).__name__.lower()
 

@@ -37,13 +37,7 @@ from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.stages import Stage, Transport
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.running.functions import Running
-from ripple.model.schema.types import (
-    Decimal,
-    Field,
-    FieldType,
-    Option,
-    WideDecimal,
-)
+from ripple.model.schema.types import DECIMALS, Field, FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec, ZonedTumbling
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
@@ -355,7 +349,7 @@ def type_text(field_type: FieldType) -> str:
     """Return a type in a word."""
     if isinstance(field_type, Option):
         return f"{type_text(field_type.of)}?"
-    if isinstance(field_type, (Decimal, WideDecimal)):
+    if isinstance(field_type, DECIMALS):
         return f"decimal({field_type.precision}, {field_type.scale})"
     return type(field_type).__name__.lower()
 

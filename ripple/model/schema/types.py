@@ -129,7 +129,7 @@ class Decimal(Logical):
 
     @classmethod
     def wide(cls, scale: int) -> Decimal:
-        """Return the type of all numbers of 64 bits, as results have it: of 19 digits."""
+        """Return the type of all numbers of 64 bits, of results: 19 digits, no WideDecimal."""
         found = cls(PRECISION_MAX, min(scale, PRECISION_MAX))
         object.__setattr__(found, "precision", PRECISION_MAX + 1)
         return found
@@ -148,7 +148,7 @@ class Decimal(Logical):
 
 @frozen
 class WideDecimal(LogicalText):
-    """What ``Decimal`` of 20 to 38 digits makes. Raises PlanError for other ones.
+    """Decimals of 20 to 38 digits, as ``Decimal`` makes them. Raises PlanError for other ones.
 
     Stored as a text whose order is that of the numbers, of 32 letters.
     """
@@ -170,6 +170,9 @@ class WideDecimal(LogicalText):
 
     __repr__ = __str__
 
+
+DECIMALS = (Decimal, WideDecimal)
+"""The types of exact decimals, of either width."""
 
 TEXTS = (String, LogicalText)
 """The types of which columns hold texts."""

@@ -25,12 +25,7 @@ from ripple.model.aggregate.spread import Spread
 from ripple.model.aggregate.sums import Count, Mean, Sum, Vwap
 from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, NewestRow, TopRows, WholeRows
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import (
-    FieldType,
-    Logical,
-    WideDecimal,
-    bare_type,
-)
+from ripple.model.schema.types import FieldType, Logical, WideDecimal, bare_type
 from ripple.testing.reference.expressions import is_int64, python_type
 
 

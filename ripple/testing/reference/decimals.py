@@ -15,7 +15,7 @@ from typing import Any
 
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.program import FAILURES, NO_NUMBER, NO_ROOM
-from ripple.model.schema.types import Decimal, WideDecimal
+from ripple.model.schema.types import DECIMALS, WideDecimal
 from ripple.testing.reference.failures import DIVISION, OVERFLOW, WORST, Failed
 
 _NO_NUMBER, _NO_ROOM = Failed(FAILURES[NO_NUMBER]), Failed(FAILURES[NO_ROOM])
@@ -50,7 +50,7 @@ def concerned(expr: Expr, kinds: list[Any]) -> bool:
     """Tell whether decimals are computed: fractions compare as all numbers do."""
     if expr.operation in _AS_NUMBERS:
         return False
-    if expr.operation == "divide" or isinstance(expr.value, (Decimal, WideDecimal)):
+    if expr.operation == "divide" or isinstance(expr.value, DECIMALS):
         return True
     return any(isinstance(kind, Scale) for kind in kinds)
 
@@ -118,7 +118,7 @@ def _quotient(expr: Expr, is_wide: bool) -> tuple[Any, Callable[..., Any]]:
 
 def _cast(expr: Expr, kind: Any, scale: int) -> tuple[Any, Callable[..., Any]]:
     to, strict = expr.value, len(expr.args) == 1
-    if not isinstance(to, (Decimal, WideDecimal)):
+    if not isinstance(to, DECIMALS):
         if to == "str":
             return (
                 str,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.schema.types import (
-    TEXTS,
-    Bool,
-)
+from ripple.model.schema.types import TEXTS, Bool
 from ripple.testing.reference.interpreter import View
 from ripple.testing.reference.steps import FunctionFailed, RefusedRow, Row, run_steps
 

@@ -29,15 +29,7 @@ from ripple.model.records.instances import instances_of
 from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.logical.values import values_of
-from ripple.model.schema.types import (
-    Field,
-    FieldType,
-    List,
-    Logical,
-    Option,
-    Record,
-    bare_type,
-)
+from ripple.model.schema.types import Field, FieldType, List, Logical, Option, Record, bare_type
 from ripple.testing.reference.expressions import (
     Failed,
     evaluate,

@@ -24,7 +24,7 @@ class TakenFile(NamedTuple):
 
     @property
     def version(self) -> Version:
-        """What it was then."""
+        """Its version then."""
         return Version(self.size_bytes, self.stamp)
 
 

@@ -33,7 +33,7 @@ _PART = re.compile(r"part-(\d{12})\.parquet")
 
 
 class Stated(NamedTuple):
-    """What the metadata of a part, or the record, say. number: of the commit, from 1."""
+    """The statement of a part's metadata, or of the record. number: of the commit, from 1."""
 
     number: int
     owner: Owner

@@ -14,12 +14,7 @@ from ripple.engine.operators.joins.table_join_rows import TableJoinRows
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import KeySpace, key_space, slot_keys
 from ripple.model.pipeline.nodes import type_of
-from ripple.model.schema.types import (
-    TEXTS,
-    Bool,
-    Field,
-    bare_type,
-)
+from ripple.model.schema.types import TEXTS, Bool, Field, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 from ripple.model.schema.logical.fields import has_logical, logical_in
 from ripple.model.schema.logical.rule import FIXED, rule_of
 from ripple.model.schema.types import (
+    PRECISION_MAX,
     Bytes,
     Date,
     DateTime,
@@ -21,6 +22,7 @@ from ripple.model.schema.types import (
     Logical,
     LogicalText,
     Record,
+    WideDecimal,
     bare_type,
     inner_types,
 )
@@ -49,7 +51,8 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     ):
         return mapped(column, as_shown, types_in(arrow), arrow)
     if kinds.is_string(found) and kinds.is_decimal128(arrow):
-        return rule_of(Decimal(max(arrow.precision, 20), arrow.scale)).shown(column).cast(arrow)
+        digits = max(arrow.precision, PRECISION_MAX + 2)
+        return rule_of(WideDecimal(digits, arrow.scale)).shown(column).cast(arrow)
     if kinds.is_integer(found):
         if kinds.is_decimal128(arrow):
             return rule_of(Decimal.wide(arrow.scale)).shown(column).cast(arrow)
@@ -133,7 +136,7 @@ def texts_of(column: pa.Array, kind: Logical) -> pa.Array:
 
 
 def stored(column: pa.Array, kind: FieldType) -> pa.Array:
-    """Return what is stored of a flat column of logical values, or of their texts."""
+    """Return the stored column of a flat one of logical values, or of their texts."""
     bare = bare_type(kind)
     if not isinstance(bare, Logical):
         return column

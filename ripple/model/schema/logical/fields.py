@@ -43,7 +43,7 @@ def has_time(kind: FieldType) -> bool:
 
 
 def stored_type(kind: FieldType) -> FieldType:
-    """Return the type of a column that holds values of a type: what is stored of logical ones."""
+    """Return the type of a column that holds values of a type: of logical ones, as stored."""
     if not has_logical(kind):
         return kind
     match kind:

@@ -36,8 +36,8 @@ _WORDS: dict[type, str] = {
 }
 
 
-class Reading(Protocol):
-    """What a source has to know of a type that it reads by its texts."""
+class TextReading(Protocol):
+    """The reading of a type that a source reads by its texts."""
 
     word: str
 
@@ -49,7 +49,7 @@ class Reading(Protocol):
 
 
 class ListReading:
-    """That of lists."""
+    """The reading of lists."""
 
     def __init__(self, kind: List) -> None:
         self._of = type(kind.of)
@@ -107,6 +107,6 @@ def read_by_text(fields: Iterable[Field]) -> dict[str, Logical | List]:
     }
 
 
-def reading_of(kind: Logical | List) -> Reading:
-    """Return what a source has to know of a type."""
+def reading_of(kind: Logical | List) -> TextReading:
+    """Return the reading of a type."""
     return rule_of(kind) if isinstance(kind, Logical) else ListReading(kind)

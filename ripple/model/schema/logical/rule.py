@@ -15,6 +15,7 @@ from ripple.model.schema.logical.times import DateTimeRule
 from ripple.model.schema.logical.uuids import UuidRule
 from ripple.model.schema.logical.wide_decimals import WideDecimalRule
 from ripple.model.schema.types import (
+    DECIMALS,
     Bytes,
     Date,
     DateTime,
@@ -106,7 +107,7 @@ FIXED: dict[type, Rule] = {
 
 def rule_of(kind: Logical) -> Rule:
     """Return the rule of a logical type."""
-    return _decimal_rule(kind) if isinstance(kind, (Decimal, WideDecimal)) else FIXED[type(kind)]
+    return _decimal_rule(kind) if isinstance(kind, DECIMALS) else FIXED[type(kind)]
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_MIDDLE = 1 << 127  # what stored numbers have added, so that none is negative
+_MIDDLE = 1 << 127  # added to stored numbers, so that none is negative
 STORED_LETTERS = 32
 
 
