@@ -12,7 +12,7 @@ import ripple as rp
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.machine import Engine
 from ripple.engine.operators import held_rows
-from ripple.engine.operators.joins import stream_join_rows
+from ripple.engine.operators.joins import row_table_rows, stream_join_rows
 from ripple.model.schema.exported import Made
 
 ROWS_MAX = 3
@@ -64,6 +64,17 @@ def scan(trades: Any, quotes: Any) -> Any:
     return trades.scan("near", key="symbol", settled=True, before=rp.lag("trade"))
 
 
+def eager(trades: Any, quotes: Any) -> Any:
+    rows = trades.join_asof("near", quotes, on="symbol", emit="eager")
+    return rows.derive("more", more=rp.col("trade") + 1)
+
+
+def full(trades: Any, quotes: Any) -> Any:
+    return trades.join_interval(
+        "near", quotes, on="symbol", within=("-3s", "3s"), how="full", emit="final"
+    )
+
+
 def shown(step: Callable[[Any, Any], Any]) -> tuple[list[Any], str]:
     """The rows of a node that lets all go at once, and the digest of its output."""
     p = rp.Pipeline("long")
@@ -79,7 +90,7 @@ def shown(step: Callable[[Any, Any], Any]) -> tuple[list[Any], str]:
     return rows, engine.digests["rows"]
 
 
-@pytest.mark.parametrize("step", [asof, interval, scan])
+@pytest.mark.parametrize("step", [asof, interval, scan, eager])
 def test_texts_beyond_one_batch_leave_in_several(
     step: Callable[[Any, Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +103,7 @@ def test_texts_beyond_one_batch_leave_in_several(
         return gathered(schema, count, parts)
 
     whole = shown(step)
-    for module in (stream_join_rows, held_rows):
+    for module in (stream_join_rows, held_rows, row_table_rows):
         monkeypatch.setattr(module, "gathered", few)
     assert shown(step) == whole
     assert sum(made) >= TRADES.num_rows
@@ -112,3 +123,14 @@ def test_more_than_an_output_takes_at_one_cut_is_said(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pa, "concat_batches", concat)
     with pytest.raises(rp.LimitError, match=r"2 GiB of the field '.*' at once: leave"):
         shown(asof)
+
+
+def test_an_outer_interval_join_says_what_it_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
+        raise OverflowError("the texts of one batch exceed 2 GiB")
+
+    monkeypatch.setattr(held_rows, "gathered", none)
+    with pytest.raises(
+        rp.LimitError, match=r"'near': with how='full' .* 2 GiB .*, or say how='left'"
+    ):
+        shown(full)

@@ -78,8 +78,16 @@ class EagerRows(ABC):
         return [found, pa.array(offsets), pa.array(indexes)]
 
     def _show(self, slots: Ints) -> None:
-        """Let distinct slots show their present rows."""
-        kept, values, valid, failed = self.result_rows.computed(self.column, self, slots)
+        """Let distinct slots show their present rows, by halves where one batch is too small."""
+        try:
+            kept, values, valid, failed = self.result_rows.computed(self.column, self, slots)
+        except OverflowError:
+            half = len(slots) // 2
+            if not half:
+                raise
+            for some in (slots[:half], slots[half:]):
+                self._show(some)
+            return
         if len(kept) < len(slots):
             self.column.erase(np.setdiff1d(slots, kept))
         if len(kept):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.core.errors import LimitError
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, in_order
 from ripple.engine.operators.joins.interval_rows import TOO_MANY, Due, Pairs, PiecewiseRows
@@ -234,6 +235,22 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
         known = (one.near.nbytes + one.alone.nbytes for one in self._known_sides)
         held = (side.held.nbytes for side in self.sides)
         return sum(known) + sum(held) + self.keys.index.nbytes
+
+    def take(self) -> Rows | None:
+        """Return the next rows of the settled ones; see PiecewiseRows.
+
+        Raises LimitError where one batch cannot have their texts.
+        """
+        try:
+            return super().take()
+        except (OverflowError, pa.ArrowInvalid) as error:
+            if "exceed 2 GiB" not in str(error) and "overflow" not in str(error):
+                raise
+            raise LimitError(
+                f"join_interval {self.node.name!r}: with how={self.node.how!r} its rows would have "
+                "more than 2 GiB of a field at once: leave long fields out before the join, or say "
+                f"how='left' ({error})"
+            ) from error
 
     # --- snapshots ---
 
