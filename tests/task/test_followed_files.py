@@ -249,6 +249,18 @@ def test_damage_comes_after_the_records_before_it(place: Path) -> None:
     assert written() == [1]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "b.csv"])
+def test_a_file_that_cannot_be_read_at_all_may_be_mended(place: Path, name: str) -> None:
+    for one in ("a.csv", "b.csv"):
+        heading = "who,number" if one == name else "who,n"
+        Path(f"days/{one}").write_text(f"{heading}\nk,1\n")
+    with pytest.raises(InputError, match=f"the header of days/{name} has no column 'n'"):
+        run("files:days?header")
+    Path(f"days/{name}").write_text("n,who\n2,k\n")
+    run("files:days?header")
+    assert sorted(written()) == [1, 2]
+
+
 def test_what_cannot_be_followed_is_said_at_once(place: Path) -> None:
     plan = SEEN.plan()
     with pytest.raises(InputError, match=r"there are no files at days"):

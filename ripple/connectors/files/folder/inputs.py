@@ -25,14 +25,13 @@ from ripple.connectors.files.remote.contract import version_of
 from ripple.connectors.files.version import FileGoneError, changed
 from ripple.connectors.inputs import Signal
 from ripple.connectors.reading_ahead import ReadAhead
-from ripple.core.errors import InputError
+from ripple.core.errors import InputError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.files.version import Version
-    from ripple.connectors.registry import Uri
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch
 
@@ -203,7 +202,7 @@ class FileInputs(ReadAhead):
                     )
                 offset = max(end, offset)
                 number += 1
-            elif await self._take(offset):
+            elif await self._take(offset, cutter):
                 number = len(self._record.taken) - 1
             else:
                 await self._hold(cutter.flush())
@@ -215,7 +214,7 @@ class FileInputs(ReadAhead):
         self._has_ended = True
         self.wake()
 
-    async def _take(self, offset: int) -> bool:
+    async def _take(self, offset: int, cutter: Cutter) -> bool:
         """Record the next file as beginning at an offset; return whether there is one."""
         if not self._looks.ready:
             listed = await self._executor.run(_listed, self._place)
@@ -230,9 +229,22 @@ class FileInputs(ReadAhead):
                         f"{RECORDED_MAX:,} files were taken from {self._place}: remove those that "
                         "were read, and start the run again"
                     )
+                # A file with another heading, say, is not recorded, so that it can be mended.
+                try:
+                    await self._executor.run(self._try, file)
+                except (InputError, SchemaError):
+                    await self._hold(cutter.flush())  # the records before it count
+                    raise
                 await self._record.add(TakenFile(offset, file.path, *file.version))
                 return True
         return False
+
+    def _try(self, file: DataFile) -> None:
+        """Raise as reading a file does that cannot be read at all."""
+        reader = self._reader(file, 1)
+        named = reader.named(file)
+        with closing(reader.opened(file.path, named)) as opened:
+            next(reader.batches(opened, 0, file.path, named), None)
 
     async def _note_end(self, offset: int) -> None:
         """Record where the last file's records end, so that a resume there does not read it."""
@@ -252,9 +264,7 @@ class FileInputs(ReadAhead):
         """Read a file's records from an offset on; return the offset after them."""
         await self._check(file)
         found = data_file(file.path)
-        reader = FileReader(
-            self._form(found), replace(self._reading, batch_rows=1 << 16), self._options
-        )
+        reader = self._reader(found, 1 << 16)
         named = reader.named(found)
         with closing(reader.opened(file.path, named)) as opened:
             blocks = reader.batches(opened, file.first, file.path, named)
@@ -273,9 +283,11 @@ class FileInputs(ReadAhead):
         await self._check(file)
         return end
 
-    def _form(self, file: DataFile) -> Uri:
-        first = data_file(self._record.taken[0].path)
-        return format_of([first, file])
+    def _reader(self, file: DataFile, batch_rows: int) -> FileReader:
+        # the end of the files before, which has no path, may be all there is
+        first = [data_file(one.path) for one in self._record.taken[:1] if one.path]
+        reading = replace(self._reading, batch_rows=batch_rows)
+        return FileReader(format_of([*first, file]), reading, self._options)
 
     async def _check(self, file: TakenFile) -> None:
         """Raise InputError unless a file is what was recorded."""
