@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.msgpack import MsgpackValues
-from ripple.connectors.formats.registry import Registered
 from ripple.connectors.kafka.row_values import row_values
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
@@ -31,6 +30,7 @@ from ripple.model.records import schema_of
 from ripple.model.schema import Date, Field, Option, fingerprint
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
+from tests.connectors.formats.registries import OneSchema
 from tests.connectors.read_records import PLACES, rows_and_causes
 
 DAY, LAST = dt.date(2026, 1, 31), dt.date(9999, 12, 31)
@@ -291,23 +291,9 @@ def test_an_optional_date_is_one_type() -> None:
     assert Option(Date()) != Date()
 
 
-class Registry:
-    """One with a schema, as number 7."""
-
-    url = "http://registry"
-    text = ""
-
-    def register(self, _subject: str, _form: str, text: str) -> int:
-        self.text = text
-        return 7
-
-    def schema(self, _number: int) -> Registered:
-        return Registered(7, "AVRO", self.text)
-
-
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_avro_has_dates_of_its_own(is_slow: bool) -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     rows = rp.Pipeline("n").source("fills", Fill).partition("p", key="day")
     output = rows.fold("f", ends=rp.max("ends")).sink("o").plan().output("o")
     writer = row_values("avro", output, "kafka:x", registry, "o-value")

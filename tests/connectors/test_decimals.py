@@ -17,7 +17,6 @@ import pytest
 import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.framed import head_of
-from ripple.connectors.formats.registry import Registered
 from ripple.connectors.kafka.row_values import row_values
 from ripple.connectors.log.topic_fields import check_topic
 from ripple.connectors.memory import MemorySink
@@ -28,6 +27,7 @@ from ripple.core.errors import PlanError, SchemaError
 from ripple.model.records import schema_of
 from ripple.model.schema import Decimal, Field, Int64, Schema
 from ripple.model.schema.types import Date, DateTime
+from tests.connectors.formats.registries import OneSchema
 from tests.connectors.read_records import rows_and_causes
 
 D = decimal.Decimal
@@ -246,20 +246,6 @@ def test_topics_are_read_as_what_they_hold(there: Any, declared: Any, is_same: b
         check_topic(topic, wanted, "log:data/t")
 
 
-class Registry:
-    """One with a schema, as number 7."""
-
-    url = "http://registry"
-    text = ""
-
-    def register(self, _subject: str, _form: str, text: str) -> int:
-        self.text = text
-        return 7
-
-    def schema(self, _number: int) -> Registered:
-        return Registered(7, "AVRO", self.text)
-
-
 def read_avro(registry: Any, values: pa.Array, *, is_slow: bool) -> Any:
     @rp.record
     class Row:
@@ -274,7 +260,7 @@ def read_avro(registry: Any, values: pa.Array, *, is_slow: bool) -> Any:
 
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_avro_has_decimals_of_its_own(is_slow: bool) -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     plan = rp.Pipeline("n").source("fills", Trade).partition("p", key="price")
     output = plan.fold("f", net=rp.sum("fee"), fee=rp.max("fee")).sink("o").plan().output("o")
     writer = row_values("avro", output, "kafka:x", registry, "o-value")
@@ -304,7 +290,7 @@ def test_avro_has_decimals_of_its_own(is_slow: bool) -> None:
 
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_decimals_of_other_writers_of_avro_fit_or_are_dead_letters(is_slow: bool) -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     of = {"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 20}
     fields = [{"name": "price", "type": of}]
     registry.text = json.dumps({"type": "record", "name": "R", "fields": fields})

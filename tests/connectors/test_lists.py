@@ -21,7 +21,6 @@ import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.formats import values_of
 from ripple.connectors.formats.framed import head_of
-from ripple.connectors.formats.registry import Registered
 from ripple.connectors.locate import open_sink
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.transforms.forms import forms_of
@@ -36,7 +35,7 @@ from ripple.storage.log.body import columns_of
 from ripple.task.repartition.rows import Mark, changes_of, lane_schema, records_of
 from ripple.testing import check_pipeline
 from ripple.testing.reference.expressions import evaluate, expression_kind
-from tests.connectors.formats.registries import no_registry
+from tests.connectors.formats.registries import OneSchema, no_registry
 from tests.connectors.read_records import PLACES, rows_and_causes
 
 
@@ -270,16 +269,6 @@ def test_a_list_is_no_key_and_no_column_of_a_flat_sink(tmp_path: Path) -> None:
         open_sink(f"delta:{tmp_path}/d", posts.sink("o").plan(), "o")
 
 
-class Registry:
-    """One with a schema, as number 7."""
-
-    url = "http://registry"
-    text = ""
-
-    def schema(self, _number: int) -> Registered:
-        return Registered(7, "AVRO", self.text)
-
-
 CHAIN = forms_of(RecordShape(schema_of(Post)))
 
 
@@ -289,7 +278,7 @@ def read(values: Any, given_: list[bytes]) -> tuple[list[Any], list[str]]:
 
 
 def test_avro_messagepack_and_protobuf_have_lists(tmp_path: Path) -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     kinds = {"tags": "string", "sizes": "long", "marks": "double"}
     fields: list[Any] = [{"name": "at", "type": "long"}]
     for name, of in kinds.items():

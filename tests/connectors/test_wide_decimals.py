@@ -31,8 +31,8 @@ from ripple.model.schema.logical.wide_decimals import stored_text
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
+from tests.connectors.formats.registries import OneSchema
 from tests.connectors.read_records import rows_and_causes
-from tests.connectors.test_decimals import Registry
 
 D = decimal.Decimal
 MOST = D("9" * 34 + ".9999")
@@ -180,7 +180,7 @@ def test_bytes_of_keys() -> None:
 
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_avro_has_decimals_of_its_own(is_slow: bool) -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     plan = rp.Pipeline("n").source("fills", Trade).partition("p", key="price")
     output = plan.fold("f", fee=rp.max("fee")).sink("o").plan().output("o")
     writer = row_values("avro", output, "kafka:x", registry, "o-value")

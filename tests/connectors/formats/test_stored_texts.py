@@ -17,12 +17,11 @@ import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.formats import values_of
 from ripple.connectors.formats.framed import head_of
-from ripple.connectors.formats.registry import Registered
 from ripple.connectors.kafka.row_values import row_values
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.transforms.forms import forms_of
 from ripple.model.records import checks_of, schema_of
-from tests.connectors.formats.registries import no_registry
+from tests.connectors.formats.registries import OneSchema, no_registry
 
 A, RAW = uuid.UUID(int=0xABCDEF << 64), b"\x00\xff\n"
 
@@ -32,20 +31,6 @@ class Request:
     id: uuid.UUID
     body: bytes | None = rp.field(format="hex", default=None)
     of: uuid.UUID | None = None
-
-
-class Registry:
-    """One with a schema, as number 7."""
-
-    url = "http://registry"
-    text = ""
-
-    def register(self, _subject: str, _form: str, text: str) -> int:
-        self.text = text
-        return 7
-
-    def schema(self, _number: int) -> Registered:
-        return Registered(7, "AVRO", self.text)
 
 
 WANTED = [{"id": str(A), "body": RAW.hex(), "of": None}]
@@ -59,7 +44,7 @@ def read(values: Any, given: list[bytes]) -> tuple[list[Any], list[str]]:
 
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_avro_has_both(is_slow: bool) -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     requests = rp.Pipeline("n").source("requests", Request).partition("p", key="id")
     output = requests.fold("f", body=rp.max("body"), of=rp.max("of")).sink("o").plan().output("o")
     writer = row_values("avro", output, "kafka:x", registry, "o-value")
@@ -74,7 +59,7 @@ def test_avro_has_both(is_slow: bool) -> None:
 
 
 def test_avro_of_16_bytes_is_a_uuid() -> None:
-    registry: Any = Registry()
+    registry: Any = OneSchema()
     fixed = {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}
     fields = [{"name": "id", "type": fixed}, {"name": "body", "type": ["null", "bytes"]}]
     registry.text = json.dumps({"type": "record", "name": "R", "fields": fields})
