@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.log.sink import changes_in
 from ripple.core import cut as cuts
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, with_named_ops
-from ripple.spark.finding import Difference, EventTable, differences, events_of, identity_of
+from ripple.spark.finding import Difference, EventTable, events_behind, identity_of
 from ripple.spark.fresh import Fresh
 from ripple.spark.oracle import all_differences, same_row
 
@@ -102,6 +102,18 @@ class FreshFeed(Fresh):
 
 
 @dataclass(slots=True)
+class _Differing:
+    """A key that differs: the first place where it does, the rows there, and how often it does."""
+
+    where: str
+    key: Any
+    cut: Mapping[str, int]
+    expected: Row
+    found: Row
+    count: int = 0
+
+
+@dataclass(slots=True)
 class FeedCheck:
     """Comparison of the changes in one partition of an output's log. fresh: at its beginning."""
 
@@ -109,7 +121,7 @@ class FeedCheck:
     output: Output
     fresh: FreshFeed
     shares: Sequence[Share]
-    found: list[tuple[Any, Difference]] = field(default_factory=list)
+    found: dict[Any, _Differing] = field(default_factory=dict)
 
     def run(
         self,
@@ -134,17 +146,25 @@ class FeedCheck:
                 self._compare(where, ours, theirs, cut)
             for key, row in theirs.ghosts:
                 what = f"{where} show a version of a row that is neither the one before nor after"
-                events = events_of(self.plan, row, self.shares, cut) if not self.found else ()
-                shown = Difference(what, self.output.name, repr(key), None, row, events)
-                self.found.append((key, shown))
+                self._note(_Differing(what, key, cut, None, row))
             theirs.ghosts.clear()
         self.fresh.followed = None
 
     def add_to(self, finding: Finding, known: Sequence[Any]) -> None:
         """Add the findings. known: keys whose last rows differ, which are told already."""
         told = {self._identity(key) for key in known}
-        own = [one for key, one in self.found if self._identity(key) not in told]
-        finding.add(own[:1], len(own))
+        own = [one for identity, one in self.found.items() if identity not in told]
+        finding.add(list(map(self._shown, own[:1])), sum(one.count for one in own))
+
+    def _note(self, one: _Differing) -> None:
+        self.found.setdefault(self._identity(one.key), one).count += 1
+
+    def _shown(self, one: _Differing) -> Difference:
+        row = one.expected or one.found or {}
+        events = events_behind(self.plan, self.output, row, self.shares, one.cut)
+        return Difference(
+            one.where, self.output.name, repr(one.key), one.expected, one.found, events
+        )
 
     def _identity(self, key: Any) -> Any:
         return key[0] if self.output.is_stream else key  # without its number among equal ones
@@ -161,11 +181,9 @@ class FeedCheck:
         else:
             keys = dict.fromkeys([*ours.changed(), *theirs.changed()])
             tables = _at(ours, keys), _at(theirs, keys)
-        if not (differing := all_differences(*tables)):
-            return
-        read = self.shares, cut
-        shown, _ = differences(self.plan, self.output, where, tables, read, most=len(differing))
-        self.found += zip(differing, shown, strict=True)
+        expected, found = tables
+        for key in all_differences(expected, found):
+            self._note(_Differing(where, key, cut, expected.get(key), found.get(key)))
 
 
 def _at(versions: Versions, keys: Mapping[Any, None]) -> Table:

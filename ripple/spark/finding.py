@@ -199,13 +199,22 @@ def differences(
     listed: list[Difference] = []
     for key in differing[:most]:
         one, other = expected.get(key), found.get(key)
-        events: Sequence[Mapping[str, Any]] = ()
-        if not listed:
-            sources = plan.sources_of(output.name)
-            own = [share for share in shares if source_of(plan, share.name) in sources]
-            events = events_of(plan, one or other or {}, own, cut, is_event=output.is_stream)
+        events = () if listed else events_behind(plan, output, one or other or {}, shares, cut)
         listed.append(Difference(where, output.name, repr(key), one, other, events))
     return listed, len(differing)
+
+
+def events_behind(
+    plan: Plan,
+    output: Output,
+    row: Mapping[str, Any],
+    shares: Sequence[Share],
+    cut: Mapping[str, int],
+) -> Sequence[Mapping[str, Any]]:
+    """Return the newest events of a row of an output, from the sources that it has."""
+    sources = plan.sources_of(output.name)
+    own = [share for share in shares if source_of(plan, share.name) in sources]
+    return events_of(plan, row, own, cut, is_event=output.is_stream)
 
 
 def events_of(
