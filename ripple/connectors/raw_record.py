@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,16 +21,21 @@ if TYPE_CHECKING:
     from ripple.model.schema.types import Field
 
 
-def raw_of(records: pa.RecordBatch, row: int, fields: Iterable[Field] = ()) -> bytes:
+def raw_of(
+    records: pa.RecordBatch, row: int, fields: Iterable[Field] = (), lists: Iterable[str] = ()
+) -> bytes:
     """Return a row as JSON, cut to RAW_BYTES_MAX; text that is not UTF-8 keeps its bytes.
 
-    fields: of columns as an engine holds them; dates, times and decimals are texts then.
+    fields: of columns as an engine holds them; dates, times and decimals are texts then. lists:
+    the columns of texts that are arrays of JSON, which are arrays in the result.
     """
     columns = zip(records.schema.names, records.columns, strict=True)
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
     for name, kind in logical_in(fields).items():
         if values.get(name) is not None:
             values[name] = text_of_number(values[name], kind)
+    for name in lists:
+        values[name] = _array(values.get(name))
     return _dumped(values)
 
 
@@ -61,6 +67,16 @@ def _value(column: pa.Array) -> Any:
     if kinds.is_date(column.type):
         column = column.cast(pa.int32() if kinds.is_date32(column.type) else pa.int64())
     return column[0].as_py()
+
+
+def _array(text: Any) -> Any:
+    """Return the array that a text of JSON is; other values as they are."""
+    try:
+        found = json.loads(text)
+        json_text.dumps(found).encode("utf-8", "surrogateescape")  # halves of characters fail
+    except (TypeError, ValueError, RecursionError):
+        return text
+    return found if isinstance(found, list) else text
 
 
 def _escaped(text: bytes) -> str:

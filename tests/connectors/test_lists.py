@@ -37,6 +37,7 @@ from ripple.testing import check_pipeline
 from ripple.testing.reference.expressions import evaluate, expression_kind
 from tests.connectors.formats.registries import OneSchema, no_registry
 from tests.connectors.read_records import PLACES, rows_and_causes
+from tests.connectors.read_records import read as read_batches
 
 
 @rp.record
@@ -94,9 +95,15 @@ def test_each_source_reads_lists(kind: str, tmp_path: Path) -> None:
     assert rows_and_causes(OWN[kind](tmp_path, ROWS + BAD), Post) == (ROWS, causes)
 
 
-def test_what_is_no_list_is_named() -> None:
+def test_what_is_no_list_is_named(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="'tags' must be a list of texts, not 5"):
         rows_and_causes([{"at": 1, "tags": 5}], Post)
+    mixed = [{"at": 1, "tags": ["é"], "sizes": ["x"]}, {"at": 2, "tags": ["\ud800"], "sizes": [[]]}]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
+    (found,) = read_batches(str(tmp_path / "m.jsonl"), Post)
+    first, second = (json.loads(bad.raw) for bad in found.rejected)
+    assert (first["tags"], first["sizes"]) == (["é"], ["x"])  # arrays, to be sent again
+    assert second["tags"] == '["\\ud800"]'  # which has no UTF-8
     table = pa.table({"at": [1], "tags": ["x"]})
     rows, causes = rows_and_causes(table, Post)
     assert (rows, causes) == ([], CAUSES[:1])

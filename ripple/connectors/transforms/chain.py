@@ -18,7 +18,7 @@ from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.bytes_form import HEX, BytesForm
 from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.time_form import ISO, TimeForm
-from ripple.model.schema.types import HexBytes, Schema
+from ripple.model.schema.types import HexBytes, List, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
-    from ripple.model.schema.types import List, Logical
+    from ripple.model.schema.types import Logical
 
 HIDDEN = b"not shown: some of its fields are masked"
 
@@ -123,7 +123,7 @@ class Chain:
         records = pa.RecordBatch.from_arrays([passing.columns[name] for name in names], names)
         place = {int(row): at for at, row in enumerate(kept)}
         reasons = {place[row]: reason for row, reason in passing.refused.items()}
-        shown = None if self._hides else _shown(batch.records, kept)
+        shown = None if self._hides else self._shown(batch.records, kept)
         found = screened(records.take(pa.array(kept)), self._shape, 0, reasons, shown)
         offsets = batch.offsets()[kept]
         rejected = [
@@ -142,7 +142,7 @@ class Chain:
             batch.watermark_ns,
         )
 
-
-def _shown(records: pa.RecordBatch, kept: npt.NDArray[np.int64]) -> Shown:
-    """Show records as the source has them."""
-    return lambda row: (None, raw_of(records, int(kept[row])))
+    def _shown(self, records: pa.RecordBatch, kept: npt.NDArray[np.int64]) -> Shown:
+        """Show records as the source has them: arrays of JSON as such, and not as texts."""
+        lists = [name for name, kind in self.needed.logical.items() if isinstance(kind, List)]
+        return lambda row: (None, raw_of(records, int(kept[row]), lists=lists))
