@@ -31,10 +31,12 @@ from ripple.model.records import schema_of
 from ripple.model.schema.list_form import ListForm
 from ripple.model.schema.types import Bool, Field, FieldType, Float, Int, List, Option, String, Uuid
 from ripple.model.schema.values import Misfit, converter
+from ripple.storage.log import Topic
 from ripple.storage.log.body import columns_of
 from ripple.task.repartition.rows import Mark, changes_of, lane_schema, records_of
 from ripple.testing import check_pipeline
 from ripple.testing.reference.expressions import evaluate, expression_kind
+from ripple.world import LiveDisk
 from tests.connectors.formats.registries import OneSchema, no_registry
 from tests.connectors.read_records import PLACES, rows_and_causes
 from tests.connectors.read_records import read as read_batches
@@ -270,6 +272,8 @@ def test_a_list_is_no_key_and_no_column_of_a_flat_sink(tmp_path: Path) -> None:
         posts.partition("k", key="at").fold("f", last=rp.last("tags"))
     with pytest.raises(PlanError, match=r"not list: a .derive before it with .list.get"):
         posts.scan("s", key="at", settled=True, last=rp.lag("tags"))
+    with pytest.raises(SchemaError, match="the key 'tags' of topic posts is a List: a key is text"):
+        Topic.create(LiveDisk(tmp_path), "posts", schema_of(Post), key=["tags"])
     with pytest.raises(PlanError, match="takes a field that is a list"):
         posts.derive("d", x=col("at").list.len())
     with pytest.raises(OutputError, match="Lists and records go to Parquet"):

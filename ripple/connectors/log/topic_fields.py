@@ -33,15 +33,18 @@ def check_topic(topic: Schema, wanted: Schema, source: str) -> None:
 
     A column holds dates and decimals as whole numbers, which another type would take for others.
     """
-    check_columns(columns_of(topic), arrow_schema_of(wanted.fields), source)
     found = {field.name: bare_type(field.type) for field in flattened(topic).fields}
     for field in wanted.fields:
         declared, there = bare_type(field.type), found.get(field.name)
         if there is not None and not _stands_for(there, declared):
+            way = ": declare it as the topic has it"
+            if isinstance(there, DECIMALS) and isinstance(declared, DECIMALS):
+                way = f": declare {there}, and a .derive with .cast({declared}) makes the other"
             raise SchemaError(
                 f"column {field.name!r} of {source} is {_word(there)}, but the schema declares "
-                f"{_word(declared)}"
+                f"{_word(declared)}{way}"
             )
+    check_columns(columns_of(topic), arrow_schema_of(wanted.fields), source)
 
 
 def _stands_for(there: FieldType, declared: FieldType) -> bool:

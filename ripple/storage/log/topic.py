@@ -16,7 +16,7 @@ from ripple.core.codec.crc import crc32c
 from ripple.core.errors import LimitError, SchemaError
 from ripple.core.sexp import SexpError
 from ripple.model.schema import notation
-from ripple.model.schema.types import DateTime, Int, Int64, Schema
+from ripple.model.schema.types import KEY_TYPES, DateTime, Float, Int, Int64, Schema, bare_type
 from ripple.storage.log.body import columns_of
 from ripple.storage.log.errors import TopicError
 from ripple.storage.log.segment import SEGMENT_SUFFIX
@@ -95,6 +95,13 @@ class Topic:
         topic = cls(
             disk, path, schema, partitions, tuple(key), time_field, settings or LogSettings()
         )
+        kinds = {member.name: bare_type(member.type) for member in schema.fields}
+        for member in topic.key:
+            if not isinstance(kinds[member], (*KEY_TYPES, Float)):
+                raise SchemaError(
+                    f"the key {member!r} of topic {path} is a {type(kinds[member]).__name__}: a key "
+                    "is text, a number, a truth value, a date, a UUID or bytes"
+                )
         name = path.rpartition("/")[2]
         if not name.isprintable():
             raise TopicError(f"{name!r} cannot be a topic's name: not all of it can be printed")
