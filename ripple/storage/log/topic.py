@@ -99,8 +99,8 @@ class Topic:
         for member in topic.key:
             if not isinstance(kinds[member], (*KEY_TYPES, Float)):
                 raise SchemaError(
-                    f"the key {member!r} of topic {path} is a {type(kinds[member]).__name__}: a key "
-                    "is text, a number, a truth value, a date, a UUID or bytes"
+                    f"the key {member!r} of topic {path} is a {type(kinds[member]).__name__}: "
+                    "a key is text, a number, a truth value, a date, a UUID or bytes"
                 )
         name = path.rpartition("/")[2]
         if not name.isprintable():
