@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ripple.connectors.coercion import MORE_DIGITS, NOT_UTF8
 from ripple.connectors.record_shape import TYPE_WORDS, value_type
+from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.model.records.members import field_names, is_record_class
 from ripple.model.schema.logical.lists import reading_of
@@ -30,7 +31,6 @@ _PLAIN: dict[pa.DataType, set[type]] = {
     pa.bool_(): {bool, type(None)},
     pa.string(): {str, type(None)},
 }
-_SHOWN_CHARACTERS_MAX = 60
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
@@ -61,10 +61,9 @@ def column_of(
             made.append(None)
             failed[row] = str(error)
         except TypeError:
-            shown = repr(value)[:_SHOWN_CHARACTERS_MAX]
             raise SchemaError(
                 f"row {first + row}: the field {field.name!r} must be {word_of(field.type, kind)}, "
-                f"not {shown}{_hint(value, field.type)}"
+                f"not {shown(value)}{_hint(value, field.type)}"
             ) from None
     return pa.array(made, field.type), failed
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import fastavro
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,6 +49,11 @@ class Post:
     tags: list[str]
     sizes: list[int] | None = None
     marks: list[float] | None = None
+
+
+@rp.record
+class Words:
+    x: list[str]
 
 
 @rp.record
@@ -95,6 +101,22 @@ OWN = PLACES | {
 def test_each_source_reads_lists(kind: str, tmp_path: Path) -> None:
     causes = [CAUSES[0]] * 2 if kind == "csv" else CAUSES  # where it is an empty text
     assert rows_and_causes(OWN[kind](tmp_path, ROWS + BAD), Post) == (ROWS, causes)
+
+
+def test_lists_of_arrow_and_numpy_of_any_kind_are_read() -> None:
+    words = pa.array(["a"]).dictionary_encode()
+    for column in (
+        pa.array([["a"], []], pa.list_view(pa.string())),
+        pa.ListArray.from_arrays(pa.array([0, 1, 1], pa.int32()), words),
+        pa.array([["a"], []]),
+    ):
+        assert rows_and_causes(pa.table({"x": column}), Words)[0] == [{"x": ["a"]}, {"x": []}]
+    without = pa.table({"x": [[], []]})  # whose items Arrow gives the type null
+    assert rows_and_causes(without, Words)[0] == [{"x": []}, {"x": []}]
+    rows = [{"at": 1, "tags": [], "sizes": [np.int64(3)], "marks": [np.float32(0.5), 1]}]
+    assert rows_and_causes(rows, Post)[0] == [
+        {"at": 1, "tags": [], "sizes": [3], "marks": [0.5, 1.0]}
+    ]
 
 
 def test_what_is_no_list_is_named(tmp_path: Path) -> None:

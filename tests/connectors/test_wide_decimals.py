@@ -46,6 +46,11 @@ class Trade:
     fee: Annotated[D, rp.Decimal(20, 2)] | None = None
 
 
+@rp.record
+class Whole:
+    n: int
+
+
 OBJECTS: list[dict[str, Any]] = [
     {"name": "a", "price": MOST, "fee": D("0.5")},
     {"name": "c", "price": D("-0.0001"), "fee": None},
@@ -80,6 +85,15 @@ def test_texts_numbers_columns_and_objects_are_exact(tmp_path: Path) -> None:
     assert read(whole)[0] == [{"name": "a", "price": stored_text(20_000), "fee": None}]
     with pytest.raises(SchemaError, match=r"'price' must be a decimal of 38 digits, .* not 1\.5"):
         read([{"name": "a", "price": 1.5}])
+
+
+def test_integers_that_python_does_not_write_are_rejected() -> None:
+    huge = 10**5000
+    rows, causes = read([{"name": "a", "price": huge}])
+    assert (rows, causes) == ([], [WORDS])
+    with pytest.raises(SchemaError, match="the field 'name' must be text, not an object of type"):
+        read([{"name": huge, "price": 1}])
+    assert rows_and_causes([{"n": huge}], Whole) == ([], ["n does not fit in 64 bits"])
 
 
 def test_results_leave_as_decimals(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 import math
 from collections.abc import Callable
 from typing import Any
+
+_BITS_MAX = 2000  # of integers that Python writes with any limit of digits that it has
 
 
 def dumps(
@@ -19,7 +22,8 @@ def dumps(
     """Return a value as JSON; ``default`` turns values without a JSON form into others.
 
     NaN and the infinities are ``null`` at any depth, or with ``spelled`` the texts ``"NaN"``,
-    ``"Infinity"`` and ``"-Infinity"``, for people.
+    ``"Infinity"`` and ``"-Infinity"``, for people. Integers of thousands of digits, which Python
+    does not write, are texts.
     """
     try:
         return json.dumps(
@@ -37,4 +41,6 @@ def _finite(value: Any, spelled: bool) -> Any:
         return [_finite(item, spelled) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value) if spelled else None
+    if isinstance(value, int) and value.bit_length() > _BITS_MAX:
+        return str(decimal.Decimal(value))
     return value

@@ -112,5 +112,5 @@ def of_units(units: int, scale: int) -> decimal.Decimal:
 def text_of(value: Any) -> str | None:
     """Return the text of a decimal or an integer; None for another value."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-        return str(int(value))
+        value = decimal.Decimal(int(value))  # whose text may have any number of digits
     return str(value) if isinstance(value, decimal.Decimal) else None

@@ -36,6 +36,15 @@ _WORDS: dict[type, str] = {
 }
 
 
+_LISTS = (
+    kinds.is_list,
+    kinds.is_large_list,
+    kinds.is_fixed_size_list,
+    kinds.is_list_view,
+    kinds.is_large_list_view,
+)
+
+
 class TextReading(Protocol):
     """The reading of a type that a source reads by its texts."""
 
@@ -57,11 +66,13 @@ class ListReading:
 
     def takes(self, arrow: pa.DataType) -> bool:
         """Tell whether items of such columns can become those of the field."""
-        if not (
-            kinds.is_list(arrow) or kinds.is_large_list(arrow) or kinds.is_fixed_size_list(arrow)
-        ):
+        if not any(is_one(arrow) for is_one in _LISTS):
             return False
         of = arrow.value_type
+        if kinds.is_dictionary(of):
+            of = of.value_type
+        if kinds.is_null(of):
+            return True  # what Arrow makes of lists without items
         if self._of is String:
             return bool(
                 kinds.is_string(of) or kinds.is_large_string(of) or kinds.is_string_view(of)
@@ -77,7 +88,7 @@ class ListReading:
         if not isinstance(value, (list, tuple)):
             return None
         try:
-            return json.dumps(value)
+            return json.dumps(value, default=_plain)
         except (TypeError, ValueError, RecursionError):
             return "[null]"  # an item that is none
 
@@ -85,6 +96,13 @@ class ListReading:
         """Return a column that ``takes`` accepts as texts."""
         made = (None if one is None else self.text(one) for one in column.to_pylist())
         return pa.array(made, pa.string())
+
+
+def _plain(item: Any) -> Any:
+    """Return the Python value of one of NumPy. Raises TypeError for others."""
+    if isinstance(item, (np.integer, np.floating, np.bool_)):
+        return item.item()
+    raise TypeError
 
 
 def word_of_list(kind: List) -> str:
