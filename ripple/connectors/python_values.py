@@ -73,7 +73,7 @@ def _hint(value: Any, kind: pa.DataType) -> str:
     if not pa.types.is_integer(kind):
         return ""
     if isinstance(value, dt.datetime):
-        return ": declare a time as datetime.datetime"
+        return ": declare a time as datetime.datetime, without a unit as its format"
     if isinstance(value, str) and _ISO_TIME.match(value):
         return ': rp.field(format="iso") of an rp.Timestamp reads it'
     return ""

@@ -63,7 +63,10 @@ def checks_of(
         )
     jobs += [replace(one, changes=changes) if isinstance(one, AgainstLog) else one for one in found]
     if not jobs:
-        raise InputError("nothing to check: choose crashes, the oracle, or results to compare")
+        raise InputError(
+            "nothing to check: choose crashes, the oracle, or results to compare (--crashes N, "
+            "--oracle N, --against FILE)"
+        )
     return jobs
 
 

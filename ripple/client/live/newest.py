@@ -35,6 +35,8 @@ class Newest:
                 raise OutputError(f"the output has no column {one!r}: it has {', '.join(names)}")
         if column and pa.types.is_nested(schema.field(column).type):
             raise OutputError(f"the rows cannot be sorted by {column!r}, of lists or records")
+        if line is not None and not _is_number(schema.field(line).type):
+            raise OutputError(f"a line is of numbers, and {line!r} is {schema.field(line).type}")
         self._order = [] if by is None else [(column, _direction(by))]
         self._schema = schema
         self._changes = self._events = 0
@@ -128,3 +130,9 @@ def _shown(rows: pa.RecordBatch, at: int) -> list[Any]:
         column = (times.cast(pa.timestamp("s", "UTC")) if whole else times).cast(pa.string())
     values: list[Any] = column.to_pylist()
     return values
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return any(
+        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    )

@@ -114,5 +114,7 @@ def test_mistakes_are_named() -> None:
         shown(by_day, rp.LiveTable(by="-price"), ROWS)
     with pytest.raises(OutputError, match=r"no column 'price'"):
         shown(by_day, rp.LiveTable(line="price"), ROWS)
+    with pytest.raises(OutputError, match="a line is of numbers, and 'symbol' is string"):
+        shown(by_day, rp.LiveTable(line="symbol"), ROWS)
     with pytest.raises(PlanError, match="rows must be a whole number"):
         rp.LiveTable(rows=0)
