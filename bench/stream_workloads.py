@@ -143,7 +143,7 @@ def _of_scan(events: int, **scan: Any) -> Run:
 
 
 def json_lines(events: int) -> Run:
-    """From a file of JSON lines to lines that nobody reads."""
+    """From a file of JSON lines to a sink without a reader."""
     path = new_folder() / "trades.jsonl"
     lines = map(json.dumps, dated(events, FEW_SYMBOLS).to_pylist())
     path.write_text("".join(f"{line}\n" for line in lines))
