@@ -31,6 +31,7 @@ from ripple.connectors.inputs import RecordingInputs, recorded_of
 from ripple.core.errors import InputError, OutputError
 from ripple.core.events import DeadLettersLost
 from ripple.model.pipeline.input_names import answers_of, markers_of
+from ripple.storage.checkpoint import without_begun
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.fenced.errors import FencedError
 from ripple.task.checkpointing import CheckpointWriter
@@ -535,10 +536,13 @@ class Opened:
         ):
             return warm.engine, StartingPoint(None, warm.engine.cut, (), frozenset())
         del warm  # its engine may be large, and another one is made
+        listed = self.claimed.listed
+        if spec.staged:
+            listed = without_begun(listed, spec.plan.topology_hash)
         return await restore(
             spec.plan,
             state.checkpoints,
-            self.claimed.listed,
+            listed,
             self.outputs,
             spec.inputs,
             executor=state.world.executor,

@@ -86,7 +86,7 @@ async def _check(
     A damaged one only fails itself later. Returns the first one.
     """
     asked: dict[int | None, Checkpoint] = {}
-    async for one in newest_of_each(store, plan.name):
+    async for one in newest_of_each(store, plan.name, plan.topology_hash):
         if one.stage in asked:
             continue
         if reason := why(one):

@@ -42,10 +42,11 @@ class Replay:
         stops = self._opened.outputs.stops
         for stop in stops if other is None else cuts.in_order([*stops, other.cut]):
             await self._spec.inputs.check(stop, {})
-            if not await self._replay_to(stop, durable):
+            if not await self._replay_to(stop, durable, may_commit=other is None):
                 return None
             if other is not None and dict(stop) == dict(other.cut):
                 _compare_refused(other, counters.dead_lettered)
+                other = None
         return counters.consumed - before
 
     def _of_other_code(self, durable: DurableRun) -> Checkpoint | None:
@@ -56,10 +57,10 @@ class Replay:
         """
         if not self._spec.staged or self._has_changed:
             return None
+        # Further code may have begun since, and was not compared.
         listed, code = self._opened.claimed.listed, self._spec.plan.topology_hash
-        found = next((one for one in listed if one.topology_hash != code), None)
-        is_ahead = found is not None and not cuts.is_within(found.cut, durable.live.engine.cut)
-        return found if is_ahead else None
+        others, here = (one for one in listed if one.topology_hash != code), durable.live.engine.cut
+        return next((one for one in others if not cuts.is_within(one.cut, here)), None)
 
     def _is_first_of_code(self, durable: DurableRun) -> bool:
         """Tell whether state of other code is there alone, and all is computed from the start."""
@@ -84,11 +85,13 @@ class Replay:
             await durable.store()
         opened.place.mend()
 
-    async def _replay_to(self, stop: Cut, durable: DurableRun) -> bool:
+    async def _replay_to(self, stop: Cut, durable: DurableRun, *, may_commit: bool) -> bool:
         """Go to ``stop``: at once while no output takes changes, else in the steps of a run.
 
         Views with windows are stabilized on the way, so that past windows are freed as in the
         repeated run; and so are outputs of events, which hold them until then.
+
+        may_commit: whether the code is known to fit what was committed.
         """
         live, inputs, outputs = durable.live, self._spec.inputs, self._opened.outputs
         plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop
@@ -105,7 +108,7 @@ class Replay:
             await self._intake.apply(*found)
             if is_shown or frees:
                 await self._intake.stabilize()
-            may_store = not (self._has_changed or outputs.is_unfinished)
+            may_store = may_commit and not (self._has_changed or outputs.is_unfinished)
             await durable.keep_replay(self._intake.stabilize if may_store else None)
             self._intake.watch()
             self._context.emit(Replaying(live.engine.cut, stop))
@@ -124,6 +127,7 @@ def _compare_refused(other: Checkpoint, refused: int) -> None:
         raise SnapshotError(
             f"{refused} records up to {cuts.text(other.cut)} are dead letters, and {before} were "
             f"with the code of checkpoint {other.name}: later stages hold rows of the others. "
-            "Nothing was committed: put a filter or a when() before the step that refuses them, or "
-            "name another store and other outputs"
+            "Go back to the code before; or put a filter or a when() before the step that refuses "
+            "them, and give a sink of events there another name; or name another store and other "
+            "outputs"
         )

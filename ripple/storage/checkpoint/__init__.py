@@ -8,7 +8,7 @@ origin      the starting point of all partitions of a pipeline: nothing, or a ba
 
 from __future__ import annotations
 
-from ripple.storage.checkpoint.chain import INCREMENTS_MAX_DEFAULT
+from ripple.storage.checkpoint.chain import INCREMENTS_MAX_DEFAULT, without_begun
 from ripple.storage.checkpoint.checkpoints import (
     KEEP_DEFAULT,
     Checkpoints,
@@ -49,4 +49,5 @@ __all__ = [
     "named",
     "newest_of_each",
     "partitions",
+    "without_begun",
 ]

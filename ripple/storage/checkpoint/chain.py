@@ -34,6 +34,18 @@ def may_grow(chain: Sequence[Checkpoint], increments_max: int) -> bool:
     return is_short and length_bytes <= _INCREMENTS_SHARE * whole.length_bytes
 
 
+def without_begun(listed: tuple[Checkpoint, ...], code: str) -> tuple[Checkpoint, ...]:
+    """Return ``listed``, newest first, without what other code has only begun, beside its state.
+
+    Where code with a new branch was refused, or killed, before it had read anything, the state of
+    the code before is still there: that decides what may follow. code: the topology of the plan.
+    """
+    for at, one in enumerate(listed):
+        if one.topology_hash == code or one.stage or one.counters["consumed"]:
+            return listed[at:]
+    return listed
+
+
 def kept(present: tuple[Checkpoint, ...], keep: int) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of ``present``, newest first, that retention keeps.
 

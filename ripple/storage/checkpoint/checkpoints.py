@@ -13,7 +13,13 @@ from urllib.parse import unquote
 from ripple.core.errors import LimitError
 from ripple.engine.snapshots.increment import applied
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
-from ripple.storage.checkpoint.chain import INCREMENTS_MAX_DEFAULT, chain_of, kept, may_grow
+from ripple.storage.checkpoint.chain import (
+    INCREMENTS_MAX_DEFAULT,
+    chain_of,
+    kept,
+    may_grow,
+    without_begun,
+)
 from ripple.storage.checkpoint.errors import CheckpointError
 from ripple.storage.checkpoint.format import Checkpoint, decode, encode
 from ripple.storage.checkpoint.manifest import Fence, Holding, HoldingContent
@@ -424,16 +430,19 @@ async def newest_epoch(store: ObjectStore, pipeline: str) -> int:
     return max(epochs)
 
 
-async def newest_of_each(store: ObjectStore, pipeline: str) -> AsyncIterator[Checkpoint]:
+async def newest_of_each(
+    store: ObjectStore, pipeline: str, code: str | None = None
+) -> AsyncIterator[Checkpoint]:
     """Yield the newest checkpoint of each partition that has one, partition 0 first.
 
-    A damaged manifest is passed over: it is reported when its partition restores. Raises
-    StoreError.
+    code: a topology, to pass over what other code has only begun; see ``without_begun``. A damaged
+    manifest is passed over: it is reported when its partition restores. Raises StoreError.
     """
 
     async def newest(at: int) -> tuple[Checkpoint, ...]:
         with suppress(DamagedError):
-            return (await Checkpoints(store, pipeline, at).list())[:1]
+            listed = await Checkpoints(store, pipeline, at).list()
+            return (listed if code is None else without_begun(listed, code))[:1]
         return ()
 
     for one in await newest(0):

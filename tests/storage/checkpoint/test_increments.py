@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import chain, repeat
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ripple.cli.main import main
 from ripple.engine.machine import Engine, Snapshot
 from ripple.storage.checkpoint import CheckpointError, Checkpoints, Owner, decode_file
-from ripple.storage.checkpoint.chain import chain_of
+from ripple.storage.checkpoint.chain import chain_of, without_begun
 from ripple.storage.store import DiskStore, MemoryStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk, StoreError
@@ -196,3 +197,16 @@ def test_commands_understand_increments(tmp_path, capfd) -> None:
     assert f"1 changes of {first.partition('name=')[2]} in checkpoint {name}" in (
         capfd.readouterr().out
     )
+
+
+async def test_state_is_found_behind_what_other_code_has_only_begun() -> None:
+    _, owner = await claimed(MemoryStore())
+    for engine in (fed_engine(9, 9), fed_engine(9, 0), fed_engine(9, 0)):
+        owner._stored = replace(owner._stored, name="")
+        await owner.write(begun(engine, owner))
+    newest, begun_before, state = owner.present
+    other = replace(newest, topology_hash="other"), replace(begun_before, topology_hash="more")
+    assert without_begun((*other, state), state.topology_hash) == (state,)
+    assert without_begun((*other, state), "further") == (state,)
+    assert without_begun((*other, state), "more") == (other[1], state)
+    assert without_begun(other, "further") == other  # nothing else is there
