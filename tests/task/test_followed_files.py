@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -138,6 +139,28 @@ def test_a_file_that_goes_while_a_look_finds_it_is_left_out(
 
     monkeypatch.setattr(inputs, "files_now", found)
     Following().until(has(1), then("d.csv", 2), has(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("b.csv.gz", b"none", "b.csv.gz is not sound gzip data"),
+        ("b.csv.gz", gzip.compress(b"k,9\n", mtime=0)[:-4], "b.csv.gz is cut short"),
+        ("b.parquet", b"none", "b.parquet as parquet: read files of one format"),
+    ],
+)
+def test_a_file_that_is_no_data_may_be_removed(
+    place: Path, name: str, data: bytes, why: str
+) -> None:
+    put("a.csv", 1)
+    Path("days", name).write_bytes(data)
+    put("c.csv", 2)
+    with pytest.raises(InputError, match=why):
+        run()
+    assert written() == [1]
+    Path("days", name).unlink()
+    run()
+    assert written() == [1, 2]
 
 
 def test_the_last_file_may_be_removed_after_a_checkpoint(place: Path) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.cutting import Cutter
 from ripple.connectors.files.csv.dialect import divided
+from ripple.connectors.files.folder.begun import BegunFile
 from ripple.connectors.files.folder.listing import DataFile, data_file, files_at, files_now
 from ripple.connectors.files.folder.looking import Looks
-from ripple.connectors.files.folder.one_file import FileReader, format_of
+from ripple.connectors.files.folder.one_file import format_of
 from ripple.connectors.files.folder.source import quotable
 from ripple.connectors.files.folder.taken import (
     FileRecord,
@@ -32,12 +33,11 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.files.version import Version
+    from ripple.connectors.registry import Uri
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch
 
 AHEAD_BYTES_MAX = 16 << 20
-BLOCK_ROWS = 1 << 14
-BLOCKS_AT_ONCE = 8
 LOOK_S = 1.0
 """Between two looks for new files. One of this machine is taken when two find it unchanged."""
 REMOTE_LOOK_S = 10.0
@@ -182,12 +182,15 @@ class FileInputs(ReadAhead):
                 f"{self._place} is needed from record {offset} on, and the files before record "
                 f"{self._record.taken[0].first} were removed. {_ANEW}"
             )
-        number = max(number, 0)
+        number, begun = max(number, 0), None
         while self._stop is None or offset < self._stop:
             taken = self._record.taken
             if number < len(taken):
                 file, following = taken[number], taken[number + 1 : number + 2]
-                end = await self._read_file(file, offset, cutter) if file.path else file.first
+                end = file.first
+                if file.path:
+                    end = await self._read_file(file, begun, offset, cutter)
+                    begun = None
                 if end < offset and not following:
                     raise InputError(
                         f"{self._place} is needed from record {offset} on, and its files in the "
@@ -202,7 +205,7 @@ class FileInputs(ReadAhead):
                     )
                 offset = max(end, offset)
                 number += 1
-            elif await self._take(offset, cutter):
+            elif (begun := await self._take(offset, cutter)) is not None:
                 number = len(self._record.taken) - 1
             else:
                 await self._hold(cutter.flush())
@@ -214,37 +217,38 @@ class FileInputs(ReadAhead):
         self._has_ended = True
         self.wake()
 
-    async def _take(self, offset: int, cutter: Cutter) -> bool:
-        """Record the next file as beginning at an offset; return whether there is one."""
+    async def _take(self, offset: int, cutter: Cutter) -> BegunFile | None:
+        """Record the next file as beginning at an offset; return it, None if there is none.
+
+        Raises for one that cannot be opened, or whose beginning cannot be read: it is not recorded,
+        so that it can be mended or removed.
+        """
         if not self._looks.ready:
             listed = await self._executor.run(_listed, self._place)
             if self._reading.follow:
                 await self._forget({file.path for file in listed})
             self._looks.see(listed, self._record.taken)
         while (file := self._looks.next()) is not None:
+            begun, failure = None, None
+            try:
+                begun = await self._begin(file, offset)
+            except (InputError, SchemaError) as error:
+                failure = error
             if await self._executor.run(_version_now, file.path) == file.version:
                 assert file.version is not None
+                if failure is not None:
+                    await self._hold(cutter.flush())  # the records before it count
+                    raise failure
                 if len(self._record.taken) >= RECORDED_MAX:
                     raise InputError(
                         f"{RECORDED_MAX:,} files were taken from {self._place}: remove those that "
                         "were read, and start the run again"
                     )
-                # A file with another heading, say, is not recorded, so that it can be mended.
-                try:
-                    await self._executor.run(self._try, file)
-                except (InputError, SchemaError):
-                    await self._hold(cutter.flush())  # the records before it count
-                    raise
                 await self._record.add(TakenFile(offset, file.path, *file.version))
-                return True
-        return False
-
-    def _try(self, file: DataFile) -> None:
-        """Raise as reading a file does that cannot be read at all."""
-        reader = self._reader(file, 1)
-        named = reader.named(file)
-        with closing(reader.opened(file.path, named)) as opened:
-            next(reader.batches(opened, 0, file.path, named), None)
+                return begun
+            if begun is not None:
+                begun.close()
+        return None
 
     async def _note_end(self, offset: int) -> None:
         """Record where the last file's records end, so that a resume there does not read it."""
@@ -260,34 +264,40 @@ class FileInputs(ReadAhead):
         if len(kept) < needed:
             await self._record.keep([*kept, *taken[needed:]])
 
-    async def _read_file(self, file: TakenFile, offset: int, cutter: Cutter) -> int:
+    async def _begin(self, file: DataFile, first: int) -> BegunFile:
+        """Open a file, and read its beginning; raises as BegunFile."""
+        reading = replace(self._reading, batch_rows=1 << 16)
+        form = self._form(file)
+        return await self._executor.run(BegunFile, form, reading, self._options, file, first)
+
+    async def _read_file(
+        self, file: TakenFile, begun: BegunFile | None, offset: int, cutter: Cutter
+    ) -> int:
         """Read a file's records from an offset on; return the offset after them."""
-        await self._check(file)
-        found = data_file(file.path)
-        reader = self._reader(found, 1 << 16)
-        named = reader.named(found)
-        with closing(reader.opened(file.path, named)) as opened:
-            blocks = reader.batches(opened, file.first, file.path, named)
-            end, is_all = file.first, False
-            while not is_all:
-                some, is_all, error = await self._executor.run(_some, blocks)
-                for block in some:
+        if begun is None:
+            await self._check(file)
+            begun = await self._begin(data_file(file.path), file.first)
+        with closing(begun):
+            some, end = begun.next, file.first
+            while True:
+                for block in some.blocks:
                     end = block.next_offset
                     if end > offset:
                         first = block.first_offset
                         left = block if first >= offset else block.split_at(offset)[1]
                         await self._hold(cutter.cut(left))
-                if error is not None:
+                if some.error is not None:
                     await self._hold(cutter.flush())
-                    raise error
+                    raise some.error
+                if some.is_all:
+                    break
+                some = await self._executor.run(begun.read)
         await self._check(file)
         return end
 
-    def _reader(self, file: DataFile, batch_rows: int) -> FileReader:
-        # the end of the files before, which has no path, may be all there is
-        first = [data_file(one.path) for one in self._record.taken[:1] if one.path]
-        reading = replace(self._reading, batch_rows=batch_rows)
-        return FileReader(format_of([*first, file]), reading, self._options)
+    def _form(self, file: DataFile) -> Uri:
+        earlier = [data_file(one.path) for one in self._record.taken[:1] if one.path]
+        return format_of([*earlier, file])
 
     async def _check(self, file: TakenFile) -> None:
         """Raise InputError unless a file is what was recorded."""
@@ -319,16 +329,3 @@ def _version_now(path: str) -> Version | None:
         return version_of(path)
     except FileGoneError:
         return None
-
-
-def _some(blocks: Iterator[Batch]) -> tuple[list[Batch], bool, Exception | None]:
-    """Return the next blocks, whether they are the last ones, and the error after them."""
-    found: list[Batch] = []
-    try:
-        for block in blocks:
-            found.append(block)
-            if len(found) == BLOCKS_AT_ONCE:
-                return found, False, None
-    except Exception as error:  # of any kind: the records before it count
-        return found, True, error
-    return found, True, None
