@@ -76,6 +76,17 @@ def test_objects_folders_and_patterns_are_read_in_the_order_of_their_names(
         assert numbers(source) == [*many, 3, 4], source
     assert {row["day"] for row in rp.collect(SEEN, "s3://bucket/d").rows()} == {1, 2}
     assert numbers("s3://bucket/e/a.parquet") == many
+    put(
+        s3_server,
+        **{"day=1/a[1].csv": lines(1), "day=1/a1.csv": lines(2), "day=1/b*.csv": lines(3)},
+    )
+    assert [
+        numbers(f"s3://bucket/day=1/{one}") for one in ("a[1].csv", "a[1-2].csv", "b*.csv")
+    ] == [
+        [1],
+        [2],
+        [3],
+    ]
     with pytest.raises(InputError, match=r"is read as parquet, and s3://bucket/e/b\.csv as csv"):
         numbers("s3://bucket/e")
     with pytest.raises(InputError, match=r"there are no files at s3://bucket/none\.csv"):

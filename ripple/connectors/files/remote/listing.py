@@ -30,7 +30,8 @@ def found_at(place: str) -> list[tuple[str, Version]]:
     store = server_of(place)
     assert isinstance(store, Bucket)
     bucket, key = bucket_and_key(place)
-    if not has_magic(key) and not key.endswith("/") and (found := store.find(place)) is not None:
+    # an object of this very name comes before a pattern, as a file of this machine does
+    if not key.endswith("/") and (found := store.find(place)) is not None:
         return [(place, found)]
     found_all = sorted(
         (tuple(name.split("/")), version) for name, version in _matching(store, bucket, key)
