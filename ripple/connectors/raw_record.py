@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,7 +34,10 @@ def raw_of(
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
     for name, kind in logical_in(fields).items():
         if values.get(name) is not None:
-            values[name] = text_of_number(values[name], kind)
+            with suppress(
+                TypeError, ValueError
+            ):  # such a value stays as it is
+                values[name] = text_of_number(values[name], kind)
     for name in lists:
         values[name] = _array(values.get(name))
     return _dumped(values)

@@ -121,7 +121,10 @@ class _Verdicts:
 
 
 def _rows_shown(records: pa.RecordBatch, shape: RecordShape) -> Shown:
-    """Show rows as they came, each wanted field and the judged ones."""
+    """Show rows as they came, each wanted field and the judged ones.
+
+    Fields of logical types have stored values here: a topic's.
+    """
     delivered = {member.name for member in shape.delivered()}
     columns = {
         member.name: records.column(member.name)
@@ -131,7 +134,7 @@ def _rows_shown(records: pa.RecordBatch, shape: RecordShape) -> Shown:
         if member.name in records.schema.names or member.name in delivered
     }
     rows = pa.RecordBatch.from_pydict(columns)
-    return lambda row: (None, raw_of(rows, row))
+    return lambda row: (None, raw_of(rows, row, shape.schema.fields))
 
 
 def _failures(

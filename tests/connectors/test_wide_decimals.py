@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import io
 import json
@@ -32,6 +33,7 @@ from ripple.spark.log_table import LogTable, batches_of
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.connectors.formats.registries import OneSchema
+from tests.connectors.read_records import read as read_batches
 from tests.connectors.read_records import rows_and_causes
 
 D = decimal.Decimal
@@ -186,6 +188,26 @@ def test_topics_hold_texts_and_spark_shows_decimals(tmp_path: Path) -> None:
             SchemaError, match=r"is rp\.Decimal\(\d+, 4\), .* rp\.Decimal.*: declare"
         ):
             check_topic(fields[there], fields[declared], "log:t")
+
+
+@rp.record
+class Checked:
+    n: int = rp.field(gt=0)
+    day: dt.date
+    price: Annotated[D, rp.Decimal(38, 4)]
+    fee: Annotated[D, rp.Decimal(12, 2)]
+    photo: bytes
+
+
+def test_rejected_records_of_topics_show_values_as_others_do(tmp_path: Path) -> None:
+    topic = Topic.create(LiveDisk(tmp_path), "checked", schema_of(Checked))
+    row = {"n": 0, "day": 1, "price": stored_text(-15), "fee": 150, "photo": "ff"}
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(pa.RecordBatch.from_pylist([row, row | {"price": "x", "photo": "g"}]))
+    (batch,) = read_batches(f"log:{tmp_path / 'checked'}", Checked)
+    shown = {"n": 0, "day": "1970-01-02", "price": "-0.0015", "fee": "1.50", "photo": "/w=="}
+    damaged = shown | {"price": "x", "photo": "g"}  # which no writer of ours makes
+    assert [json.loads(bad.raw) for bad in batch.rejected] == [shown, damaged]
 
 
 def test_bytes_of_keys() -> None:
