@@ -34,9 +34,7 @@ def raw_of(
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
     for name, kind in logical_in(fields).items():
         if values.get(name) is not None:
-            with suppress(
-                TypeError, ValueError
-            ):  # such a value stays as it is
+            with suppress(TypeError, ValueError):  # such a value stays as it is
                 values[name] = text_of_number(values[name], kind)
     for name in lists:
         values[name] = _array(values.get(name))

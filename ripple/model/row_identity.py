@@ -92,11 +92,13 @@ def _of_lists(column: pa.Array) -> Hashes:
     """Mix the members of each list, of all lists the first ones first."""
     lengths = np.asarray(column.value_lengths().fill_null(0), np.int64)
     members = _of(column.flatten())  # those of nulls are left out
-    starts = np.cumsum(lengths) - lengths
-    found = lengths.astype(np.uint64)
-    for at in range(int(lengths.max(initial=0))):
-        (longer,) = np.nonzero(lengths > at)
-        mixed = found[longer]
-        mix_each(mixed, members[starts[longer] + at])
-        found[longer] = mixed
+    order = np.argsort(-lengths, kind="stable")  # so the lists that have a member come first
+    starts = (np.cumsum(lengths) - lengths)[order]
+    mixed = lengths[order].astype(np.uint64)
+    most = int(lengths.max(initial=0))
+    longer = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(most), side="right")
+    for at, several in enumerate(longer.tolist()):
+        mix_each(mixed[:several], members[starts[:several] + at])
+    found = np.empty_like(mixed)
+    found[order] = mixed
     return found
