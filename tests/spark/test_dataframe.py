@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -157,12 +158,27 @@ def test_tasks_have_the_tables_of_one_engine(file: Path, name: str) -> None:
         assert apart.inputs[source]["rows"] == 900
 
 
+@rp.record
+class Request:
+    id: uuid.UUID
+    day: dt.date
+
+
 def test_rows_are_divided_where_a_key_is_known() -> None:
     assert division_of(PLAN) == (("symbol",), None)
     assert numbered_why(PLAN) is None
     large = rp.Pipeline("p").source("trades", Trade, time="t").derive("d", big=rp.col("price") > 1)
     by_size = large.partition("by", key="big").fold("all", n=rp.count()).sink("out").plan()
     assert division_of(by_size) == ((), "no field of the records is in all keys of all")
+    requests = rp.Pipeline("p").source("requests", Request)
+    for key, why in (
+        (["id"], "values of id may be written in"),
+        (["id", "day"], None),
+    ):
+        by_id = requests.partition("by", key=key).fold("all", n=rp.count()).sink("out").plan()
+        divided, found = division_of(by_id)  # UUIDs of either case are one key
+        assert (divided, found is None) == (("day",) if why is None else (), why is None)
+        assert why is None or why in str(found)
     events = rp.Pipeline("p").source("trades", Trade, time="t").sink("out").plan()
     assert division_of(events) == (("symbol",), None)
     assert "events of out have numbers" in str(numbered_why(events))

@@ -9,9 +9,11 @@ from ripple.model.pipeline.division import undivided_why, waiting_why
 from ripple.model.pipeline.nodes import FlatMap, Map
 from ripple.model.pipeline.stages import key_of, shared_fields
 from ripple.model.pipeline.topology import several_stages_why
+from ripple.model.schema.types import Date, Logical, bare_type
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.types import FieldType
 
 
 def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], str | None]:
@@ -27,14 +29,24 @@ def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], 
     if not nodes:  # each event is by itself
         return (plan.sources[0].fields[0].name,), None
     found = shared_fields(map(key_of, nodes))
+    spelled: str | None = None
     for source in plan.sources:
-        own = {field.name for field in source.fields}
+        own = {field.name: bare_type(field.type) for field in source.fields}
         found = tuple(name for name in found if name in own)
+        spelled = spelled or next((name for name in found if _is_spelled(own[name])), None)
+        found = tuple(name for name in found if not _is_spelled(own[name]))
+    if not found and spelled is not None:
+        return (), f"values of {spelled} may be written in several ways, in rows of one key"
     if not found:
         named = ", ".join(node.name for node in nodes)
         return (), f"no field of the records is in all keys of {named}"
     why = _chain_why(plan, found) if plan.is_chain else _graph_why(plan, found)
     return (found, None) if why is None else ((), why)
+
+
+def _is_spelled(kind: FieldType) -> bool:
+    """Tell whether columns that Spark reads may have one value of a type in several spellings."""
+    return isinstance(kind, Logical) and not isinstance(kind, Date)
 
 
 def numbered_why(plan: Plan) -> str | None:
