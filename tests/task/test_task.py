@@ -301,7 +301,7 @@ class TestTask:
     ("wrong", "error", "message"),
     [
         ({"source": iter(ROWS)}, rp.InputError, "type list_iterator: push its rows into an rp.Str"),
-        ({"source": "a.csv"}, rp.InputError, "can be read again, not 'a.csv': put it into a log"),
+        ({"source": "a.csv"}, rp.InputError, r"again, not 'a.csv' \(as files:a.csv it can"),
         ({"sink": 7}, rp.OutputError, "cannot write an object of type int so that a restart"),
         ({"sink": "a.txt"}, rp.OutputError, "cannot write 'a.txt' so that a restart"),
         ({"sink": {"of": "a.csv"}}, rp.OutputError, "no output 'of'"),
