@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anywidget
-import traitlets
+from ripple.core.extras import needed
+
+with needed("notebook", "a live table in a notebook"):
+    import anywidget
+    import traitlets
 
 if TYPE_CHECKING:
     from ripple.client.live.view import View
