@@ -34,7 +34,10 @@ def test_up_leaves_the_output_of_a_single_process(job: Job, tmp_path: Path) -> N
     assert f"{3000 * PARTITIONS:,} of {3000 * PARTITIONS:,} records" in first.said
     append(job.source, PARTITIONS, step=1, batches=1)
     second = Up(job, "--until-end")
+    second.says("is told to stop")  # the outputs are complete, and a signal changes nothing now
+    second.process.send_signal(signal.SIGTERM)
     assert second.ended() == 0, second.said
+    assert f"{4000 * PARTITIONS:,} of {4000 * PARTITIONS:,} records" in second.said
     assert job.made() == job.alone(tmp_path)
     assert job.tables_made() == job.tables_alone(tmp_path)
 

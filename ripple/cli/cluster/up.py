@@ -352,13 +352,15 @@ class _Cluster:
 
     def __init__(self, all_of_them: list[Process]) -> None:
         self._all = all_of_them
-        self._number: signal.Signals | None = None
+        self._number: signal.Signals | None = None  # as which its processes are stopped
         self._asked = asyncio.Event()
+        self._is_stopping = False
 
     async def run(self, status: _Status) -> int:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._signalled, number)
+            if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:  # nohup
+                loop.add_signal_handler(number, self._signalled, number)
         lives = [asyncio.ensure_future(one.live()) for one in self._all]
         watching = asyncio.ensure_future(status.watch())
         asked = asyncio.ensure_future(self._asked.wait())
@@ -369,6 +371,7 @@ class _Cluster:
                 assert self._number is not None
                 say(f"{PROGRAM}: {self._number.name}: stopping; press Ctrl+C again to force")
         finally:
+            self._is_stopping = True
             asked.cancel()
             watching.cancel()
             await self._end(lives)
@@ -378,7 +381,10 @@ class _Cluster:
         if self._asked.is_set():
             for one in self._all:
                 one.end(signal.SIGKILL)
-        self._number = number
+        elif self._is_stopping:  # since the outputs are complete, or a start has failed
+            say(f"{PROGRAM}: {number.name}: it is stopping; once more forces it")
+        else:
+            self._number = number
         self._asked.set()
 
     async def _end(self, lives: Sequence[asyncio.Future[None]]) -> None:
@@ -407,9 +413,10 @@ class _Cluster:
             say(f"{PROGRAM}: {error}")
         if errors:
             return EXIT_FAILURE
-        if self._number is signal.SIGINT:
+        is_complete = tasks[-1] in ended  # whatever signal came since
+        if self._number is signal.SIGINT and not is_complete:
             return 128 + signal.SIGINT
-        if self._number is None:
+        if self._number is None or is_complete:
             say(f"{PROGRAM}: {status.newest}")
         return 0
 
