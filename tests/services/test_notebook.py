@@ -16,7 +16,7 @@ import pytest
 
 from tests.client.dashboard.browser import browser
 from tests.deploy.tools import of_python
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.services.missing import MissingError, skip
 from tests.services.server import free_port
 
@@ -56,13 +56,15 @@ def test_a_live_table_shows_rows_as_they_change(tmp_path: Path) -> None:
             browser() as chrome,
         ):
             page = chrome.new_page()
-            page.set_default_timeout(25_000)
+            page.set_default_timeout(PATIENCE_S * 1000)
             page.goto(url)
             page.locator(".jp-CodeCell").nth(3).wait_for()
+            page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
             run_cell(page, 0)
             run_cell(page, 1)
             table = page.locator(".ripple-live table")
-            table.get_by_text("150.25", exact=True).wait_for()
+            for price in ("150.25", "410"):
+                table.get_by_text(price, exact=True).wait_for()
             assert table.locator("td").all_inner_texts() == ["<MSFT>", "410", "AAPL", "150.25"]
             run_cell(page, 2)
             table.get_by_text("151.5", exact=True).wait_for()
@@ -74,9 +76,11 @@ def test_a_live_table_shows_rows_as_they_change(tmp_path: Path) -> None:
 
 
 def run_cell(page: Any, number: int) -> None:
-    """Select a cell, and run it."""
-    page.locator(".jp-CodeCell .cm-content").nth(number).click()
+    """Select a cell, run it, and wait until it has run."""
+    cell = page.locator(".jp-CodeCell").nth(number)
+    cell.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
+    cell.locator(".jp-InputPrompt").get_by_text(f"[{number + 1}]:").wait_for()
 
 
 @contextmanager
