@@ -12,10 +12,9 @@ import os
 import runpy
 import sys
 import tomllib
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from Cython.Build import cythonize
-from Cython.Build.Dependencies import default_create_extension
 from setuptools import Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
@@ -45,14 +44,6 @@ INLINED = {
 JOBS = os.cpu_count() or 1
 
 
-def in_order(template: Extension, settings: dict[str, Any]) -> tuple[Extension, dict[str, Any]]:
-    """Return an extension with its folders of headers in one order: Cython has them from a set."""
-    if "include_dirs" in settings:
-        settings["include_dirs"].sort()
-    found: tuple[Extension, dict[str, Any]] = default_create_extension(template, settings)
-    return found
-
-
 def generate(extensions: list[Extension], jobs: int = JOBS) -> None:
     """Write the C of each extension, and of what they share, and let it be their source."""
     gc.disable()  # also in the processes: it takes half of Cython's time, and frees little
@@ -63,7 +54,6 @@ def generate(extensions: list[Extension], jobs: int = JOBS) -> None:
             quiet=True,
             shared_utility_qualified_name=SHARED,
             compiler_directives=DIRECTIVES,
-            create_extension=in_order,
         )
     finally:
         gc.enable()
