@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.types as kinds
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.model.schema.text_columns import bits, text_column, valid_in
-from ripple.model.schema.types import PRECISION_MAX, Decimal
+from ripple.model.schema.types import PRECISION_MAX, Decimal, WideDecimal
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,29 +26,54 @@ _DIGITS_MAX = 1000  # of a value in Python; one with more cannot fit
 _WIDE = decimal.Context(prec=2 * _DIGITS_MAX)
 
 
-class DecimalRule:
-    """The rule of one decimal type: numbers count units of 10 ** -scale."""
+class DigitsRule(ABC):
+    """All that narrow and wide decimals share. units: the largest number of them."""
 
-    def __init__(self, kind: Decimal) -> None:
-        self._kind = kind
-        most = 10**kind.precision - 1 if kind.precision <= PRECISION_MAX else (1 << 63) - 1
-        self.bounds = (-most, most)
+    def __init__(self, kind: Decimal | WideDecimal, units: int) -> None:
+        self._scale = kind.scale
+        self.bounds = (-units, units)
         self.word = f"a decimal of {kind.precision} digits, {kind.scale} behind the point"
         self.arrow = pa.decimal128(kind.precision, kind.scale)
         size = {"precision": kind.precision, "scale": kind.scale}
         self.avro = {"type": "bytes", "logicalType": "decimal", **size}
         self.json = {"type": "string"}
 
-    def form(self, form: str | None, zone: str | None) -> DecimalForm:
-        for name, given in (("format", form), ("zone", zone)):
-            if given is not None:
-                raise SchemaError(f"{name} is {shown(given)}, and a decimal has none")
-        from ripple.model.schema.decimal_form import DecimalForm  # noqa: PLC0415 - few have decimals
-
-        return DecimalForm(self._kind)
+    @abstractmethod
+    def value(self, number: Any) -> decimal.Decimal:
+        """Return the decimal of a stored number."""
 
     def takes(self, arrow: pa.DataType) -> bool:
         return bool(kinds.is_decimal(arrow) or kinds.is_integer(arrow))
+
+    def text(self, value: Any) -> str | None:
+        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+            value = decimal.Decimal(int(value))  # whose text may have any number of digits
+        return str(value) if isinstance(value, decimal.Decimal) else None
+
+    def written(self, number: Any) -> str:
+        return format(self.value(number), "f")
+
+    def array(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.array([self.value(number) for number in numbers.tolist()], object)
+
+    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
+        del array  # of dtype object it is a list
+        return None
+
+
+class DecimalRule(DigitsRule):
+    """The rule of one decimal type: numbers count units of 10 ** -scale."""
+
+    def __init__(self, kind: Decimal) -> None:
+        fits = kind.precision <= PRECISION_MAX
+        super().__init__(kind, 10**kind.precision - 1 if fits else (1 << 63) - 1)
+        self._kind = kind
+
+    def form(self, form: str | None, zone: str | None) -> DecimalForm:
+        from ripple.model.schema.decimal_form import DecimalForm  # noqa: PLC0415 - few have decimals
+
+        need_no_form(form, zone)
+        return DecimalForm(self._kind)
 
     def stored(self, column: pa.Array) -> pa.Array:
         return self.form(None, None).parsed(column.cast(pa.string()))[0]
@@ -60,29 +86,22 @@ class DecimalRule:
         return pa.Array.from_buffers(self.arrow, len(units), buffers)
 
     def number(self, value: Any) -> int | None:
-        return units_of(value, self._kind.scale, self.bounds[1])
+        return units_of(value, self._scale, self.bounds[1])
 
     def value(self, number: int) -> decimal.Decimal:
-        return of_units(number, self._kind.scale)
-
-    def text(self, value: Any) -> str | None:
-        return text_of(value)
-
-    def written(self, number: int) -> str:
-        return format(self.value(number), "f")
+        return of_units(number, self._scale)
 
     def texts(self, column: pa.Array) -> pa.Array:
         from ripple.model.schema import scaled  # noqa: PLC0415 - few have decimals
 
-        written = scaled.texts(_units(column), self._kind.scale)
-        return text_column(*written, valid_in(column))
+        return text_column(*scaled.texts(_units(column), self._scale), valid_in(column))
 
-    def array(self, numbers: Ints) -> npt.NDArray[Any]:
-        return np.array([self.value(number) for number in numbers.tolist()], object)
 
-    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
-        del array  # of dtype object it is a list
-        return None
+def need_no_form(form: str | None, zone: str | None) -> None:
+    """Raise SchemaError for a form of texts of decimals, which have one only."""
+    for name, given in (("format", form), ("zone", zone)):
+        if given is not None:
+            raise SchemaError(f"{name} is {shown(given)}, and a decimal has none")
 
 
 def _units(column: pa.Array) -> Ints:
@@ -107,10 +126,3 @@ def units_of(value: Any, scale: int, most: int) -> int | None:
 def of_units(units: int, scale: int) -> decimal.Decimal:
     """Return the decimal of so many units."""
     return decimal.Decimal(units).scaleb(-scale, _WIDE)
-
-
-def text_of(value: Any) -> str | None:
-    """Return the text of a decimal or an integer; None for another value."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-        value = decimal.Decimal(int(value))  # whose text may have any number of digits
-    return str(value) if isinstance(value, decimal.Decimal) else None

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.core.arguments import shown
-from ripple.core.errors import SchemaError
-from ripple.model.schema.logical.decimals import of_units, text_of, units_of
+from ripple.model.schema.logical.decimals import DigitsRule, need_no_form, of_units, units_of
 from ripple.model.schema.text_columns import bits, parts, text_column, valid_in
 
 if TYPE_CHECKING:
@@ -27,32 +25,21 @@ _MIDDLE = 1 << 127  # added to stored numbers, so that none is negative
 STORED_LETTERS = 32
 
 
-class WideDecimalRule:
+class WideDecimalRule(DigitsRule):
     """The rule of one type: a stored text has the units of 10 ** -scale, plus 2 ** 127, in hex."""
 
     def __init__(self, kind: WideDecimal) -> None:
+        super().__init__(kind, 10**kind.precision - 1)
         self._kind = kind
-        most = 10**kind.precision - 1
-        self.bounds = (-most, most)
-        self.word = f"a decimal of {kind.precision} digits, {kind.scale} behind the point"
-        self.arrow = pa.decimal128(kind.precision, kind.scale)
-        size = {"precision": kind.precision, "scale": kind.scale}
-        self.avro = {"type": "bytes", "logicalType": "decimal", **size}
-        self.json = {"type": "string"}
 
     def form(self, form: str | None, zone: str | None) -> WideDecimalForm:
-        for name, given in (("format", form), ("zone", zone)):
-            if given is not None:
-                raise SchemaError(f"{name} is {shown(given)}, and a decimal has none")
         from ripple.model.schema.decimal_form import WideDecimalForm  # noqa: PLC0415 - few have them
 
+        need_no_form(form, zone)
         return WideDecimalForm(self._kind)
 
-    def takes(self, arrow: pa.DataType) -> bool:
-        return bool(kinds.is_decimal(arrow) or kinds.is_integer(arrow))
-
     def stored(self, column: pa.Array) -> pa.Array:
-        is_own = kinds.is_decimal128(column.type) and column.type.scale == self._kind.scale
+        is_own = kinds.is_decimal128(column.type) and column.type.scale == self._scale
         if is_own and column.type.precision <= self._kind.precision:
             ends = 2 * column.offset, 2 * (column.offset + len(column))
             units = np.frombuffer(column.buffers()[1], np.int64)[ends[0] : ends[1]]
@@ -64,29 +51,16 @@ class WideDecimalRule:
         return pa.Array.from_buffers(self.arrow, len(column), buffers)
 
     def number(self, value: Any) -> str | None:
-        units = units_of(value, self._kind.scale, self.bounds[1])
+        units = units_of(value, self._scale, self.bounds[1])
         return None if units is None else stored_text(units)
 
     def value(self, number: str) -> decimal.Decimal:
-        return of_units(int(number, 16) - _MIDDLE, self._kind.scale)
-
-    def text(self, value: Any) -> str | None:
-        return text_of(value)
-
-    def written(self, number: str) -> str:
-        return format(self.value(number), "f")
+        return of_units(int(number, 16) - _MIDDLE, self._scale)
 
     def texts(self, column: pa.Array) -> pa.Array:
         from ripple.model.schema import wide  # noqa: PLC0415 - few have such decimals
 
-        return text_column(*wide.texts(units_in(column), self._kind.scale), valid_in(column))
-
-    def array(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.array([self.value(number) for number in numbers.tolist()], object)
-
-    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
-        del array  # of dtype object it is a list
-        return None
+        return text_column(*wide.texts(units_in(column), self._scale), valid_in(column))
 
 
 def stored_text(units: int) -> str:
