@@ -31,7 +31,8 @@ from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.output_forms import many
 from ripple.cli.lib.path_options import STORE, a_place, a_store
-from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.lib.pipeline_options import add_file, add_sources
+from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import open_inputs, sinks_by_output, sources_by_name
 from ripple.connectors.registry import find, forms, innermost
@@ -82,15 +83,8 @@ def say(text: str) -> None:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        action="append",
-        required=True,
-        metavar="[SOURCE=]URI",
-        help=f"{forms('continued_source')}; once for each source",
-    )
+    add_file(parser)
+    add_sources(parser, f"{forms('continued_source')}; once for each source")
     parser.add_argument(
         "--sink",
         type=a_place,

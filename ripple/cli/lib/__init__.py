@@ -9,6 +9,7 @@ left_out              outputs without a sink
 number_options        numeric arguments
 output_forms          text, JSON and S-expressions; tables and colours
 path_options          arguments that are paths, URIs and addresses
+pipeline_options      the pipeline's file, its sources and their markers
 rejects               reports of rejected records
 report_files          files that are written at the end
 silence               which errors mean that a server does not answer

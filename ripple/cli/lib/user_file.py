@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.model.pipeline import file
-from ripple.model.pipeline.file import FILE_HELP, NAME_DEFAULT
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
-
-__all__ = ["FILE_HELP", "NAME_DEFAULT", "load_plan", "load_sources"]
 
 
 def load_plan(place: str) -> Plan:

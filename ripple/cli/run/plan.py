@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.output_forms import add_format, many, write
 from ripple.cli.lib.path_options import STORE, a_picture, a_place, a_store
-from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.lib.pipeline_options import add_file, add_sources
+from ripple.cli.lib.user_file import load_plan
 from ripple.cli.run.plan_comparison import compared
 from ripple.cli.run.plan_sources import readings
 from ripple.connectors.target import open_target
@@ -39,14 +40,12 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        action="append",
-        metavar="[SOURCE=]URI",
-        help="also show how the partitions of a new cluster read each source; with "
-        "--checkpoint-dir, of a cluster, whether they still read them so",
+    add_file(parser)
+    add_sources(
+        parser,
+        "also show how the partitions of a new cluster read each source; with --checkpoint-dir, of "
+        "a cluster, whether they still read them so",
+        is_required=False,
     )
     parser.add_argument(
         "--checkpoint-dir",

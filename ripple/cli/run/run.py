@@ -15,6 +15,7 @@ from ripple.cli.lib.exits import finished
 from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.pipeline_options import add_file, add_sources
 from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
 from ripple.cli.lib.statistics import (
     by_source,
@@ -24,7 +25,7 @@ from ripple.cli.lib.statistics import (
     uncomputable,
     watermark_of,
 )
-from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import (
@@ -59,15 +60,8 @@ PROGRAM = "ripple"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        action="append",
-        required=True,
-        metavar="[SOURCE=]URI",
-        help=f"{forms('source')}. Once for each source of the pipeline",
-    )
+    add_file(parser)
+    add_sources(parser, f"{forms('source')}. Once for each source of the pipeline")
     parser.add_argument(
         "-o",
         "--sink",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, write
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.pipeline_options import PLACES, add_file, add_markers, add_sources
 from ripple.cli.lib.report_files import check_files
-from ripple.cli.lib.user_file import FILE_HELP
 from ripple.cli.lib.validation_options import configure_comparison, fields_of
 from ripple.connectors.locate import sources_by_name
 from ripple.spark.checkpoint_check import markers_for
@@ -34,16 +34,8 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        action="append",
-        required=True,
-        metavar="[SOURCE=]URI",
-        help="log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or glob of "
-        "files",
-    )
+    add_file(parser)
+    add_sources(parser, PLACES)
     parser.add_argument(
         "--against",
         type=a_place,
@@ -57,12 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--header", action="store_true", help="whether CSV files name their columns"
     )
-    parser.add_argument(
-        "--markers",
-        type=a_place,
-        metavar="DIR",
-        help="read the markers there: checkpoints of the run, or store of the cluster",
-    )
+    add_markers(parser)
     parser.add_argument(
         "--crashes", type=count, default=0, metavar="N", help="at random points (%(default)s)"
     )

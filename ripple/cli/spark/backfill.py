@@ -11,8 +11,8 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.pipeline_options import add_file
 from ripple.cli.lib.report_files import check_files
-from ripple.cli.lib.user_file import FILE_HELP
 from ripple.cli.spark.input import load_for_spark
 from ripple.cli.spark.session import (
     Progress,
@@ -32,7 +32,7 @@ from ripple.spark.options import Bound
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark backfill``."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    add_file(parser)
     parser.add_argument(
         "--history",
         type=a_place,
@@ -88,7 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def configure_receipt(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark receipt``."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    add_file(parser)
     parser.add_argument("receipt", type=a_place, metavar="RECEIPT.json", help="of the backfill")
     configure_session(parser)
     add_format(parser)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.lib.pipeline_options import PLACES, add_file, add_sources
+from ripple.cli.lib.user_file import load_plan
 from ripple.cli.spark.session import configure_header
 from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError
@@ -32,25 +32,10 @@ def load_for_spark(place: str, chain_for: str = "", **reads: bool) -> Plan:
     return plan
 
 
-def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
-    """Add the pipeline's file and --source. places: its help."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        action="append",
-        required=True,
-        metavar="[SOURCE=]URI",
-        help=places,
-    )
-
-
-PLACES = "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or glob of files"
-
-
 def configure_input(parser: argparse.ArgumentParser, places: str = PLACES) -> None:
     """Add the pipeline's file, --source, --from, --to and --header. places: help of --source."""
-    configure_source(parser, places)
+    add_file(parser)
+    add_sources(parser, places)
     parser.add_argument(
         "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"
     )
@@ -79,16 +64,6 @@ def input_of(options: argparse.Namespace, plan: Plan, **recorded: str | None) ->
     if rows is not None:
         check_read(options, plan, rows)
     return found
-
-
-def configure_markers(parser: argparse.ArgumentParser) -> None:
-    """Add --markers."""
-    parser.add_argument(
-        "--markers",
-        type=a_place,
-        metavar="DIR",
-        help="read the markers there: checkpoints of the run, or store of the cluster",
-    )
 
 
 def check_markers(place: str, arguments: Mapping[str, Any], plan: Plan) -> None:

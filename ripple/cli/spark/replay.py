@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.pipeline_options import PLACES, add_markers
 from ripple.cli.lib.report_files import check_files
 from ripple.cli.spark.input import (
-    PLACES,
     check_read,
     configure_input,
-    configure_markers,
     input_of,
     load_for_spark,
 )
@@ -58,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dead-letter", type=a_place, metavar="DIR", help="write rejected records there, as JSON"
     )
-    configure_markers(parser)
+    add_markers(parser)
     parser.add_argument(
         "--answers",
         type=a_place,

@@ -11,8 +11,9 @@ from ripple.cli.lib.exits import SignalledError, say
 from ripple.cli.lib.left_out import say_left_out
 from ripple.cli.lib.number_options import count, positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.pipeline_options import add_file, add_sources
 from ripple.cli.lib.statistics import say_statistics, throughput
-from ripple.cli.spark.input import configure_source, load_for_spark
+from ripple.cli.spark.input import load_for_spark
 from ripple.cli.spark.session import PROGRAM, Stopping, configure_session, opened
 from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.core import cut as cuts
@@ -30,7 +31,8 @@ _LOOK_S = 0.2
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark run``."""
-    configure_source(parser, "log:DIR/TOPIC or kafka:BROKERS/TOPIC, reachable by all executors")
+    add_file(parser)
+    add_sources(parser, "log:DIR/TOPIC or kafka:BROKERS/TOPIC, reachable by all executors")
     parser.add_argument(
         "--sink",
         type=a_place,

@@ -8,13 +8,13 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.pipeline_options import add_markers
 from ripple.cli.lib.report_files import check_files
 from ripple.cli.lib.validation_options import configure_comparison, fields_of
 from ripple.cli.spark import watch as spark_watch
 from ripple.cli.spark.input import (
     check_markers,
     configure_input,
-    configure_markers,
     input_of,
     load_for_spark,
 )
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "checkpoints:s3://BUCKET/PREFIX; or a file or table of another program; may be repeated",
     )
     configure_comparison(parser)
-    configure_markers(parser)
+    add_markers(parser)
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
     add_format(parser, shorthand=False)
     parser.add_argument(
