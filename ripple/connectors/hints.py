@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +47,7 @@ COMMA = Hint.alike(
 )
 POINTS = Hint.alike("points before thousands? 'FILE?decimal=,&thousands=.' reads them")
 COMMAS = Hint.alike("commas before thousands? 'FILE?thousands=,' reads them")
+UTF_16 = Hint.alike("UTF-16? iconv -f UTF-16 -t UTF-8 FILE makes it UTF-8, which is read")
 
 
 class Hints:
@@ -84,6 +86,8 @@ class Hints:
         return found
 
     def _of(self, record: Rejected) -> Hint | None:
+        if record.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return UTF_16
         field = record.cause.removesuffix(" is not an integer")
         if field != record.cause and _may_be_time(field, record.raw):
             return TIME

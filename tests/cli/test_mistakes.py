@@ -80,6 +80,8 @@ def test_csv_of_another_country_gets_hints_at_its_options(pipeline: Path, tmp_pa
     assert "rejected" not in errors("?delimiter=;&decimal=,&thousands=.", "--header")
     source.write_text("name;level;at_ns\na;1,001.5;1\n")
     assert "(commas before thousands?" in errors("?delimiter=;", "--header")
+    source.write_text("a,1.5,1\n", encoding="utf-16")
+    assert "(UTF-16? iconv -f UTF-16 -t UTF-8" in errors("").splitlines()[0]
     source.write_text("name;level;at_ns\na;1,5;1\nb;high;2\n")
     told = errors("?delimiter=;&decimal=,")
     assert "'name;level;at_ns' (is it a heading? --header" in told
