@@ -25,9 +25,7 @@ def look_at_parts(path: str, writing: Writing) -> int:
     """Raise as ``continue_parts`` does, with nothing changed; no owner of a folder has an epoch."""
     disk, folder, owner, columns = _parts(path, writing)
     examine(disk, folder, owner, columns, path)
-    lock = folder + LOCK
-    if disk.exists(lock):
-        disk.lock(lock, str(owner)).release()
+    owner.check_lock(disk, folder + LOCK)
     return 0
 
 

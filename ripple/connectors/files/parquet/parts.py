@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,15 +30,6 @@ PART_BYTES_MAX = 1 << 30
 RECORD, LOCK, DRAFT = ".cut", ".lock", ".tmp"
 _KEY = b"ripple.commit"
 _PART = re.compile(r"part-(\d{12})\.parquet")
-
-
-class Stated(NamedTuple):
-    """The statement of a part's metadata, or of the record. number: of the commit, from 1."""
-
-    number: int
-    owner: Owner
-    columns: tuple[str, ...]
-    reached: Commit | None
 
 
 class PartsSink:
@@ -86,13 +77,13 @@ class PartsSink:
         self._lock = disk.lock(folder + LOCK, str(owner))
         try:
             disk.make_folder(folder)
-            stated, self._part = examine(disk, folder, owner, self._columns, self.name)
+            record, self._part = examine(disk, folder, owner, self._columns, self.name)
             with suppress(FileNotFoundError):
                 disk.remove(folder + DRAFT)
             # A process that was killed may have left a name that is not durable yet.
             disk.sync_folder(folder)
-            self._number = 0 if stated is None else stated.number
-            self.committed = None if stated is None else stated.reached
+            self._number = 0 if record is None else record.end
+            self.committed = None if record is None else record.reached
             if self._part:
                 self._read_tail()
         except BaseException:
@@ -112,14 +103,12 @@ class PartsSink:
 
     def commit(self, reached: Commit) -> None:
         """Write a file with the rows and the cut, or else the record alone; see Sink."""
-        number = self._number + 1
-        stated = Stated(number, self._owner, self._columns, reached)
+        record = CutRecord(self._owner, self._columns, reached, self._number + 1)
         if not self._rows:
-            record = CutRecord(self._owner, self._columns, reached, number)
             cut_record.write(self._disk, self._folder + RECORD, record, self._guards)
         else:
-            self._add_part(stated)
-        self._number, self.committed = number, reached
+            self._add_part(record)
+        self._number, self.committed = record.end, reached
 
     def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the changes in the files, if they name their operations; see KnowingSink."""
@@ -139,7 +128,7 @@ class PartsSink:
                 if self._has_made_lock:
                     self._disk.remove(self._folder + LOCK)
 
-    def _add_part(self, stated: Stated) -> None:
+    def _add_part(self, record: CutRecord) -> None:
         held = [*self._tail, *self._rows]
         part = self._part + (not self._tail)
         draft = self._folder + DRAFT
@@ -147,7 +136,7 @@ class PartsSink:
             self._disk.remove(draft)
         file = self._disk.open(draft, create=True, exclusive=True)
         try:
-            data = _encoded(held, stated)
+            data = _encoded(held, record)
             if len(data) > PART_BYTES_MAX:
                 raise OutputError(
                     f"{self.name}: the rows of one commit take {len(data)} bytes, more than "
@@ -179,7 +168,7 @@ class PartsSink:
 
 def examine(
     disk: Disk, folder: str, owner: Owner, columns: tuple[str, ...], name: str
-) -> tuple[Stated | None, int]:
+) -> tuple[CutRecord | None, int]:
     """Return the last commit and the number of files; raises OutputError for another folder."""
     names = _names_in(disk, folder)
     if names is None:
@@ -196,20 +185,15 @@ def examine(
     if parts != [*range(1, len(parts) + 1)]:
         missing = next(at for at, part in enumerate([*parts, 0], 1) if at != part)
         raise OutputError(f"{name}/{_named(missing)} is gone: {way_out}")
-    stated = [] if record is None else [_of_record(record)]
+    records = [] if record is None else [record]
     if parts:
         last = _named(parts[-1])
-        stated.append(_stated(_opened(disk, f"{folder}/{last}", f"{name}/{last}"), name))
-    if not stated:
+        records.append(_record_in(_opened(disk, f"{folder}/{last}", f"{name}/{last}"), name))
+    if not records:
         return None, 0
-    newest = max(stated, key=lambda one: one.number)
-    if newest.owner != owner:
-        raise OutputError(f"{name} belongs to {newest.owner}, not to {owner}: choose another URI")
-    if newest.columns != columns:
-        raise OutputError(
-            f"{name} has the columns {', '.join(newest.columns)}, but the output has "
-            f"{', '.join(columns)}: name another folder"
-        )
+    newest = max(records, key=lambda one: one.end)
+    newest.check_owner(owner, name)
+    newest.check_columns(columns, name, "folder")
     return newest, len(parts)
 
 
@@ -227,10 +211,6 @@ def _names_in(disk: Disk, folder: str) -> list[str] | None:
     return names
 
 
-def _of_record(record: CutRecord) -> Stated:
-    return Stated(record.end, record.owner, record.columns, record.reached)
-
-
 def _opened(disk: Disk, path: str, name: str) -> pq.ParquetFile:
     try:
         data = disk.read_bytes(path, length_max=PART_BYTES_MAX)
@@ -240,21 +220,21 @@ def _opened(disk: Disk, path: str, name: str) -> pq.ParquetFile:
         raise OutputError(f"{name} cannot be read: {first}: restore it from a copy") from error
 
 
-def _stated(file: pq.ParquetFile, name: str) -> Stated:
+def _record_in(file: pq.ParquetFile, name: str) -> CutRecord:
     told = (file.metadata.metadata or {}).get(_KEY)
     if told is None:
         raise OutputError(f"{name} holds Parquet files that are not of this output: name another")
     held: dict[str, Any] = json.loads(told)
     owner = Owner(held["pipeline"], held["output"])
-    return Stated(held["number"], owner, tuple(held["columns"]), from_json(held["reached"]))
+    return CutRecord(owner, tuple(held["columns"]), from_json(held["reached"]), held["number"])
 
 
-def _encoded(rows: Sequence[pa.RecordBatch], stated: Stated) -> pa.Buffer:
+def _encoded(rows: Sequence[pa.RecordBatch], record: CutRecord) -> pa.Buffer:
     told = {
-        "number": stated.number,
-        **stated.owner._asdict(),
-        "columns": stated.columns,
-        "reached": to_json(stated.reached),
+        "number": record.end,
+        **record.owner._asdict(),
+        "columns": record.columns,
+        "reached": to_json(record.reached),
     }
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, rows[0].schema, compression="zstd") as writer:

@@ -33,14 +33,19 @@ class Owner(NamedTuple):
     def __str__(self) -> str:
         return f"output {self.output!r} of pipeline {self.pipeline!r}"
 
+    def check_lock(self, disk: Disk, path: str) -> None:
+        """Raise DiskLockedError if another process has the lock at ``path``; make none."""
+        if disk.exists(path):
+            disk.lock(path, str(self)).release()
+
 
 @dataclass(frozen=True, slots=True)
 class CutRecord:
     """The durable state of an output.
 
     columns: of the data, by name. reached: None before the first commit. end: the length of a file
-    in bytes, or the next offset of a log. crc: CRC-32C of a file's first ``end`` bytes, or of the
-    header of a log's last frame before ``end``.
+    in bytes, the next offset of a log, or the number of a folder's commit, from 1. crc: CRC-32C of
+    a file's first ``end`` bytes, or of the header of a log's last frame before ``end``.
     """
 
     owner: Owner
@@ -53,6 +58,14 @@ class CutRecord:
         """Raise OutputError if the data are of another output."""
         if self.owner != owner:
             raise OutputError(f"{name} belongs to {self.owner}, not to {owner}: choose another URI")
+
+    def check_columns(self, columns: tuple[str, ...], name: str, kind: str) -> None:
+        """Raise OutputError if the data have other columns. kind: what to name instead."""
+        if self.columns != columns:
+            raise OutputError(
+                f"{name} has the columns {', '.join(self.columns)}, but the output has "
+                f"{', '.join(columns)}: name another {kind}"
+            )
 
 
 def read(disk: Disk, path: str, *, way_out: str = "restore it from a copy") -> CutRecord | None:

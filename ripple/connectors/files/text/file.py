@@ -203,9 +203,7 @@ class FileSink:
 def look_at(disk: Disk, path: str, owner: Owner, columns: Sequence[str], name: str) -> None:
     """Raise as a FileSink would, with nothing changed; the bytes themselves are not read."""
     record = _examine(disk, path, owner, tuple(columns), name)
-    lock = f"{path}.lock"
-    if disk.exists(lock):
-        disk.lock(lock, str(owner)).release()
+    owner.check_lock(disk, f"{path}.lock")
     if record is not None and disk.exists(path):
         with closing(disk.open_to_read(path)) as file:
             _check_size(file, record, f"{path}.cut", name)
@@ -227,11 +225,7 @@ def _examine(
             )
         return None
     record.check_owner(owner, name)
-    if record.columns != columns:
-        raise OutputError(
-            f"{name} has the columns {', '.join(record.columns)}, but the output has "
-            f"{', '.join(columns)}: name another file"
-        )
+    record.check_columns(columns, name, "file")
     # Between the first record and the file, a crash may have come.
     if not is_there and record.reached is not None:
         raise OutputError(
