@@ -20,7 +20,15 @@ from ripple.model.expression.functions.formula import (
     whole,
 )
 from ripple.model.expression.logical_constants import unscaled
-from ripple.model.expression.typed import LOGICAL_CASTS, Kind, Typed, any_of, plain_value
+from ripple.model.expression.typed import (
+    LOGICAL_CASTS,
+    Kind,
+    Typed,
+    any_of,
+    filled,
+    need_no_null,
+    plain_value,
+)
 from ripple.model.schema.types import PRECISION_MAX, Decimal, WideDecimal
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -104,11 +112,8 @@ def _is_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 
 def _fill_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    if args[1].kind is Kind.NULL:
-        raise PlanError(f"{expr!r} fills nulls with null: give a value")
     value, fallback, scale = _aligned(expr, args)
-    nullable = value.nullable and fallback.nullable
-    return _scaled(Typed("fill_null", Kind.INT, nullable, (value, fallback)), scale)
+    return _scaled(filled(expr, value, fallback), scale)
 
 
 def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -205,8 +210,7 @@ def _compare(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
     """Compare by value: no operand is made finer, so that none is too large for that."""
-    if any(arg.kind is Kind.NULL for arg in args):
-        raise PlanError(f"{expr!r} compares a decimal with null; use .is_null()")
+    need_no_null(expr, args, Kind.DECIMAL.value)
     (coarse, one), (fine, other) = (_units(expr, arg) for arg in args)
     if one > other:
         coarse, fine, operation = fine, coarse, _MIRRORED[operation]

@@ -14,7 +14,15 @@ from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import arithmetic, choice, comparison, whole
 from ripple.model.expression.functions.time import DAY, DAY_PARTS, UNITS, day_of, truncated_days
 from ripple.model.expression.logical_constants import PlainDate
-from ripple.model.expression.typed import LOGICAL_CASTS, Kind, Typed, any_of, plain_value
+from ripple.model.expression.typed import (
+    LOGICAL_CASTS,
+    Kind,
+    Typed,
+    any_of,
+    filled,
+    need_no_null,
+    plain_value,
+)
 from ripple.model.schema.logical.dates import DATE_LEAST, DATE_MOST
 
 _HINTS = {
@@ -75,8 +83,7 @@ def _number(expr: Expr, arg: Typed, kind: Kind) -> Typed:
 
 
 def _compare(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    if any(arg.kind is Kind.NULL for arg in args):
-        raise PlanError(f"{expr!r} compares {kind.value} with null; use .is_null()")
+    need_no_null(expr, args, kind.value)
     left, right = (_number(expr, arg, kind) for arg in args)
     return comparison(expr.operation, left, right)
 
@@ -118,11 +125,8 @@ def _is_null(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _fill_null(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    if args[1].kind is Kind.NULL:
-        raise PlanError(f"{expr!r} fills nulls with null: give a value")
     value, other = (_number(expr, arg, kind) for arg in args)
-    nullable = value.nullable and other.nullable
-    return logical(Typed("fill_null", Kind.INT, nullable, (value, other)), kind)
+    return logical(filled(expr, value, other), kind)
 
 
 def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:

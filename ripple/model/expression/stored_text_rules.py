@@ -17,6 +17,8 @@ from ripple.model.expression.typed import (
     Kind,
     Literal,
     Typed,
+    filled,
+    need_no_null,
     text_test,
 )
 from ripple.model.schema.bytes_form import HEX
@@ -67,17 +69,13 @@ def _text(expr: Expr, arg: Typed, kind: Kind) -> Typed:
 
 
 def _test(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    if any(arg.kind is Kind.NULL for arg in args):
-        raise PlanError(f"{expr!r} compares {kind.value} with null; use .is_null()")
+    need_no_null(expr, args, kind.value)
     return text_test(expr.operation, tuple(_text(expr, arg, kind) for arg in args))
 
 
 def _fill_null(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    if args[1].kind is Kind.NULL:
-        raise PlanError(f"{expr!r} fills nulls with null: give a value")
     value, other = (_text(expr, arg, kind) for arg in args)
-    nullable = value.nullable and other.nullable
-    return _logical(Typed("fill_null", Kind.TEXT, nullable, (value, other)), kind)
+    return _logical(filled(expr, value, other), kind)
 
 
 def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:

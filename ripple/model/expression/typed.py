@@ -315,11 +315,7 @@ class _Checker:
         return Typed(expr.operation, Kind.BOOL, args[0].nullable, (_as_float(args[0]),))
 
     def fill_null(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
-        value, fallback = _unified(expr, args)
-        if args[1].kind is Kind.NULL:
-            raise PlanError(f"{expr!r} fills nulls with null: give a value")
-        nullable = value.nullable and fallback.nullable
-        return Typed("fill_null", value.kind, nullable, (value, fallback))
+        return filled(expr, *_unified(expr, args))
 
     def is_in(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         value, *choices = args
@@ -462,6 +458,20 @@ def any_of(tests: list[Typed]) -> Typed:
     middle = len(tests) // 2
     halves = (any_of(tests[:middle]), any_of(tests[middle:]))
     return Typed("|", Kind.BOOL, _any_null(halves), halves)
+
+
+def filled(expr: Expr, value: Typed, other: Typed) -> Typed:
+    """Return a value, and where it is null another one of its kind. Raises PlanError for null."""
+    if other.operation == "null":
+        raise PlanError(f"{expr!r} fills nulls with null: give a value")
+    nullable = value.nullable and other.nullable
+    return Typed("fill_null", value.kind, nullable, (value, other))
+
+
+def need_no_null(expr: Expr, args: tuple[Typed, ...], word: str) -> None:
+    """Raise PlanError for a comparison with a constant null. word: the other operand."""
+    if any(arg.kind is Kind.NULL for arg in args):
+        raise PlanError(f"{expr!r} compares {word} with null; use .is_null()")
 
 
 def text_test(operation: str, args: tuple[Typed, ...], value: str | None = None) -> Typed:

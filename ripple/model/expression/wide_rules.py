@@ -14,7 +14,16 @@ from ripple.model.expression.expr import INT64_MAX, Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import comparison, whole
 from ripple.model.expression.program import NO_ROOM, OVERFLOWN
-from ripple.model.expression.typed import Kind, Literal, Typed, any_of, plain_value, text_test
+from ripple.model.expression.typed import (
+    Kind,
+    Literal,
+    Typed,
+    any_of,
+    filled,
+    need_no_null,
+    plain_value,
+    text_test,
+)
 from ripple.model.schema.logical.wide_decimals import stored_text
 from ripple.model.schema.types import PRECISION_OTHERS, Decimal, WideDecimal
 
@@ -144,11 +153,8 @@ def _is_null(_expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 
 def _fill_null(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    if args[1].kind is Kind.NULL:
-        raise PlanError(f"{expr!r} fills nulls with null: give a value")
     value, fallback, scale = _aligned(expr, args)
-    nullable = value.nullable and fallback.nullable
-    return _wide(Typed("fill_null", Kind.TEXT, nullable, (value, fallback)), scale)
+    return _wide(filled(expr, value, fallback), scale)
 
 
 def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -198,8 +204,7 @@ def _compare(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
     """Compare by value: no operand is made finer, so that none is too large for that."""
-    if any(arg.kind is Kind.NULL for arg in args):
-        raise PlanError(f"{expr!r} compares a decimal with null; use .is_null()")
+    need_no_null(expr, args, Kind.DECIMAL.value)
     one, other = (_scale_of(expr, arg) for arg in args)
     if one == other or _is_constant(args[0], other) or _is_constant(args[1], one):
         left, right, _ = _aligned(expr, args)
