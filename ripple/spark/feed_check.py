@@ -18,7 +18,7 @@ from ripple.spark.fresh import Fresh
 from ripple.spark.oracle import all_differences, same_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     import pyarrow as pa
@@ -57,10 +57,7 @@ class Versions:
             self._events.add(changes.to_pylist())
             return
         shown: dict[Any, list[Row]] = {}
-        for row in changes.to_pylist():
-            op = row.pop(OP)
-            key = tuple(row[name] for name in self._names)
-            now = None if op == OP_NAMES[OP_REMOVE] else row
+        for key, now in versions_in(changes, self._names):
             shown.setdefault(key, []).append(now)
         for key, versions in shown.items():
             before, last = self.rows.get(key), versions[-1]
@@ -85,6 +82,14 @@ class Versions:
         """Return the events since the last look."""
         found, self._events = self._events.rows, EventTable()
         return found
+
+
+def versions_in(changes: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[Any, Row]]:
+    """Yield each change's key and row, None for a removed one. names: of the key."""
+    for row in changes.to_pylist():
+        op = row.pop(OP)
+        key = tuple(row[name] for name in names)
+        yield key, None if op == OP_NAMES[OP_REMOVE] else row
 
 
 class FreshFeed(Fresh):

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from ripple.connectors.log.sink import reached_in
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError, OutputError
-from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch
-from ripple.spark.feed_check import FeedCheck, FreshFeed
+from ripple.spark.feed_check import FeedCheck, FreshFeed, versions_in
 from ripple.spark.finding import (
     OUR_ENGINE,
     Difference,
@@ -192,10 +191,8 @@ def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int)
             if output.is_stream:
                 events.add(entry.records.to_pylist())
                 continue
-            for row in entry.records.to_pylist():
-                op = row.pop(OP)
-                key = tuple(row[name] for name in names)
-                if op == OP_NAMES[OP_REMOVE]:
+            for key, row in versions_in(entry.records, names):
+                if row is None:
                     table.pop(key, None)
                 else:
                     table[key] = row

@@ -119,6 +119,12 @@ def found(packets: Iterator[Any]) -> dict[str, Any]:
     return dict(packet.about)
 
 
+def against_checkpoints(folder: Path, place: str, plan: Plan) -> dict[str, Any]:
+    """Compare the checkpoints of a run in a folder with its source."""
+    shares = sources_at(place, plan).shares
+    return found(AgainstCheckpoints(parcel_of(plan), shares, f"{folder}/kept", "p", 0).run())
+
+
 @pytest.mark.parametrize("seed", range(EXAMPLES))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_engine_agrees_with_the_oracle(
@@ -229,11 +235,7 @@ def test_checkpoints_of_a_run_hold_what_a_fresh_evaluation_has(
     arguments += ["--commit-interval", "0s", "--checkpoint-interval", "0s"]
     assert main(["run", f"{file}:{kind}", "--source", place, "--sink", f"log:{tmp_path}/lg/out",
                  *arguments]) == 0  # fmt: skip
-    about = found(
-        AgainstCheckpoints(
-            parcel_of(plan), sources_at(place, plan).shares, f"{tmp_path}/kept", "p", 0
-        ).run()
-    )
+    about = against_checkpoints(tmp_path, place, plan)
     assert about["differences"] == []
     assert about["cases"] >= 2
 
@@ -245,11 +247,7 @@ def test_a_checkpoint_that_no_engine_has_computed_is_found(
     folder, place = live
     plan = plans["tumbling"]
     wrong = falsify(f"{folder}/kept", "p", "count")
-    about = found(
-        AgainstCheckpoints(
-            parcel_of(plan), sources_at(place, plan).shares, f"{folder}/kept", "p", 0
-        ).run()
-    )
+    about = against_checkpoints(folder, place, plan)
     (first,) = about["differences"]
     assert f"checkpoint {wrong} at 300: the state of rows" in first["what"]  # of open windows
     assert first["found"]["n.count"] == first["expected"]["n.count"] + 1
@@ -263,11 +261,7 @@ def test_a_checkpoint_that_is_damaged_is_a_difference(
     plan = plans["tumbling"]
     *_, file = sorted((folder / "kept").glob("p/00000/state/*.arrow"))
     file.write_bytes(file.read_bytes()[:-9])
-    about = found(
-        AgainstCheckpoints(
-            parcel_of(plan), sources_at(place, plan).shares, f"{folder}/kept", "p", 0
-        ).run()
-    )
+    about = against_checkpoints(folder, place, plan)
     (first,) = about["differences"]
     assert f"cannot be read: p/00000/state/{file.name} is cut" in first["what"]
 
@@ -288,11 +282,7 @@ def test_a_checkpoint_that_its_owner_deletes_meanwhile_is_no_difference(
         return await read(self, checkpoint)
 
     monkeypatch.setattr(Checkpoints, "read", late)
-    about = found(
-        AgainstCheckpoints(
-            parcel_of(plan), sources_at(place, plan).shares, f"{folder}/kept", "p", 0
-        ).run()
-    )
+    about = against_checkpoints(folder, place, plan)
     assert about["differences"] == []
     assert about["cases"] >= 1
 
