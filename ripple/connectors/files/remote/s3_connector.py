@@ -7,7 +7,7 @@ CONNECTOR = Connector(
     form="s3://BUCKET/PATH",
     source=Use(
         "ripple.connectors.files.folder.source:open_s3",
-        "an object, or those of a folder or a pattern, one after the other, as one input",
+        "one object, or the objects of a folder or a pattern, one after the other, as one input",
     ),
     continued_source=Use(
         "ripple.connectors.files.folder.inputs:open_s3",
