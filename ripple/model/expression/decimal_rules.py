@@ -24,7 +24,7 @@ from ripple.model.expression.typed import (
     LOGICAL_CASTS,
     Kind,
     Typed,
-    any_of,
+    equal_to_any,
     filled,
     need_no_null,
     plain_value,
@@ -72,11 +72,7 @@ def _of_larger_scale(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 def _product(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     (left, one), (right, other) = (_units(expr, arg) for arg in args)
-    if one + other > PRECISION_MAX:
-        raise PlanError(
-            f"{expr!r} has {one + other} digits behind the point, more than {PRECISION_MAX}:"
-            " .round(n) an operand"
-        )
+    need_scale(expr, one + other, PRECISION_MAX)
     return _scaled(arithmetic("*", left, right), one + other)
 
 
@@ -155,6 +151,24 @@ def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
     return _scaled(_finer(expr, number, to.scale - scale), to.scale)
 
 
+def need_scale(expr: Expr, scale: int, most: int) -> None:
+    """Raise PlanError for a product of more than ``most`` digits behind the point."""
+    if scale > most:
+        raise PlanError(
+            f"{expr!r} has {scale} digits behind the point, more than {most}: .round(n) an operand"
+        )
+
+
+def no_operand(expr: Expr, arg: Typed, way_out: Decimal | WideDecimal) -> PlanError:
+    """Return the error for an operand that is no decimal. way_out: a type to cast it to."""
+    hint = ""
+    if arg.kind is Kind.FLOAT:
+        hint = f": .cast(float) the decimal, or .cast({way_out}) the float"
+    elif arg.kind is Kind.TEXT:
+        hint = f": .cast({way_out}) the text, or .cast(str) the decimal"
+    return PlanError(f"{expr!r} mixes a decimal and {arg.kind.value}{hint}")
+
+
 def finer_than(expr: Expr, scale: int, to: Decimal | WideDecimal) -> PlanError:
     """Return the error for a cast of a decimal to a type with fewer digits behind the point."""
     return PlanError(
@@ -175,12 +189,7 @@ def _units(expr: Expr, arg: Typed) -> tuple[Typed, int]:
         return arg, 0
     if arg.kind is Kind.NULL:
         return Typed("null", Kind.INT, nullable=True), 0
-    hint = ""
-    if arg.kind is Kind.FLOAT:
-        hint = ": .cast(float) the decimal, or .cast(rp.Decimal(18, 4)) the float"
-    elif arg.kind is Kind.TEXT:
-        hint = ": .cast(rp.Decimal(18, 4)) the text, or .cast(str) the decimal"
-    raise PlanError(f"{expr!r} mixes a decimal and {arg.kind.value}{hint}")
+    raise no_operand(expr, arg, Decimal(PRECISION_MAX, 4))
 
 
 def _finer(expr: Expr, units: Typed, digits: int) -> Typed:
@@ -230,8 +239,7 @@ def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
 
 
 def _is_in(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    value, *choices = args
-    return any_of([_compared(expr, "==", (value, one)) for one in dict.fromkeys(choices)])
+    return equal_to_any(args, lambda *pair: _compared(expr, "==", pair))
 
 
 _RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {

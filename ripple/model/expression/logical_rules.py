@@ -7,6 +7,7 @@ kind says which. A date beyond the years 1 to 9999 fails its row, as an integer 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import INT64_MAX, INT64_MIN, Expr
@@ -18,7 +19,7 @@ from ripple.model.expression.typed import (
     LOGICAL_CASTS,
     Kind,
     Typed,
-    any_of,
+    equal_to_any,
     filled,
     need_no_null,
     plain_value,
@@ -89,13 +90,11 @@ def _compare(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _is_in(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
-    value, *choices = args
-    for one in choices:
+    for one in args[1:]:
         if one.kind is Kind.NULL:
             raise PlanError(f"{expr!r} looks for null: use .is_null()")
-    number = _number(expr, value, kind)
-    tests = [comparison("==", number, _number(expr, one, kind)) for one in dict.fromkeys(choices)]
-    return any_of(tests)
+    numbers = tuple(_number(expr, arg, kind) for arg in args)
+    return equal_to_any(numbers, partial(comparison, "=="))
 
 
 def _sum(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:

@@ -329,11 +329,7 @@ class _Checker:
         _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
         if value.kind is Kind.TEXT:
             return text_test("is_in", args)
-        tests = [
-            Typed("==", Kind.BOOL, value.nullable, (value, choice))
-            for choice in dict.fromkeys(choices)
-        ]
-        return any_of(tests)
+        return equal_to_any(args, lambda *pair: Typed("==", Kind.BOOL, value.nullable, pair))
 
     def when(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         _require(expr, args[:1], (Kind.BOOL,), " as its condition")
@@ -449,6 +445,12 @@ def _unified(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, ...]:
             Typed("null", known[0], True) if arg.kind is Kind.NULL else arg for arg in args
         )
     raise PlanError(f"{expr!r} mixes {first.kind.value} and {second.kind.value}")
+
+
+def equal_to_any(args: tuple[Typed, ...], equal: Callable[[Typed, Typed], Typed]) -> Typed:
+    """Return whether the first operand is ``equal`` to one of the other ones."""
+    value, *choices = args
+    return any_of([equal(value, choice) for choice in dict.fromkeys(choices)])
 
 
 def any_of(tests: list[Typed]) -> Typed:

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ripple.core.errors import PlanError
-from ripple.model.expression.decimal_rules import finer_than, no_decimal, no_division
+from ripple.model.expression.decimal_rules import (
+    finer_than,
+    need_scale,
+    no_decimal,
+    no_division,
+    no_operand,
+)
 from ripple.model.expression.expr import INT64_MAX, Expr
 from ripple.model.expression.functions import find
-from ripple.model.expression.functions.formula import comparison, whole
+from ripple.model.expression.functions.formula import choice, comparison, whole
 from ripple.model.expression.program import NO_ROOM, OVERFLOWN
 from ripple.model.expression.typed import (
     Kind,
     Literal,
     Typed,
-    any_of,
+    equal_to_any,
     filled,
     need_no_null,
     plain_value,
@@ -65,12 +71,7 @@ def _scale_of(expr: Expr, arg: Typed) -> int:
         return int(arg.value)
     if arg.kind in (Kind.INT, Kind.NULL):
         return 0
-    hint = ""
-    if arg.kind is Kind.FLOAT:
-        hint = ": .cast(float) the decimal, or .cast(rp.Decimal(38, 4)) the float"
-    elif arg.kind is Kind.TEXT:
-        hint = ": .cast(rp.Decimal(38, 4)) the text, or .cast(str) the decimal"
-    raise PlanError(f"{expr!r} mixes a decimal and {arg.kind.value}{hint}")
+    raise no_operand(expr, arg, WideDecimal(PRECISION_OTHERS, 4))
 
 
 def _text(expr: Expr, arg: Typed, scale: int) -> Typed:
@@ -107,9 +108,7 @@ def _extreme(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     left, right, scale = _aligned(expr, args)
     is_left = text_test("<=" if expr.operation == "least" else ">=", (left, right))
     # Null where one of both is, as of numbers.
-    nullable = left.nullable or right.nullable
-    other = Typed("when", Kind.TEXT, nullable, (_is_there(left), right, left))
-    return _wide(Typed("when", Kind.TEXT, nullable, (is_left, left, other)), scale)
+    return _wide(choice(is_left, left, choice(_is_there(left), right, left)), scale)
 
 
 def _is_there(text: Typed) -> Typed:
@@ -119,11 +118,7 @@ def _is_there(text: Typed) -> Typed:
 
 def _product(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     one, other = (_scale_of(expr, arg) for arg in args)
-    if one + other > PRECISION_OTHERS:
-        raise PlanError(
-            f"{expr!r} has {one + other} digits behind the point, more than {PRECISION_OTHERS}:"
-            " .round(n) an operand"
-        )
+    need_scale(expr, one + other, PRECISION_OTHERS)
     texts = (_text(expr, args[0], one), _text(expr, args[1], other))
     return _wide(_called("multiply", texts), one + other)
 
@@ -161,8 +156,7 @@ def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if args[0].kind is not Kind.BOOL:
         raise no_decimal(expr)
     chosen, other, scale = _aligned(expr, args[1:])
-    nullable = chosen.nullable or other.nullable
-    return _wide(Typed("when", Kind.TEXT, nullable, (args[0], chosen, other)), scale)
+    return _wide(choice(args[0], chosen, other), scale)
 
 
 def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -224,8 +218,7 @@ def _is_constant(arg: Typed, scale: int) -> bool:
 
 
 def _is_in(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    value, *choices = args
-    return any_of([_compared(expr, "==", (value, one)) for one in dict.fromkeys(choices)])
+    return equal_to_any(args, lambda *pair: _compared(expr, "==", pair))
 
 
 _RULES: dict[str, Callable[[Expr, tuple[Typed, ...]], Typed]] = {
