@@ -16,6 +16,12 @@ import pytest
 from tests.services.cache import fetch, kept
 from tests.services.jars import java, java_digest
 
+MARKS = [
+    pytest.mark.services,
+    # Of Spark itself, about versions of pandas and sockets that it leaves to the collector.
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 ROOT = Path(__file__).parents[2]
 ARCHIVE = "spark.jsa"
 # What the tests let a driver and an executor do, roughly; the JVM writes the archive when it ends.
@@ -88,6 +94,5 @@ def _session() -> Any:
 @pytest.fixture
 def spark(quick_jvms: None) -> Iterator[Any]:
     with warnings.catch_warnings():
-        # Of Spark itself, about versions of pandas and sockets that it leaves to the collector.
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # see MARKS
         yield _session()

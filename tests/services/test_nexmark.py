@@ -25,13 +25,9 @@ from tests.bench.command import bench
 from tests.patience import TEST_S
 from tests.services.cache import FETCH_S
 from tests.services.missing import MissingError, skip
-from tests.services.spark_session import spark
+from tests.services.spark_session import MARKS, spark
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 __all__ = ["spark"]
 
 EVENTS = 100_000

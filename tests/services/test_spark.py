@@ -22,15 +22,10 @@ from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
 from tests.cli.processes import RIPPLE
 from tests.patience import PATIENCE_S, until
-from tests.services.spark_session import spark
+from tests.services.spark_session import MARKS, spark
 from tests.spark.logs import append, topic_of
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.usefixtures("quick_jvms"),
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*MARKS, pytest.mark.usefixtures("quick_jvms")]
 __all__ = ["spark"]
 
 SOURCE = """

@@ -10,16 +10,12 @@ import pytest
 
 from ripple.spark.backfill.receipt import Receipt
 from tests.cli.processes import RIPPLE, run
-from tests.services.spark_session import spark
+from tests.services.spark_session import MARKS, spark
 from tests.spark.backfills import SECOND, TRADES, UNTIL, Place
 from tests.spark.graph_places import OUTPUTS
 from tests.spark.graph_places import Place as Graph
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 __all__ = ["spark"]
 
 

@@ -17,15 +17,10 @@ from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.dataframe.scan import Scan
 from ripple.spark.report import digests_of
-from tests.services.spark_session import spark
+from tests.services.spark_session import MARKS, spark
 from tests.services.test_spark import SOURCE, engine_over
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.usefixtures("quick_jvms"),
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*MARKS, pytest.mark.usefixtures("quick_jvms")]
 __all__ = ["spark"]
 
 COLUMNS = "symbol string, venue string, price double, size long, t long"
@@ -231,11 +226,8 @@ def test_records_in_records_dates_times_and_decimals(spark: Any, tmp_path: Path)
     kinds = {"symbol": pa.string(), "day": pa.date32(), "leg": leg, "f": pa.float64(), "at": at}
     kinds["paid"] = pa.decimal128(38, 6)
     rows.sort(key=lambda row: row["at"])
-    seen: list[Any] = []
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
-    plan = load_plan(place)
-    rp.run(plan, source=table, sink={}, on_batch=lambda engine, _: seen.append(engine))
-    digest = digests_of(plan, [{"digests": seen[-1].digests}])[1]
+    digest = digest_over(table, place)
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # clocks skip an hour that day
     try:
@@ -262,6 +254,14 @@ def test_records_in_records_dates_times_and_decimals(spark: Any, tmp_path: Path)
         assert reasons[1].startswith("leg.price is no decimal of at most")
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def digest_over(table: pa.Table, place: str) -> str:
+    """Return the digest of a run of a pipeline in this process."""
+    seen: list[Any] = []
+    plan = load_plan(place)
+    rp.run(plan, source=table, sink={}, on_batch=lambda engine, _: seen.append(engine))
+    return digests_of(plan, [{"digests": seen[-1].digests}])[1]
 
 
 REQUESTS = """
@@ -304,11 +304,8 @@ def test_uuids_bytes_and_lists(spark: Any, tmp_path: Path) -> None:
     ]
     kinds = {"id": pa.string(), "body": pa.binary(), "at": pa.int64(),
              "tags": pa.list_(pa.string()), "sizes": pa.list_(pa.int64())}  # fmt: skip
-    seen: list[Any] = []
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
-    plan = load_plan(place)
-    rp.run(plan, source=table, sink={}, on_batch=lambda engine, _: seen.append(engine))
-    digest = digests_of(plan, [{"digests": seen[-1].digests}])[1]
+    digest = digest_over(table, place)
     one = rp.spark.Replay(spark, place, spark.createDataFrame(table).repartition(3))
     assert one.report().digest == digest
     found = one.rows().collect()

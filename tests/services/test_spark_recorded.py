@@ -6,17 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.services.spark_session import spark
+from tests.services.spark_session import MARKS, spark
 from tests.spark import test_answers
 from tests.spark.test_clock import SECOND, placed, ran
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 __all__ = ["spark"]
 
 

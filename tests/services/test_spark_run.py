@@ -27,19 +27,14 @@ from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
-from tests.services.spark_session import quick, spark
+from tests.services.spark_session import MARKS, quick, spark
 from tests.spark.graph_places import OUTPUTS, Place
 from tests.spark.here import replayed
 from tests.spark.logs import append, topic_of
 from tests.spark.streams import SOURCE, events
 from tests.spark.test_tables import changes, held
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.usefixtures("quick_jvms"),
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*MARKS, pytest.mark.usefixtures("quick_jvms")]
 __all__ = ["spark"]
 ROOT = Path(__file__).parents[2]
 START_S = 2 * PATIENCE_S  # of all that Spark is
