@@ -41,10 +41,8 @@ class Bucket:
 
     def version(self, path: str) -> Version:
         """Return the present version of a file; see FileServer."""
-        found = self.find(path)
-        if found is None:
-            raise FileGoneError(f"cannot read {path}: there is no such object")
-        return found
+        bucket, key = bucket_and_key(path)
+        return attempted(lambda: self._version(bucket, key))
 
     def find(self, path: str) -> Version | None:
         """Return the present version of an object, None without it."""
@@ -67,6 +65,12 @@ class Bucket:
                 return
             after = {"ContinuationToken": page["NextContinuationToken"]}
 
+    def _version(self, bucket: str, key: str) -> Version:
+        found = self._find(bucket, key)
+        if found is None:
+            raise FileGoneError(f"cannot read s3://{bucket}/{key}: there is no such object")
+        return found
+
     def _find(self, bucket: str, key: str) -> Version | None:
         try:
             found = self._ready.head_object(Bucket=bucket, Key=key)
@@ -87,7 +91,7 @@ class Bucket:
             if is_absent(error):
                 raise InputError(f"s3://{bucket}/{key} was removed while it was read") from error
             if _status(error) == _BEHIND_THE_END:
-                return b"", self.version(f"s3://{bucket}/{key}")
+                return b"", self._version(bucket, key)
             raise self._error(error, "get", bucket, key) from error
         size = int(reply["ContentRange"].rpartition("/")[2])
         return data, _version(reply, size)
