@@ -43,7 +43,7 @@ def web(
     serving: tuple[WebServer, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> WebServer:
     server, certificate = serving
-    server.__init__(int(server.url.rpartition(":")[2]))  # type: ignore[misc]
+    server.reset()
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -18,11 +18,15 @@ class WebServer:
 
     failures: so many requests get no answer from now on. parts: whether it knows Range. part_bytes:
     the most that it gives at once. untrue: headers that it sends in the place of true ones. user:
-    whose ``Authorization`` it wants, "" for nobody's.
+    the ``Authorization`` that it wants, "" for none.
     """
 
     def __init__(self, port: int) -> None:
         self.url = f"https://127.0.0.1:{port}"
+        self.reset()
+
+    def reset(self) -> None:
+        """Serve nothing, and forget what was asked."""
         self.files: dict[str, bytes] = {}
         self.etags: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []

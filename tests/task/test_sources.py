@@ -180,6 +180,25 @@ class Ended(Exception):  # noqa: N818 - as if the process had ended
     pass
 
 
+def run_until(ends_after: int | None, pipeline: Any, source: Any, sink: Any, state: Path) -> Any:
+    """Run durably, and raise Ended after so many stabilizations."""
+
+    def watch(_: Any, report: rp.Report) -> None:
+        if report.stabilizations == ends_after:
+            raise Ended
+
+    return rp.run(
+        pipeline,
+        source=source,
+        sink=sink,
+        checkpoint_dir=state,
+        batch_rows=4,
+        commit_interval="1ms",
+        checkpoint_interval="1ms",
+        on_batch=watch,
+    )
+
+
 @rp.record
 class Plain:
     """An event without a time."""
@@ -238,20 +257,8 @@ def test_a_restarted_run_reads_the_source_that_the_first_one_would_have_read(
     pipeline, source = skewed(tmp_path, with_plain=with_plain)
 
     def run(place: str, ends_after: int | None) -> bytes:
-        def watch(_: Any, report: rp.Report) -> None:
-            if report.stabilizations == ends_after:
-                raise Ended
-
-        rp.run(
-            pipeline,
-            source=source,
-            sink={"all": f"{tmp_path}/{place}.csv"},
-            checkpoint_dir=str(tmp_path / place),
-            batch_rows=4,
-            commit_interval="1ms",
-            checkpoint_interval="1ms",
-            on_batch=watch,
-        )
+        sink = {"all": f"{tmp_path}/{place}.csv"}
+        run_until(ends_after, pipeline, source, sink, tmp_path / place)
         return (tmp_path / f"{place}.csv").read_bytes()
 
     whole = run("whole", None)
@@ -273,21 +280,10 @@ def test_a_durable_run_that_ends_in_the_middle_writes_the_same_bytes(tmp_path: P
     logged(tmp_path, "data/quotes", Quote, quotes)
     source = {name: f"log:{tmp_path}/data/{name}" for name in ("ticks", "more", "quotes")}
 
-    def run(place: str, ends_after: int | None) -> rp.Report:
-        def watch(_: Any, report: rp.Report) -> None:
-            if report.stabilizations == ends_after:
-                raise Ended
-
-        return rp.run(
-            pipeline_of([plain, windowed]),
-            source=source,
-            sink={name: f"{tmp_path}/{place}-{name}.csv" for name in ("both-out", "f1-out")},
-            checkpoint_dir=str(tmp_path / place),
-            batch_rows=4,
-            commit_interval="1ms",
-            checkpoint_interval="1ms",
-            on_batch=watch,
-        )
+    def run(place: str, ends_after: int | None) -> Any:
+        sink = {name: f"{tmp_path}/{place}-{name}.csv" for name in ("both-out", "f1-out")}
+        pipeline = pipeline_of([plain, windowed])
+        return run_until(ends_after, pipeline, source, sink, tmp_path / place)
 
     whole = run("whole", None)
     for ends_after in (3, 9, 14):
