@@ -58,7 +58,7 @@ class Cutter:
         self._pending: list[Batch] = []
 
     def cut(self, block: Batch) -> Iterator[Batch]:
-        """Yield the batches that are whole now."""
+        """Yield the complete batches."""
         if self._batch_rows is None:
             yield block
             return

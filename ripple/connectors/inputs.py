@@ -157,9 +157,9 @@ class KeepingInputs(Protocol):
 
 @runtime_checkable
 class RecordingInputs(Protocol):
-    """Inputs whose source has no order of its own: they record it in a log of their run.
+    """Inputs of a source without an inherent order: they record it in a log of their run.
 
-    recorded: the inputs that do. A task that resumes gives them their records before ``check``.
+    recorded: the inputs that do. A resuming task gives them their records before ``check``.
     """
 
     @property
@@ -173,7 +173,7 @@ class RecordingInputs(Protocol):
 
 
 def recorded_of(inputs: object) -> tuple[str, ...]:
-    """Return the inputs that need a record; () for inputs with an order of their own."""
+    """Return the inputs that need a record; () for inputs with an inherent order."""
     return inputs.recorded if isinstance(inputs, RecordingInputs) else ()
 
 

@@ -1,4 +1,4 @@
-"""Lazy frames and sets of files, which libraries read in batches."""
+"""Lazy frames and data sets, read in batches by their libraries."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def python_source(place: Any, reading: Reading) -> Source | Inputs | None:
 
 
 def advice(place: object, name: str) -> str:
-    """Return a remedy for an object that is no source; "" if none is known."""
+    """Return a remedy for an invalid source object; "" if none is known."""
     if isinstance(place, Mapping):
         return (
             "; put one record into a list, and columns into a pa.table; a dict of sources has "

@@ -88,7 +88,7 @@ def _decompressed(raw: _RemoteInput) -> RawInput:
 
 
 class _RemoteInput:
-    """A file of a server, of which a block is asked for at a time; each wait has a limit."""
+    """A file of a server, requested block by block; each wait has a limit."""
 
     def __init__(self, file: RangedFile) -> None:
         self.name, self.file = file.name, file

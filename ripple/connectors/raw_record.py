@@ -27,14 +27,14 @@ def raw_of(
 ) -> bytes:
     """Return a row as JSON, cut to RAW_BYTES_MAX; text that is not UTF-8 keeps its bytes.
 
-    fields: of columns as an engine holds them; dates, times and decimals are texts then. lists:
-    the columns of texts that are arrays of JSON, which are arrays in the result.
+    fields: of an engine's columns; dates, times and decimals are texts then. lists: text columns
+    with arrays of JSON, which are arrays in the result.
     """
     columns = zip(records.schema.names, records.columns, strict=True)
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
     for name, kind in logical_in(fields).items():
         if values.get(name) is not None:
-            with suppress(TypeError, ValueError):  # such a value stays as it is
+            with suppress(TypeError, ValueError):  # such a value stays unchanged
                 values[name] = text_of_number(values[name], kind)
     for name in lists:
         values[name] = _array(values.get(name))

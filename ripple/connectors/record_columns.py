@@ -23,7 +23,7 @@ class RecordColumns(NamedTuple):
 
 
 def check_any(names: Iterable[str], schema: pa.Schema, source: str) -> None:
-    """Raise SchemaError where all columns are optional and none of them is there."""
+    """Raise SchemaError where all columns are optional and absent."""
     if set(schema.names).isdisjoint(names):
         wanted, found = ", ".join(schema.names), ", ".join(map(str, names)) or "none"
         raise SchemaError(f"{source} has none of the columns {wanted}: it has {found}")

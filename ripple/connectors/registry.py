@@ -107,7 +107,7 @@ def find(text: str, use: UseName) -> Uri:
 
 
 def _as_files(found: Connector | None, path: str, use: UseName) -> str:
-    """Return how one process resumes over a file that is named by its format, "" for others."""
+    """Return the hint at the resumable form of a file named by its format, "" for others."""
     if use != "continued_source" or is_stream(path):
         return ""
     named = _of_name(path, "source")
@@ -216,7 +216,7 @@ def _of_path(text: str, use: UseName) -> Connector | None:
 
 
 def _is_claimed(folder: str) -> bool:
-    """Whether a folder is something of a connector's, and no folder of files."""
+    """Whether a connector claims a folder, which then is no folder of files."""
     return any(each.claims is not None and each.claims(folder) for each in own().values())
 
 

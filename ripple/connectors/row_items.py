@@ -59,7 +59,7 @@ class ColumnsFound:
             self.check()
 
     def check(self) -> None:
-        """Raise SchemaError if a field that is not optional is absent, or if all are."""
+        """Raise SchemaError if a required field is absent, or if all are."""
         if self._is_checked:
             return
         self._is_checked = True
@@ -71,7 +71,7 @@ class ColumnsFound:
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]], shape: RecordShape, first: int) -> RecordColumns:
-    """Bring rows, the first of which is number ``first`` of the source, into columns."""
+    """Convert rows, from number ``first`` of the source on, to columns."""
     schema = arrow_schema_of(shape.schema.fields)
     arrays: list[pa.Array] = []
     values: dict[str, list[Any]] = {}

@@ -45,14 +45,14 @@ class StreamBuffer:
         return None if self.base is None else self.base + self.pushed
 
     def check_open(self) -> None:
-        """Raise InputError where nothing can be pushed any more."""
+        """Raise InputError after the end of pushes."""
         if self.is_over:
             raise InputError(f"nothing can be pushed: {OVER}")
         if self.is_closed:
             raise InputError("nothing can be pushed: the stream is closed")
 
     def add(self, item: Pushed) -> None:
-        """Take an item of an open stream that has room."""
+        """Take an item of an open stream with room."""
         self._items.append(item)
         self.pushed += rows_in(item)
 

@@ -29,8 +29,8 @@ class _Waiting(NamedTuple):
 class StreamChannel:
     """A stream between its program and its run. Any thread may push, and any event loop wait.
 
-    The buffer, the waits and the reader are used under the lock alone. After each change of the
-    buffer the waits whose answer is there end, and with the run all others, with an InputError.
+    The buffer, the waits and the reader are used under the lock alone. A change of the
+    buffer ends the waits that it answers; the end of the run ends all others, with an InputError.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -116,7 +116,7 @@ class StreamChannel:
             return taken
 
     def end(self, reader: object) -> None:
-        """End the run of a reader; that of another one goes on."""
+        """End the run of a reader; other runs continue."""
         with self._changed:
             if self._reader not in (None, reader):
                 return
@@ -151,14 +151,14 @@ class StreamChannel:
         return await answer
 
     def _wait_for(self, reached: Callable[[], int | None]) -> asyncio.Future[int]:
-        """Return the answer to come of a wait, which is not reached."""
+        """Return the future answer of an unfinished wait."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[int] = loop.create_future()
         self._waiting.append(_Waiting(reached, loop, answer))
         return answer
 
     def _notify(self) -> None:
-        """End the waits that are over, in threads and in event loops."""
+        """End the finished waits, in threads and in event loops."""
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             reached = one.reached()

@@ -43,14 +43,14 @@ class StreamInputs:
         return {self.name: 0}, {}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Accept: the program says which rows come after ``cut``."""
+        """Accept: the program chooses the rows after ``cut``."""
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return no identity."""
         return dict.fromkeys(cut, "")
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``: at first any, then the one that was reached."""
+        """Go to ``cut``: at first any, then the reached one."""
         self._rows = rows
         self._stop = None if stop is None else stop[self.name]
         self._more = more = asyncio.Event()

@@ -132,7 +132,7 @@ def _offer(name: str, schema: pa.Schema) -> Schema:
 
 
 def _shown_offer(name: str, schema: pa.Schema) -> Schema:
-    """Return an offer that names the types of values where other ones are stored."""
+    """Return an offer with the logical types of stored values."""
     kinds = (shown_type(one) for one in schema)
     fields = zip(_offer(name, schema).fields, kinds, strict=True)
     return Schema(

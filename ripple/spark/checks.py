@@ -71,7 +71,7 @@ def checks_of(
 
 
 def made_of(parcel: Parcel, seed: int) -> dict[str, str]:
-    """Return how a validation is made, for its report: now, with which versions and files."""
+    """Return the circumstances of a validation, for its report: time, versions and files."""
     now = datetime.fromtimestamp(LiveClock().now_ns() // 1_000_000_000, UTC)
     file = {"file": parcel.file} if parcel.file else {}
     return {
@@ -87,7 +87,7 @@ def made_of(parcel: Parcel, seed: int) -> dict[str, str]:
 def _crashes(
     parcel: Parcel, portions: Sequence[Portion], count: int, seed: int, engine: str
 ) -> Iterator[Crashes]:
-    """Yield jobs with so many crashes in total, evenly over the portions."""
+    """Yield jobs with a total number of crashes, evenly over the portions."""
     for portion in portions:
         left = count // len(portions) + (portion.number < count % len(portions))
         number = 0

@@ -1,4 +1,4 @@
-"""The changes of an output, cut by cut, against those of a fresh evaluation.
+"""The changes of an output, cut by cut, against a fresh evaluation.
 
 Readers of an output's log see each version of a row. So the rows that its changes touch are
 compared at each cut, and no cut may show a version that is neither the one before nor the one after
@@ -73,7 +73,7 @@ class Versions:
                 self.rows[key] = last
 
     def changed(self) -> list[Any]:
-        """Return the keys that have changed since the last look."""
+        """Return the keys changed since the last call."""
         found = list(self._changed)
         self._changed.clear()
         return found
@@ -108,7 +108,7 @@ class FreshFeed(Fresh):
 
 @dataclass(slots=True)
 class _Differing:
-    """A key that differs: the first place where it does, the rows there, and how often it does."""
+    """A differing key: its first difference, the rows there, and the number of differences."""
 
     where: str
     key: Any
@@ -156,7 +156,7 @@ class FeedCheck:
         self.fresh.followed = None
 
     def add_to(self, finding: Finding, known: Sequence[Any]) -> None:
-        """Add the findings. known: keys whose last rows differ, which are told already."""
+        """Add the findings. known: keys with differing last rows, already reported."""
         told = {self._identity(key) for key in known}
         own = [one for identity, one in self.found.items() if identity not in told]
         finding.add(list(map(self._shown, own[:1])), sum(one.count for one in own))

@@ -62,7 +62,7 @@ class Difference:
 
 
 def _fields(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[str]:
-    """Return the fields that differ, with both values, those of doubles with their bits."""
+    """Return the differing fields, with both values, doubles with their bits."""
     if one is None or other is None:
         return []
     return [

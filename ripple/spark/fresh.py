@@ -96,7 +96,7 @@ class Fresh:
         )
 
     def go_to_end(self, reporter: Reporter | None = None) -> None:
-        """Read all inputs to their ends, which close all windows."""
+        """Read all inputs to their ends, and close all windows."""
         drive = Drive(self.engine)
         for name, entry in entries_in_time(self.plan, self._shares, self.engine, closes=True):
             drive.apply(name, entry)

@@ -255,6 +255,6 @@ def _pieces(
 
 
 def _micros(times_ns: pa.Array) -> pa.Array:
-    """Return times as Spark has them: the microsecond in which they are."""
+    """Return times as Spark has them: cut to microseconds."""
     times = times_ns.cast(pa.int64()).cast(pa.timestamp("ns", "UTC"))
     return pc.floor_temporal(times, unit="microsecond").cast(_MICROS)

@@ -100,7 +100,7 @@ class Replay:
         closes: whether windows end with the input.
 
         Each a folder of checkpoints, or ``s3://BUCKET/PREFIX``, of a durable run or a cluster:
-        markers: with the markers of its idle inputs, which are read, too. answers: with its
+        markers: with the markers of its idle inputs, read as well. answers: with its
         recorded answers of services; no call is made, and rows without an answer wait. cut: with
         the newest checkpoints, up to which each input is read, so that ticks of a clock end.
 

@@ -37,9 +37,9 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class AgainstTable:
-    """Comparison of an output with a file or a table, whose columns have the names of its fields.
+    """Comparison of an output with a file or a table, with its fields as columns.
 
-    fields: those to compare beside the key, () for all. header: whether CSV names its columns. The
+    fields: to compare beside the key, () for all. header: whether CSV names its columns. The
     input is read to its end, which closes all windows.
     """
 
@@ -181,7 +181,7 @@ def _parquet(path: str) -> pa.Table:
 
 
 def _in_integers(table: pa.Table, schema: Schema) -> pa.Table:
-    """Return a table whose times are nanoseconds where the output has those, as in windows."""
+    """Return a table with times in nanoseconds where the output has those, as in windows."""
     wanted = {one.name: one.type for one in arrow_fields(schema.fields)}
     for at, field in enumerate(table.schema):
         if kinds.is_timestamp(field.type) and wanted.get(field.name) == pa.int64():

@@ -120,7 +120,7 @@ async def changes(
 
 
 class _StoppedError(InputError):
-    """Ends a one-shot run that its caller has given up."""
+    """Ends a one-shot run that its caller has cancelled."""
 
 
 class _Beside:

@@ -39,7 +39,7 @@ def are_same(left: Iterable[Row], right: Iterable[Row]) -> bool:
 
 
 def differing(left: Row, right: Row) -> list[str]:
-    """Return the columns of both whose values differ, or that one of them lacks."""
+    """Return the columns with differing values, or present on one side only."""
     names = [*left, *(name for name in right if name not in left)]
     return [
         name
@@ -54,5 +54,5 @@ def is_same(left: object, right: object) -> bool:
 
 
 def is_nan(value: object) -> bool:
-    """Return whether this is a number that is none."""
+    """Return whether this is NaN."""
     return isinstance(value, float) and value != value  # noqa: PLR0124 - the definition of NaN

@@ -33,10 +33,10 @@ class Ended:
     remark: str | None = None
 
     def warn(self, *, stacklevel: int, kept_in: str = "") -> Report:
-        """Warn of what was remarked and lost; return the report.
+        """Warn of the remark and of lost records; return the report.
 
         stacklevel: as of ``warnings.warn`` in the caller. kept_in: the place of rejected records in
-        memory, which are then told, too.
+        memory, which are then reported, too.
         """
         lost, report = self.lost, self.report
         if kept_in and report.rejected:
@@ -51,7 +51,7 @@ class Ended:
 
 
 def _rejected_text(report: Report, where: str) -> str:
-    """Say how many records were rejected and why, and where they are."""
+    """Return the number of rejected records, the reasons and the place."""
     return f"{report.rejected.total()} rejected ({reasons_text(report.rejected)}; {where})"
 
 

@@ -1,7 +1,7 @@
 """The log of the files that an input has taken, in the store of its run's checkpoints.
 
-An entry is durable before a record of its file is read. Unlike markers and answers it is no input
-of its own: it says which file has the record at an offset of the input. An object holds files as
+An entry is durable before a record of its file is read. Unlike markers and answers it is not a
+separate input: it has the file of each offset of the input. An object holds files as
 JSON, each as [first offset, path, length in bytes, version]; [offset, "", 0, ""] is an end.
 """
 
@@ -72,7 +72,7 @@ class FileLog(InputLog):
         return self._taken
 
     async def finish(self) -> None:
-        """Complete an ``add`` that was given up; see FileRecord."""
+        """Complete a cancelled ``add``; see FileRecord."""
         if self._pending is not None:
             await self._put(self._pending)
 

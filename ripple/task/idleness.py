@@ -86,7 +86,7 @@ class Idleness:
     def may_rise(self, silent: Collection[str], watermarks_ns: Mapping[str, int]) -> bool:
         """Return False where no marker of some or all of the silent inputs raises a watermark.
 
-        Those that are not silent hold them up then. Without such an input the wall clock counts.
+        The other inputs hold them up then. Without such an input the wall clock counts.
         """
         others = [watermarks_ns[name] for name in self._timed if name not in silent]
         return not others or any(watermarks_ns[name] < min(others) for name in silent)

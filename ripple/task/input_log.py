@@ -30,7 +30,7 @@ class InputLog(ABC):
     def __init__(
         self, store: ObjectStore, pipeline: str, partition: int, guards: Guards, of: str = ""
     ) -> None:
-        """of: a folder in that of the kind, where a partition has several."""
+        """of: a subfolder of the kind's folder, where a partition has several."""
         self._prefix = f"{prefix_of(pipeline, partition)}{self._folder}/{of}"
         self._journal = Journal(store, self._prefix, guards=guards)
         self._guards = guards

@@ -48,7 +48,7 @@ def run_once(
     progress: bool = False,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> Ended:
-    """Run a pipeline once over a whole source. Arguments and errors are those of ``run``."""
+    """Run a pipeline once over a whole source. Arguments and errors as for ``run``."""
     need_bool("header", header)
     need_bool("strict", strict)
     need_bool("progress", progress)
@@ -130,7 +130,7 @@ def open_sources(
 
 
 def waits_in_loop(plan: Plan, places: Mapping[str, Any]) -> bool:
-    """Tell whether a one-shot run waits in an event loop of its own.
+    """Tell whether a one-shot run waits in its own event loop.
 
     Where a stream is silent, answers and other sources would wait for its next row else. Where a
     loop is running already, they do.

@@ -124,7 +124,7 @@ class RecordIntake:
         self._traces = context.traces
         self._lettered: Cut = {}  # up to this cut the next owner finds the dead letters
         self._rows_traced = 0
-        self._begun: set[str] = set()  # inputs of sources whose first times were noted
+        self._begun: set[str] = set()  # inputs of sources with noted first times
         live.report.rejected = letters.counts
 
     async def take(self) -> Signal | None:

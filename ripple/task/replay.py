@@ -50,7 +50,7 @@ class Replay:
         return counters.consumed - before
 
     def _of_other_code(self, durable: DurableRun) -> Checkpoint | None:
-        """Return the newest checkpoint of other code, of a first stage that is computed anew.
+        """Return the newest checkpoint of other code, of a recomputed first stage.
 
         Later stages hold rows of the records that counted then, whether an output of this one tells
         so or not.
@@ -91,7 +91,7 @@ class Replay:
         Views with windows are stabilized on the way, so that past windows are freed as in the
         repeated run; and so are outputs of events, which hold them until then.
 
-        may_commit: whether the code is known to fit what was committed.
+        may_commit: whether the code is known to fit the committed outputs.
         """
         live, inputs, outputs = durable.live, self._spec.inputs, self._opened.outputs
         plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop
@@ -121,7 +121,7 @@ class Replay:
 
 
 def _compare_refused(other: Checkpoint, refused: int) -> None:
-    """Raise SnapshotError where records count that did not, or do not that did, with other code."""
+    """Raise SnapshotError where earlier code counted or refused other records."""
     before = other.counters["dead_lettered"]
     if refused != before:
         raise SnapshotError(

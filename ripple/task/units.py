@@ -30,7 +30,7 @@ class TimeUnits:
         self._began_ns: dict[str, int] = {}
 
     def begins(self, source: SourceSpec, batch: Batch) -> bool:
-        """Note the least time of a source's first batch with rows; return whether that is done."""
+        """Note the least time of a source's first batch with rows; return True once done."""
         if source.time_field is None or source.name in self._began_ns:
             return True
         if not batch.rows.num_rows:

@@ -49,7 +49,7 @@ def _between(left: Sequence[Row], right: Sequence[Row]) -> list[str]:
 
 
 def _columns(left: Row, right: Row) -> str:
-    """Return the values of the columns that differ, behind those that do not."""
+    """Return the values of differing columns, and of equal ones after them."""
     names = differing(left, right)
     same = {name: value for name, value in left.items() if name not in names}
     shown = ", ".join(f"{name}: {_pair(_value(left, name), _value(right, name))}" for name in names)
@@ -57,7 +57,7 @@ def _columns(left: Row, right: Row) -> str:
 
 
 def _pair(left: str, right: str) -> str:
-    """Return two texts; of long ones the parts where they begin to differ."""
+    """Return two texts; of long ones the parts around their first difference."""
     begin = 0
     if max(len(left), len(right)) > _VALUE_CHARACTERS_MAX:
         pairs = enumerate(zip(left, right, strict=False))

@@ -1,4 +1,4 @@
-"""A plugin of pytest: fixtures for pipelines by seed, and how results differ from what is expected.
+"""A plugin of pytest: fixtures for pipelines by seed, and differences between results.
 
 pytest loads this module wherever Ripple is installed, also for projects that do not use it: nothing
 else of Ripple is imported before a fixture is asked for.
@@ -44,7 +44,7 @@ class Disturbed(Protocol):
     def __call__(
         self, pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any
     ) -> Report:
-        """Try a pipeline, and return what was tried."""
+        """Test a pipeline, and return the report."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,7 +80,7 @@ def _names_seeds(mark: pytest.Mark) -> bool:
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Show the first rows that differ, where a result is compared."""
+    """Show the first differing rows of a compared result."""
     result = getattr(sys.modules.get(_RESULT), "Result", None)
     if op != "==" or result is None or not isinstance(left, result) | isinstance(right, result):
         return None

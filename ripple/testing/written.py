@@ -28,7 +28,7 @@ Happened = TypeVar("Happened")
 
 
 def read(plan: Plan, events: Iterable[tuple[str, Happened]]) -> Iterator[tuple[str, Happened]]:
-    """Yield events, each with its input, in which a text is the value that its field's form says.
+    """Yield events, each with its input, with texts read by the form of their field.
 
     So events may be as the source writes them, or have the values: a number of an ``rp.Timestamp``
     is nanoseconds, whatever the form. Other things that happen pass. Raises InputError for a text
@@ -45,7 +45,7 @@ def read(plan: Plan, events: Iterable[tuple[str, Happened]]) -> Iterator[tuple[s
 
 
 def without_forms(plan: Plan) -> Plan:
-    """Return a plan, the same otherwise, whose sources have values, not texts of a form."""
+    """Return the same plan with sources of values, not of texts in a form."""
     return replace(
         plan,
         sources=tuple(

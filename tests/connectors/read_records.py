@@ -45,7 +45,7 @@ PLACES: dict[str, Callable[[Path, Given], Any]] = {
 
 
 def read(place: Any, cls: type, batch_rows: int = 2) -> list[Batch]:
-    """Return what a one-shot run reads."""
+    """Return the records of a one-shot run."""
     inputs = open_source(
         place, schema_of(cls), name="rows", checks=nested_checks_of(cls), batch_rows=batch_rows
     )

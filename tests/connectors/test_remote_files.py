@@ -1,4 +1,4 @@
-"""Files of web servers and of buckets, read as those of this machine are."""
+"""Files of web servers and of buckets, read like local files."""
 
 from __future__ import annotations
 

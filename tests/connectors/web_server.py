@@ -14,11 +14,11 @@ from tests.services.certificate import certified
 
 
 class WebServer:
-    """What it serves, by path, and what was asked. ``url`` is where it listens.
+    """The files by path, and the requests. ``url`` is its address.
 
-    failures: so many requests get no answer from now on. parts: whether it knows Range. part_bytes:
-    the most that it gives at once. untrue: headers that it sends in the place of true ones. user:
-    the ``Authorization`` that it wants, "" for none.
+    failures: the number of next requests without an answer. parts: whether it supports Range.
+    part_bytes: the longest part. untrue: false headers, sent in place of true ones. user: the
+    required ``Authorization``, "" for none.
     """
 
     def __init__(self, port: int) -> None:

@@ -154,7 +154,7 @@ def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
 
 
 def test_the_wheel_is_small(built: Built, tmp_path: Path) -> None:
-    """With the tree's modules, optimized as those of a release are."""
+    """With the tree's modules, optimized as in a release."""
     length_bytes = 0
     with zipfile.ZipFile(built.wheel) as packed:
         for one in packed.infolist():

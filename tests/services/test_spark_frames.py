@@ -1,4 +1,4 @@
-"""DataFrames of Spark as sources: the tables equal those of one engine over the rows in order."""
+"""DataFrames of Spark as sources: the tables equal one engine's tables over the rows in order."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def run(source: object = "days", **options: Any) -> rp.Report:
 
 
 class Following:
-    """A run that follows; it ends once its output has what is waited for."""
+    """A run that follows; it ends once its output has the expected rows."""
 
     def __init__(self, source: str = "days", plan: rp.Pipeline = SEEN) -> None:
         self._task = rp.Task(

@@ -211,7 +211,7 @@ def _listed(numbers: tuple[int, ...]) -> str:
 
 
 def _column(field: Any) -> str:
-    """Return a column's name and its type, that of the values that are shown."""
+    """Return a column's name and the type of its shown values."""
     name, _, stored = str(field.name).rpartition(": ")
     return f"{name}: {field.doc or stored}"
 

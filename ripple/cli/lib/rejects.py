@@ -37,7 +37,7 @@ class ReportedLetters(DeadLetters):
         hints: Hints,
         before_report: Callable[[], None],
     ) -> None:
-        """Count from 0. file: that is read, if it is one. hints: looks for them."""
+        """Count from 0. file: the input file, if it is one. hints: collects them."""
         super().__init__(target)
         self._file, self._hints = None if file == "-" else file, hints
         self._program = program

@@ -1,4 +1,4 @@
-"""Outputs that are shown in a notebook while their run goes on."""
+"""Live outputs in a notebook, during their run."""
 
 from __future__ import annotations
 

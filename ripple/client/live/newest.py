@@ -80,7 +80,7 @@ class Newest:
         )
 
     def _first(self, rows: pa.RecordBatch, order: list[tuple[str, str]]) -> pa.Array:
-        """Return where the rows to show are; decimals are texts in the table, and are numbers."""
+        """Return the indexes of the rows to show; decimal texts of the table sort as numbers."""
         sorted_by = {name: rows.column(name) for name, _ in order}
         for name, column in sorted_by.items():
             if pa.types.is_decimal(kind := self._schema.field(name).type):
@@ -102,7 +102,7 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def _texts_of(arrow: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
-    """Return the function of a type's columns to texts; None if they are shown as they are."""
+    """Return the function of a type's columns to texts; None if they are shown unchanged."""
     kinds = pa.types
     if kinds.is_integer(arrow) or kinds.is_floating(arrow) or kinds.is_boolean(arrow):
         return None

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
 
 INTERVAL_S = 0.2
-COST_SHARE = 0.1  # of a run's time that may go into what is shown
+COST_SHARE = 0.1  # of a run's time, at most, for the display
 
 
 # Invariant: everything but ``shown`` is touched with the lock alone.
 class LiveTable(BasicSink):
     """A sink of one output: in a notebook, its rows as a table that changes during the run.
 
-    rows: how many are shown, 20 by default. by: the column to sort by, descending with ``-`` before
+    rows: the number shown, 20 by default. by: the column to sort by, descending with ``-`` before
     its name; by default the key, or of an output of events the newest rows. line: a column whose
     values are also drawn as lines, one for each row shown.
 
     It shows five times a second at most, and less often if that took more than a tenth of the run's
-    time. In memory is each key's last row, or of events those that are shown. Jupyter needs
-    ``pip install 'ripple-stream[notebook]'``; without it a table shows its rows as they are at
-    that moment. A LiveTable is for one run. Raises OutputError for an unknown column.
+    time. In memory is each key's last row, or of events the shown ones. Jupyter needs
+    ``pip install 'ripple-stream[notebook]'``; without it a table shows its rows at that
+    moment. A LiveTable is for one run. Raises OutputError for an unknown column.
     """
 
     name = "a live table"
@@ -117,7 +117,7 @@ class LiveTable(BasicSink):
         return self._widget.bundle(**asked)
 
     def _repr_html_(self) -> str:
-        """Return the rows as they are now."""
+        """Return the current rows."""
         return html_of(self.shown)
 
     def __repr__(self) -> str:

@@ -29,5 +29,5 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc]  # an extra, not there 
         self.shown = view.message()
 
     def bundle(self, **asked: Any) -> Any:
-        """Return the forms in which a notebook shows it."""
+        """Return its MIME bundle for a notebook."""
         return self._repr_mimebundle_(**asked)

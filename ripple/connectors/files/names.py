@@ -1,4 +1,4 @@
-"""The names that files of data have: those of folders and of buckets follow the same rules."""
+"""The names of data files: folders and buckets follow the same rules."""
 
 FILES_MAX = 100_000
 HIDDEN = ("_", ".")

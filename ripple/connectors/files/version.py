@@ -31,7 +31,7 @@ def local_version(path: str) -> Version:
 
 
 def changed(path: str, was: Version, now: Version) -> InputError:
-    """Return the error for a file that is another one than what was read, or recorded."""
+    """Return the error for a file that differs from its first or recorded version."""
     return InputError(
         f"{path} has changed since it was first read: it had {was.size_bytes} bytes (version "
         f"{was.stamp or 'unknown'}), and has {now.size_bytes} ({now.stamp or 'unknown'}): bring "

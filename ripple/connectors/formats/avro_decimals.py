@@ -37,7 +37,7 @@ def scale_of(kind: Json) -> int | None:
 
 
 def written(column: pa.Array, kind: Decimal | WideDecimal) -> pa.Array:
-    """Return a stored column as a column of bytes, which has the type of texts."""
+    """Return a stored column as bytes, in the type of texts."""
     if isinstance(kind, WideDecimal):
         halves = np.ascontiguousarray(units_in(column)[:, ::-1], ">i8").view(np.uint8)
         offsets = np.arange(len(column) + 1, dtype=np.int32) * np.int32(2 * _WORD_BYTES)

@@ -120,7 +120,7 @@ class FlatValues:
                 if isinstance(of, Bytes):
                     kind = pa.binary()
                 elif isinstance(of, DECIMALS) or (of is not None and not avro):
-                    kind = pa.string()  # bytes in Avro; MessagePack has no type of its own for them
+                    kind = pa.string()  # bytes in Avro; MessagePack has no such type
                 self._fields.append((field.name, kind, is_optional))
             except SchemaError as error:
                 raise OutputError(

@@ -98,7 +98,7 @@ class Chain:
         )
 
     def _logical(self) -> dict[str, Logical | List]:
-        """Return the texts of the source from which values of logical types are read."""
+        """Return the source texts of values of logical types."""
         forms = {
             one.field: one.form
             for one in self._transforms

@@ -133,7 +133,7 @@ class ReadTime:
         return None if field == self.field else field
 
     def apply(self, passing: Passing) -> None:
-        """Bring it to what is stored."""
+        """Convert the field to its stored form."""
         times, failed = self.form.parsed(passing.columns[self.field])
         passing.refuse(failed, f"{self.field} {self.form.words}")
         passing.columns[self.field] = times

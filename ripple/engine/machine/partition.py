@@ -206,7 +206,7 @@ class Partition(Sending):
         self._events: dict[str, EventStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold | TableJoinRows] = [*leaves, *self._table_folds]
-        # In the order in which their rows are freed, with those of the inputs that are among them.
+        # In the order of freeing, each fold with the tables among its inputs.
         self._freeing = [
             (fold, [name for name in tables_below(fold.fold) if name in columns])
             for fold in self._folds

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 def staying(plan: Plan, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
     """Return the snapshot of a stage's partition in the plan's names, and why it does not fit.
 
-    Without reasons the engine of that stage takes it. The first one has no state of a new branch.
+    Without reasons the engine of that stage takes it. The first stage's snapshot lacks the
+    state of a new branch.
     """
     if snapshot.topology_hash == plan.topology_hash:
         return snapshot, tuple(_edge_changed(plan, snapshot))
@@ -53,8 +54,8 @@ def staying(plan: Plan, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
 def is_only_more(plan: Plan, snapshot: Snapshot) -> bool:
     """Tell whether the first stage can compute everything from the first record, beside the others.
 
-    A new output of it shows what is new there. Where that output holds nothing, the others are
-    muted up to their cuts, so that no reader sees a difference.
+    Its new output reveals the change. While that output is empty, the others are muted up to their
+    cuts, so that no reader sees a difference.
     """
     if snapshot.stage != 0 or not snapshot.nodes:
         return False
@@ -80,7 +81,7 @@ def _written(plan: Plan, snapshot: Snapshot) -> Lineage:
 
 
 def _changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[str]:
-    # An output's key follows from that of its fold.
+    # An output's key follows from its fold's key.
     return (
         _records_changed(plan, snapshot, written)
         or _outputs_changed(plan, written)
@@ -121,7 +122,7 @@ def _records_changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[s
 
 
 def _paired(now: Lineage, before: Lineage) -> tuple[dict[Node, Node], tuple[Node, ...]]:
-    """Return the node before of each that was there, in order, and those that are not there."""
+    """Return the earlier node of each kept one, in order, and the removed nodes."""
     pairs, left = dict[Node, Node](), list(before.chain)
     for node in now.chain:
         if left and left[0].digest == node.digest:
@@ -130,7 +131,7 @@ def _paired(now: Lineage, before: Lineage) -> tuple[dict[Node, Node], tuple[Node
 
 
 def _new(plan: Plan, written: Lineage) -> tuple[Node, ...]:
-    """Return the nodes of a plan that was not there, of those beside others that were."""
+    """Return a plan's new nodes, beside its earlier ones."""
     now = lineage_of(plan)
     pairs, _ = _paired(now, written)
     return tuple(node for node in now.chain if node not in pairs)

@@ -46,7 +46,7 @@ class EventFold:
     stepwise = False
     frees = False
     versions: VersionOrder | None = None
-    """Of a table with event times: its records that are out of order."""
+    """Of a table with event times: its out-of-order records."""
 
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
         self.fold = fold

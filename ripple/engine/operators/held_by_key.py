@@ -84,7 +84,7 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         self._fields = fields
         self._held = HeldRows(fields)
         self._due: list[pa.RecordBatch] = []
-        """Final rows that are taken next, the first of them last."""
+        """Final rows to take next, the first of them last."""
         self._last = np.empty(0, np.int64)
         self._span_ns = span_ns
         self._swept_ns = watermark.NONE

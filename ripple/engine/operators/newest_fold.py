@@ -28,7 +28,7 @@ class NewestFold(EventFold):
     """
 
     def __init__(self, graph: Graph, fold: Fold, source: SourceSpec, *, frees: bool) -> None:
-        """source: that of the table. frees: whether it has one input."""
+        """source: of the table. frees: whether it has one input."""
         super().__init__(graph, fold)
         assert source.table is not None
         self.frees = frees

@@ -52,7 +52,7 @@ class ScanRows(HeldByKey[S]):
         """Load the states of keys."""
 
     def _begins(self, found: BySlot) -> npt.NDArray[np.bool_]:
-        """Return which rows find no state: the last row of their key is too long before them."""
+        """Return a mask of rows with expired state: the last row of their key is too old."""
         if self.node.ttl_ns is None:
             return np.zeros(len(found.order), np.bool_)
         ends: npt.NDArray[np.bool_] = found.before <= found.times - self.node.ttl_ns

@@ -94,7 +94,7 @@ class _Fitting:
         for reason in found.misfits.values():
             raise TypeError(reason)
         if has_logical(of):
-            return value  # which becomes what is stored together with the others
+            return value  # converted to its stored form with the others
         if isinstance(found.values, list):
             return found.values[0]
         return as_list(Values(found.values, found.valid))[0]

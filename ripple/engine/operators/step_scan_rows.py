@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class StepScanRows(ScanRows[StepScan]):
     """Calls a function with the state of a key and each of its final rows.
 
-    Invariant: ``_states`` has the values of a state per slot, and ``initial`` those of a new one.
+    Invariant: ``_states`` has a state's values per slot, and ``initial`` a new state's values.
     Where a table shows the rows from their reading on, it has called the function: its states are
     taken, see ``reach``.
     """
@@ -45,7 +45,7 @@ class StepScanRows(ScanRows[StepScan]):
         self._reached: list[Stored] = []
 
     def reach(self, states: list[Stored]) -> None:
-        """Note the states after the rows that are about to become final, in their order."""
+        """Note the states after the next final rows, in their order."""
         self._reached = states
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:

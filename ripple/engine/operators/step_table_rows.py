@@ -70,7 +70,7 @@ class _Log:
         return self.entries[at - 1].after, self.marks[at - 1][0]
 
     def drop(self, count: int) -> None:
-        """Forget the first rows, which are final."""
+        """Forget the first, final rows."""
         self.state, self.last_ns = self.before(count)
         del self.marks[:count], self.entries[:count]
 

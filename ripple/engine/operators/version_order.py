@@ -45,7 +45,7 @@ class VersionOrder:
             self._newest_ns = int(self._stored_ns(slots, states).max())
 
     def look(self, rows: Rows, by_key: Keyed, states: States) -> None:
-        """Count rows that are about to be added to ``states``, in the order of their offsets."""
+        """Count rows before their addition to ``states``, in the order of their offsets."""
         times, timed = _ints(rows, self._time, Kind.INT)
         if not len(times):
             return
@@ -66,9 +66,9 @@ class VersionOrder:
     def _went_back(
         self, slots: Ints, known: Ints, times: Ints, is_row: Mask, states: States
     ) -> int:
-        """Return how many records are earlier than the row before of their key.
+        """Return the number of records earlier than the previous row of their key.
 
-        known: the slots before these records, -1 of a new key. is_row: which are no deletions.
+        known: the slots before these records, -1 of a new key. is_row: False for deletions.
         """
         # Few keys are sorted by radix.
         narrow = slots.astype(np.uint16) if slots.max() < 1 << 16 else slots

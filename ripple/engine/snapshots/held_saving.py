@@ -59,7 +59,7 @@ class HeldSaving:
         return not self._numbers
 
     def step(self, most: int) -> bool:
-        """Dump up to so many rows, fewer of wide ones; return whether none is left."""
+        """Dump up to a number of rows, fewer wide ones; return whether none is left."""
         if self._numbers:
             numbers = self._numbers[0]
             most = min(most, 1 + _VALUES_AT_ONCE // len(self._schema))

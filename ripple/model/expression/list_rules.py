@@ -1,4 +1,4 @@
-"""The type rules of lists, which are fields of their own, and have no operators."""
+"""The type rules of lists: plain fields, without operators."""
 
 from __future__ import annotations
 

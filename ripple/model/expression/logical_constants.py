@@ -55,7 +55,7 @@ class PlainDecimal:
 
 @frozen
 class PlainUuid:
-    """A constant, by its text as it is stored."""
+    """A constant, by its stored text."""
 
     text: str
 
@@ -65,7 +65,7 @@ class PlainUuid:
 
 @frozen
 class PlainBytes:
-    """A constant, by its digits as they are stored."""
+    """A constant, by its stored digits."""
 
     text: str
 

@@ -1,7 +1,7 @@
-"""The type rules of values that are stored as texts: UUIDs and bytes.
+"""The type rules of values stored as texts: UUIDs and bytes.
 
-Such a value is ``logical`` of a tree of a text, whose order is that of the values; the kind says
-which. Operations become those of texts.
+Such a value is ``logical`` of a tree of a text, and the kind has its type. Texts sort like their
+values, and operations become text operations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _METHODS = {
 
 
 def stored_text_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    """Return an operation that has to do with these; raises PlanError where there is none."""
+    """Return an operation on such values; raises PlanError where there is none."""
     kind = next((arg.kind for arg in args if arg.kind in STORED_TEXTS), Kind.BYTES)
     rule = _RULES.get(expr.operation)
     if rule is None:
@@ -59,7 +59,7 @@ def _literal(expr: Expr, _args: tuple[Typed, ...], kind: Kind) -> Typed:
 
 
 def _text(expr: Expr, arg: Typed, kind: Kind) -> Typed:
-    """Return the text of an operand that has to be of a kind."""
+    """Return the text of an operand of a required kind."""
     if arg.kind is kind:
         return arg.args[0]
     if arg.kind is Kind.NULL:

@@ -76,7 +76,7 @@ _LOGICAL_KINDS: dict[type, Kind] = {
     Bytes: Kind.BYTES,
 }
 STORED_TEXTS = frozenset({Kind.UUID, Kind.BYTES})
-"""The kinds of values that are stored as texts, and are none."""
+"""The kinds of values other than text that are stored as texts."""
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 LOGICAL_CASTS = {"date": Kind.DATE, "datetime": Kind.TIME}
 """The results of ``.cast`` of an integer, by target."""

@@ -1,6 +1,6 @@
 """The type rules of decimals of up to 38 digits: they become functions of their stored texts.
 
-Such a decimal is ``wide`` of a tree of a text, with its scale as the value. Scales are those of
+Such a decimal is ``wide`` of a tree of a text, with its scale as the value. Scales follow
 ``decimal_rules``; all is exact in 38 digits, or the row fails. Narrow operands become wide ones.
 """
 
@@ -35,7 +35,7 @@ from ripple.model.schema.types import PRECISION_OTHERS, Decimal, WideDecimal
 
 
 def wide_typed(expr: Expr, args: tuple[Typed, ...]) -> Typed:
-    """Return an operation that has to do with these; raises PlanError where there is none."""
+    """Return an operation on such decimals; raises PlanError where there is none."""
     rule = _RULES.get(expr.operation)
     if rule is None:
         raise no_decimal(expr)
@@ -51,13 +51,13 @@ def _called(name: str, args: tuple[Typed, ...], *options: object) -> Typed:
 
 
 def _cast_called(name: str, text: Typed, *options: object) -> Typed:
-    """Return a function whose result is null only where it may be: its last option is strict."""
+    """Return a function. Its last option is strict; otherwise the result is nullable."""
     found = _called(name, (text,), *options)
     return Typed(found.operation, found.kind, text.nullable or not options[-1], (text,), options)
 
 
 def wide_constant(units: int, scale: int) -> Typed:
-    """Return a constant of so many units of 10 ** -scale."""
+    """Return a constant, from its units of 10 ** -scale."""
     return _wide(_stored(units), scale)
 
 
@@ -75,7 +75,7 @@ def _scale_of(expr: Expr, arg: Typed) -> int:
 
 
 def _text(expr: Expr, arg: Typed, scale: int) -> Typed:
-    """Return the stored text of an operand, in a scale that is its own or larger."""
+    """Return the stored text of an operand, in its own or a larger scale."""
     digits = scale - _scale_of(expr, arg)
     if arg.kind is Kind.NULL:
         return Typed("null", Kind.TEXT, nullable=True)
@@ -197,7 +197,7 @@ def _compare(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 
 
 def _compared(expr: Expr, operation: str, args: tuple[Typed, ...]) -> Typed:
-    """Compare by value: no operand is made finer, so that none is too large for that."""
+    """Compare by value, without rescaling, so that no operand overflows."""
     need_no_null(expr, args, Kind.DECIMAL.value)
     one, other = (_scale_of(expr, arg) for arg in args)
     if one == other or _is_constant(args[0], other) or _is_constant(args[1], one):

@@ -172,7 +172,7 @@ class IntKeys:
 class PairKeys:
     """Keys of two or more fields: ``left``'s key and one more field.
 
-    Invariant: ``_parts`` are the spaces whose slots pairs hold, with their place in a pair.
+    Invariant: ``_parts`` are the spaces of the slots in a pair, with their index there.
     """
 
     def __init__(self, left: KeySpace, field: Field) -> None:

@@ -303,7 +303,7 @@ class StepScan(Scan):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The fields of the key, which are carried over."""
+        """The fields of the key, carried over."""
         return tuple(field.name for field in self.key)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Input: TypeAlias = Any
 """A field: its name, or a column expression."""
 
-ROWS_MAX = 10_000  # that a function looks back, and that are kept by key
+ROWS_MAX = 10_000  # of a function's history, kept by key
 
 
 def lag(x: Input, n: int = 1) -> Lag:
@@ -350,7 +350,7 @@ class Rolling(Running):
 
 
 def _summed(of: FieldType) -> FieldType:
-    """Return the type of a sum: of decimals, that of all 64 bits."""
+    """Return the type of a sum: of decimals, with all digits of 64 bits."""
     bare = bare_type(of)
     if not isinstance(bare, Decimal):
         return of

@@ -43,7 +43,7 @@ class BytesForm:
 
     @property
     def words(self) -> str:
-        """The reason for a value that is none of the form, after "the field"."""
+        """The reason for a value of another form, after "the field"."""
         return _WORDS[self.form]
 
     def parsed(self, column: pa.Array) -> tuple[pa.Array, Mask]:

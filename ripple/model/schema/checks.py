@@ -214,7 +214,7 @@ def untimed(checks: Checks) -> Checks:
 
 
 def formless(checks: Checks) -> Checks:
-    """Return checks without the form in which a source writes the field."""
+    """Return checks without the source form of the field."""
     return Checks(**{member.name: getattr(checks, member.name) for member in fields(Checks)})
 
 

@@ -46,7 +46,7 @@ class DecimalForm:
 
 @frozen
 class WideDecimalForm:
-    """The same of a type with more digits, of which columns are texts."""
+    """The same of a type with more digits, stored as texts."""
 
     kind: WideDecimal
 

@@ -86,7 +86,7 @@ class ListForm:
         return pa.array(lists, self.arrow), failed
 
     def _at_once(self, column: pa.Array) -> pa.Array | None:
-        """Return what Arrow reads of texts without what ``parsed`` keeps apart.
+        """Return Arrow's lists of texts, without the cases that ``parsed`` handles.
 
         None where it would not read them as we do.
         """
@@ -117,5 +117,5 @@ class ListForm:
 
 
 def _has_whole(items: pa.Array) -> Any:
-    """Tell whether a float may be an integer that was rounded."""
+    """Tell whether a float may be a rounded integer."""
     return (np.abs(np.asarray(items)) >= FLOAT_WHOLE_MAX).any()

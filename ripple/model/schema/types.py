@@ -49,7 +49,7 @@ class Bool:
 
 
 class Logical:
-    """A logical type: columns store its values as whole numbers of 64 bits, or as texts.
+    """A logical type: columns store its values as 64-bit integers, or as texts.
 
     It is no number for that: a place without a rule for it refuses it. All else about such a type
     stands in ``ripple.model.schema.logical``.
@@ -59,7 +59,7 @@ class Logical:
 
 
 class LogicalText(Logical):
-    """A logical type of which columns store the values as texts, in the order of the values."""
+    """A logical type stored as texts, which sort like the values."""
 
     __slots__ = ()
 
@@ -106,7 +106,7 @@ class Decimal(Logical):
     scale: int = 0
 
     def __new__(cls, precision: int = 1, scale: int = 0) -> Decimal:
-        """Make the type that has so many digits."""
+        """Make the type for a number of digits."""
         try:
             digits = index(precision)
         except TypeError:  # which is refused below
@@ -136,7 +136,7 @@ class Decimal(Logical):
 
     @classmethod
     def of(cls, precision: int, scale: int) -> Decimal:
-        """Return the type with these, also that of ``wide``. Raises PlanError."""
+        """Return the type with these, also as ``wide`` makes it. Raises PlanError."""
         is_wide = precision == PRECISION_MAX + 1 and scale <= PRECISION_MAX
         return cls.wide(scale) if is_wide else cls(precision, scale)
 
@@ -150,7 +150,7 @@ class Decimal(Logical):
 class WideDecimal(LogicalText):
     """Decimals of 20 to 38 digits, as ``Decimal`` makes them. Raises PlanError for other ones.
 
-    Stored as a text whose order is that of the numbers, of 32 letters.
+    Stored as a text of 32 letters, which sorts like the numbers.
     """
 
     precision: int
@@ -175,7 +175,7 @@ DECIMALS = (Decimal, WideDecimal)
 """The types of exact decimals, of either width."""
 
 TEXTS = (String, LogicalText)
-"""The types of which columns hold texts."""
+"""The types stored as texts."""
 
 KEY_TYPES = (String, Int, Int64, Bool, Logical)
 """The types of keys: of two floats that are equal, the bits may differ."""

@@ -31,7 +31,7 @@ def fingerprint(
     """Return 32 hexadecimal digits over all facts that determine the checkpoints and the proof.
 
     A file is identified by its path, size and time of change, not by its bytes. counts: of
-    DataFrames, which are identified by the digests of their rows.
+    DataFrames, with the digests of their rows as identity.
     """
     parts = [
         _PROOF,

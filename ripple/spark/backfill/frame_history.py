@@ -139,7 +139,7 @@ class FrameHistory:
         return found
 
     def check_rows(self, counts: Sequence[Mapping[str, Any]], rows: int) -> None:
-        """Raise InputError where the rows that were sorted are not those that were counted."""
+        """Raise InputError where the sorted rows differ from the counted ones."""
         counted = sum(one["rows"] for one in counts)
         if counted != rows:
             raise InputError(
@@ -218,7 +218,7 @@ def _source_of(plan: Plan, given: Given) -> SourceSpec:
 
 
 def _summed(parts: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
-    """Return the counts of all tasks together, whatever their number."""
+    """Return the sum of all tasks' counts."""
     causes: Counter[str] = Counter()
     for part in parts:
         causes.update(part["refused"])

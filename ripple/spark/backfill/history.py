@@ -155,7 +155,7 @@ def placed(
 
 
 def chosen_in(rows: pa.RecordBatch, live: Live, known: frozenset[int]) -> pa.Array:
-    """Return which rows are before the end of history, and of partitions that are not known."""
+    """Return a mask of rows before the end of history, of unknown partitions."""
     within = np.asarray(rows.column(TIME)) < live.until_ns
     return pa.array(within & ~np.isin(np.asarray(rows.column(PARTITION)), sorted(known)))
 

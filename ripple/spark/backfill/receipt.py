@@ -173,7 +173,7 @@ class Receipt:
             *(
                 f"read       {one['place']}: {one['rows']:,} records, digest {one['digest']}"
                 for one in self.files
-                if "digest" in one  # what Spark has read
+                if "digest" in one  # read by Spark
             ),
             *([f"left out   {left_out} of its end or later"] if left_out else []),
             f"rejected   {sum(self.refused.values()):,}",

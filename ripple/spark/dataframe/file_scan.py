@@ -1,4 +1,4 @@
-"""DataFrames that are files of Parquet, as they are: tasks read these without Spark's rows."""
+"""DataFrames of unchanged Parquet files: tasks read these without Spark's rows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _is_divided_by(rows: Any) -> bool:
 
 
 def _paths(frame: Any) -> list[str] | None:
-    """Return the files of a DataFrame that is nothing but columns of them; else None."""
+    """Return the files of a DataFrame of only their columns; None for another one."""
     known = getattr(frame, "_jdf", None)  # of no Spark Connect
     if known is None:
         return None

@@ -115,7 +115,7 @@ class Frames:
 
     @property
     def rows(self) -> int | None:
-        """How many records there are, where files tell it; Spark would have to count them."""
+        """The number of records, where the files' metadata have it; Spark would have to count."""
         return self.sorted.rows if isinstance(self.sorted, Scan) else None
 
     def packets(

@@ -51,7 +51,7 @@ class Given:
         return ", ".join([*first, *self.order_by, rest])
 
     def tied_fields(self, source: SourceSpec, key: Sequence[str]) -> tuple[str, ...]:
-        """Return the fields that order rows of one time. key: that by which rows are divided."""
+        """Return the fields that order rows of one time. key: the partition key of the rows."""
         names = dict(self.columns)
         rest = self.identity or (
             *(name for name in key if name in names),

@@ -1,4 +1,4 @@
-"""Rows of Parquet files in the order of a replay, which a task reads by itself.
+"""Rows of Parquet files in the order of a replay, read by the tasks themselves.
 
 The statistics of row groups tell their times. So a task reads the groups in order of time, holds
 those that overlap, and sorts only these: rows cross no JVM, and no shuffle.
@@ -53,9 +53,9 @@ class Piece:
 class Scan:
     """Rows of files, in order, divided into ``tasks`` by a key.
 
-    Invariant: ``pieces`` are in order of their first times. types: of the columns that are read.
-    order: columns that order the rows, event time first. floats: columns whose zeros have signs,
-    which are told apart last. names: for each column that is given on, its name in the files. key:
+    Invariant: ``pieces`` are in order of their first times. types: of the columns read.
+    order: columns that order the rows, event time first. floats: columns with signed zeros,
+    distinguished last. names: for each returned column, its name in the files. key:
     columns. start, stop: times in the column's unit.
     """
 
@@ -71,7 +71,7 @@ class Scan:
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are, None where a range of time chooses among them."""
+        """The number of rows, None where a time range selects among them."""
         is_whole = self.start is None and self.stop is None
         return sum(piece.rows for piece in self.pieces) if is_whole else None
 
@@ -155,7 +155,7 @@ def scan_of(
     for path in paths:
         try:
             found = _pieces(path, types, order[0])
-        except (OSError, pa.ArrowException):  # Spark tells what is wrong with it
+        except (OSError, pa.ArrowException):  # Spark reports the cause
             return None
         if found is None:
             return None

@@ -150,7 +150,7 @@ class SourceFrame:
         return functions.col(found)
 
     def _instant(self) -> list[Column]:
-        """Return microseconds and the nanoseconds beyond, by which sources are read together."""
+        """Return the merge order of sources: microseconds, and the nanoseconds beyond."""
         field = self.source.time_field
         if field is None:
             time = rest = functions.lit(None).cast("long")

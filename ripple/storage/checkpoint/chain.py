@@ -35,7 +35,7 @@ def may_grow(chain: Sequence[Checkpoint], increments_max: int) -> bool:
 
 
 def without_begun(listed: tuple[Checkpoint, ...], code: str) -> tuple[Checkpoint, ...]:
-    """Return ``listed``, newest first, without what other code has only begun, beside its state.
+    """Return ``listed``, newest first, without the newest ones of other code that has read nothing.
 
     Where code with a new branch was refused, or killed, before it had read anything, the state of
     the code before is still there: that decides what may follow. code: the topology of the plan.

@@ -1,7 +1,7 @@
 """Decimals in expressions, one value at a time in fractions: nothing here is a scaled integer.
 
-A decimal is a ``Fraction``; its kind is a ``Scale``, which says where it overflows: its units, one
-of which is 10 ** -scale, have 64 bits, or of a wide one 38 digits.
+A decimal is a ``Fraction``; its kind is a ``Scale``, with the limit of its units of
+10 ** -scale: 64 bits, or for a wide one 38 digits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The timelines in the guide of joins: what they show is what comes out."""
+"""The timelines in the guide of joins, against the results."""
 
 from __future__ import annotations
 

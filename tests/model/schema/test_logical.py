@@ -1,4 +1,4 @@
-"""Types of values that are stored as numbers: what each says of itself, and who refuses it."""
+"""Types of values stored as numbers: their properties, and the places that refuse them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file whose reading has begun: it is recorded only then, so that one that is no data is not."""
+"""An opened file with its first blocks: only then is it recorded, so a damaged one is not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BegunFile:
     def __init__(
         self, form: Uri, reading: Reading, options: str, file: DataFile, first: int
     ) -> None:
-        """first: the offset of its first record. Raises what opening and reading it do."""
+        """first: the offset of its first record. Raises the errors of opening and reading."""
         reader = FileReader(form, reading, options)
         named = reader.named(file)
         self._opened: Source = reader.opened(file.path, named)
@@ -46,7 +46,7 @@ class BegunFile:
             raise self.next.error
 
     def read(self) -> Some:
-        """Read the blocks after those of ``next``."""
+        """Read the blocks after ``next``."""
         found: list[Batch] = []
         try:
             for block in self._blocks:

@@ -1,4 +1,4 @@
-"""Files as the input of a durable run, in the order in which it records to have taken them."""
+"""Files as the input of a durable run, in the recorded order of taking."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 AHEAD_BYTES_MAX = 16 << 20
 LOOK_S = 1.0
-"""Between two looks for new files. One of this machine is taken when two find it unchanged."""
+"""Between two polls for new files. A local file is taken when two polls find it unchanged."""
 REMOTE_LOOK_S = 10.0
 RECORDED_MAX = 100_000
 _ANEW = (
@@ -74,12 +74,12 @@ def open_https(path: str, reading: Reading) -> FileInputs:
 class FileInputs(ReadAhead):
     """Files of one format, one after the other, as one input; see Inputs.
 
-    A file is recorded before it is read, with its length and its version: so the record says which
-    file has the record at an offset. Without ``follow`` the input ends after the files that are
-    there; with it, new ones are looked for.
+    A file is recorded before it is read, with its length and its version: so the file log
+    says which file has the record at an offset. Without ``follow`` the input ends after the present
+    files; with it, the place is polled for new ones.
 
-    Invariants: files are read in the order of the record alone; one that is not what the record
-    says is an error. ``_batches`` are the records before the reader's offset, not handed out yet.
+    Invariants: files are read in the order of the file log alone; one that differs from its entry
+    is an error. ``_batches`` are the records before the reader's offset, not handed out yet.
     """
 
     def __init__(self, place: str, options: str, reading: Reading) -> None:
@@ -129,7 +129,7 @@ class FileInputs(ReadAhead):
             )
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return nothing: the record tells which files were read."""
+        """Return nothing: the file log has the files that were read."""
         return dict.fromkeys(cut, "")
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
@@ -162,7 +162,7 @@ class FileInputs(ReadAhead):
         await self.reading.stop()
 
     def file_at(self, name: str, offset: int) -> str | None:
-        """Return the file with a record that was read; see FiledInputs."""
+        """Return the file of a read record; see FiledInputs."""
         number = number_at(self._record.taken, offset)
         return (
             self._record.taken[number].path or None if name == self.name and number >= 0 else None
@@ -220,8 +220,8 @@ class FileInputs(ReadAhead):
     async def _take(self, offset: int, cutter: Cutter) -> BegunFile | None:
         """Record the next file as beginning at an offset; return it, None if there is none.
 
-        Raises for one that cannot be opened, or whose beginning cannot be read: it is not recorded,
-        so that it can be mended or removed.
+        Raises for one that cannot be opened, or has an unreadable beginning: it is not recorded, so
+        that it can be repaired or removed.
         """
         if not self._looks.ready:
             listed = await self._executor.run(_listed, self._place)
@@ -251,13 +251,13 @@ class FileInputs(ReadAhead):
         return None
 
     async def _note_end(self, offset: int) -> None:
-        """Record where the last file's records end, so that a resume there does not read it."""
+        """Record the end offset of the last file, so that a resume there does not read it."""
         taken = self._record.taken
         if taken and taken[-1].path:
             await self._record.add(TakenFile(offset, "", 0, ""))
 
     async def _forget(self, present: set[str]) -> None:
-        """Forget files that are gone, and that no checkpoint needs."""
+        """Forget removed files that no checkpoint needs."""
         taken = self._record.taken
         needed = max(number_at(taken, self._needed), 0)
         kept = [one for one in taken[:needed] if one.path in present]
@@ -300,7 +300,7 @@ class FileInputs(ReadAhead):
         return format_of([*earlier, file])
 
     async def _check(self, file: TakenFile) -> None:
-        """Raise InputError unless a file is what was recorded."""
+        """Raise InputError unless a file equals its entry."""
         now = await self._executor.run(version_of, file.path)
         if now != file.version:
             raise changed(file.path, file.version, now)
@@ -315,7 +315,7 @@ class FileInputs(ReadAhead):
 
 
 def _listed(place: str) -> list[DataFile]:
-    """Return the files that are there, without those that went while it looked."""
+    """Return the present files, without those removed during the listing."""
     found = (
         file if file.version is not None else file._replace(version=_version_now(file.path))
         for file in files_now(place)

@@ -1,4 +1,4 @@
-"""Which files of a folder may be taken: decisions, without looking."""
+"""Discovery of a folder's new files: decisions, without I/O."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ripple.connectors.files.folder.taken import TakenFile
 
 UNFINISHED = (".tmp", ".part")
-"""The ends of names under which files are written, to be renamed."""
+"""The suffixes of temporary names, under which writers finish files before they rename them."""
 
 
 class Looks:
-    """The files that looks have found, in the order in which they are to be taken.
+    """The files that polls have found, in the order of taking.
 
-    A file that may still be written is taken once two looks have found it unchanged. is_whole: of a
-    place whose files appear whole, or do not change: they are taken at once.
+    A file that may still be written is taken once two polls have found it unchanged. is_whole: the
+    files of the place appear whole, or do not change: they are taken at once.
     """
 
     def __init__(self, *, is_whole: bool) -> None:
@@ -35,7 +35,7 @@ class Looks:
         return bool(self._ready)
 
     def see(self, listed: Sequence[DataFile], taken: Sequence[TakenFile]) -> None:
-        """Take a look's files, in order. Raises InputError for a taken file that has changed."""
+        """Take a poll's files, in order. Raises InputError for a taken file that has changed."""
         known = {one.path: one for one in taken}
         fresh: dict[str, DataFile] = {}
         for file in listed:

@@ -1,4 +1,4 @@
-"""Files of one format, each read with the offsets that it has among all."""
+"""Files of one format, each read with its offsets among all."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def format_of(files: Sequence[DataFile]) -> Uri:
 
 
 class FileReader:
-    """Reads files of one format, which are those of a source."""
+    """Reads the files of a source, all of one format."""
 
     def __init__(self, form: Uri, reading: Reading, options: str = "") -> None:
-        """form: the URI of one of them. options: of CSV, as each file's URI has them.
+        """form: the URI of one of them. options: of CSV, as in each file's URI.
 
         Raises InputError.
         """
@@ -61,7 +61,7 @@ class FileReader:
         return named_in(file, self._reading.shape)
 
     def opened(self, path: str, named: pa.RecordBatch) -> Source:
-        """Return one file as a source of its own; raises as opening it does."""
+        """Return one file as a separate source; raises as opening it does."""
         asked = replace(self._reading, shape=_without(self._reading.shape, named.schema.names))
         opened: Source = self._form._replace(path=path + self._options).opened(asked, is_readable)
         return opened

@@ -1,4 +1,4 @@
-"""The order in which a durable run has taken files: recorded before a record of them counts."""
+"""The order of a durable run's files: recorded before a record of them counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TakenFile(NamedTuple):
-    """A file that was taken. first: the offset of its first record.
+    """A taken file. first: the offset of its first record.
 
     One without a path says where the records of the file before it end: that file may be removed.
     """
@@ -40,7 +40,7 @@ class FileRecord(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Complete an ``add`` that was given up, whose outcome is unknown."""
+        """Complete a cancelled ``add`` of unknown outcome."""
         ...
 
     async def add(self, file: TakenFile) -> None:
@@ -53,7 +53,7 @@ class FileRecord(Protocol):
 
 
 class PassingRecord:
-    """A record that ends with its reader, where nothing resumes."""
+    """A file log in memory, for runs that never resume."""
 
     def __init__(self) -> None:
         self._taken: list[TakenFile] = []
@@ -83,5 +83,5 @@ def append(taken: list[TakenFile], file: TakenFile) -> None:
 
 
 def number_at(taken: Sequence[TakenFile], offset: int) -> int:
-    """Return which file has the record at an offset, -1 for none; the last one may end before."""
+    """Return the index of the file with an offset, -1 for none; the last one may end before."""
     return bisect_right(taken, offset, key=lambda one: one.first) - 1

@@ -127,7 +127,7 @@ class ParquetSource:
 
 
 def _opened(path: str) -> str | pa.NativeFile:
-    """Return what Arrow reads a file from. Raises InputError where it cannot be read."""
+    """Return Arrow's input for a file. Raises InputError where it cannot be read."""
     if is_remote(path):
         from ripple.connectors.files.remote.ranged import RangedFile  # noqa: PLC0415 - few are
 

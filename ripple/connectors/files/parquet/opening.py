@@ -1,4 +1,4 @@
-"""Opens folders of Parquet files for runs that are restarted."""
+"""Opens folders of Parquet files for restarted runs."""
 
 from __future__ import annotations
 

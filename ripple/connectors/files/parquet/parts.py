@@ -35,13 +35,13 @@ _PART = re.compile(r"part-(\d{12})\.parquet")
 class PartsSink:
     """A Sink that adds Parquet files to a folder; see Sink.
 
-    A commit is one file, which is complete and durable before it gets its name, and whose metadata
-    say which cut it reaches. A file of fewer than PART_ROWS rows is replaced by one with the rows
+    A commit is one file, complete and durable before it gets its name, with the cut in its
+    metadata. A file of fewer than PART_ROWS rows is replaced by one with the rows
     of the next commit, too, so that their number grows with the rows and not with the commits. A
     commit without rows replaces the record, ``FOLDER.cut``.
 
-    Invariants: rows in files are committed. ``_rows`` are those since the last commit, ``_tail``
-    those of the last file, if it will be replaced.
+    Invariants: rows in files are committed. ``_rows`` are the rows since the last commit,
+    ``_tail`` the rows of the last file, if it will be replaced.
     """
 
     records_cut = True
@@ -123,7 +123,7 @@ class PartsSink:
         self._lock.release()
         if self._is_begun and self.committed is None:
             self._is_begun = False
-            with suppress(OSError):  # what remains is continued
+            with suppress(OSError):  # the rest is continued
                 self._disk.remove_folder(self._folder)
                 if self._has_made_lock:
                     self._disk.remove(self._folder + LOCK)

@@ -28,7 +28,7 @@ class FileServer(Protocol):
         ...
 
     def read(self, path: str, start: int, length: int) -> tuple[bytes, Version]:
-        """Return bytes of a file, and the version that they are of; fewer at its end."""
+        """Return bytes of a file, with their version; fewer at its end."""
         ...
 
 
@@ -38,7 +38,7 @@ def version_of(path: str) -> Version:
 
 
 def server_of(path: str) -> FileServer:
-    """Return the server of a file, which keeps its connections for the files that follow.
+    """Return the server of a file, which keeps its connections for later files.
 
     A process that changes its credentials, in its environment, gets another one.
     """

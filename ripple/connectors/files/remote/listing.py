@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def found_at(place: str) -> list[tuple[str, Version]]:
-    """Return the files at an address, ordered by name as those of a folder are.
+    """Return the files at an address, ordered by name as in a folder.
 
     That is one file, or with ``s3:`` also those below a prefix, or of a pattern. Raises InputError
     and InputAwayError.

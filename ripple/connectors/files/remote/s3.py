@@ -55,7 +55,7 @@ class Bucket:
         return attempted(lambda: self._read(bucket, key, start, length))
 
     def listed(self, bucket: str, prefix: str) -> Iterator[tuple[str, Version]]:
-        """Yield the objects whose names begin with a prefix, in the order of the store."""
+        """Yield the objects with a prefix, in the order of the store."""
         after: dict[str, str] = {}
         while True:
             page = attempted(partial(self._page, bucket, prefix, after))

@@ -1,4 +1,4 @@
-"""Files of web servers over TLS, which give parts of them."""
+"""Files of web servers over TLS, by range requests."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 class Web:
     """All web servers over TLS; see FileServer.
 
-    Certificates are checked against those of the system, or of ``SSL_CERT_FILE``. A user and a
-    password of ``~/.netrc`` go to the host that they are for, and not where it redirects to.
+    The CA certificates are the system's, or of ``SSL_CERT_FILE``. A user and a password of
+    ``~/.netrc`` go to their own host, and not to the targets of its redirects.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ def _part(headers: urllib3.HTTPHeaderDict, path: str, start: int, length: int) -
 
 
 def _range(headers: urllib3.HTTPHeaderDict, path: str) -> tuple[int, int, int]:
-    """Return where a part begins and ends, 0 and 0 for none, and the length of the file."""
+    """Return a part's start and end offset, 0 and 0 for none, and the length of the file."""
     found = _RANGE.fullmatch(headers.get("Content-Range", ""))
     if found is None:
         raise InputError(f"cannot read {path}: its server does not say how long it is")
@@ -161,7 +161,7 @@ def _range(headers: urllib3.HTTPHeaderDict, path: str) -> tuple[int, int, int]:
 
 
 def _is_compressed(path: str) -> bool:
-    """Return whether the file itself is compressed, so that its bytes are wanted as they are."""
+    """Return whether the file itself is compressed, and its bytes are to stay unchanged."""
     return path.endswith((".gz", ".zst"))
 
 

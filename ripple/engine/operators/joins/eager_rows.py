@@ -63,7 +63,7 @@ class EagerRows(ABC):
         return self._origins_at(side, np.asarray(rows.column(PLACE)), identities)
 
     def _origins_at(self, side: int, places: Ints, identities: Ints | None) -> list[pa.Array]:
-        """Return the same by places; identities: of final rows, whose places do not tell."""
+        """Return the same by places; identities: for final rows, not known by place."""
         origins = list(self._origins_of(places, identities, self._finals[side]))
         if len(origins) == 1 and len(origins[0][1]) == len(places):
             name, _, offsets, indexes = origins[0]
@@ -78,7 +78,7 @@ class EagerRows(ABC):
         return [found, pa.array(offsets), pa.array(indexes)]
 
     def _show(self, slots: Ints) -> None:
-        """Let distinct slots show their present rows, by halves where one batch is too small."""
+        """Show the current rows of distinct slots, by halves where one batch is too small."""
         try:
             kept, values, valid, failed = self.result_rows.computed(self.column, self, slots)
         except OverflowError:

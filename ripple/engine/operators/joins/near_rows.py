@@ -55,12 +55,12 @@ class NearRows:
     def add_some(
         self, rows: Stored, numbers: Ints, slots: Ints, capacity: int, free_ns: int
     ) -> None:
-        """Add some rows that are stored elsewhere."""
+        """Add rows stored elsewhere."""
         self.rows.add_some(rows, numbers)
         self._order(slots, capacity, free_ns)
 
     def _order(self, slots: Ints, capacity: int, free_ns: int) -> None:
-        """Let rows be found that were added last."""
+        """Index the last added rows."""
         before = self.rows.count - len(slots)
         times = self.rows.words(TIME, np.arange(before, self.rows.count))
         self._runs.add(slots, times, self.first + before, capacity, free_ns)
@@ -89,16 +89,16 @@ class NearRows:
         return self._runs.count
 
     def has_grown(self, others: int) -> bool:
-        """Return whether it is time to free rows: so many came since the last time.
+        """Return whether it is time to free rows, by the number added since the last time.
 
-        others: what is looked at then beside the rows here, such as keys.
+        others: the number of further items to visit then, such as keys.
         """
         return self._runs.count + others > 2 * self._kept + _UNFREED_MAX
 
     def free_below(self, mark_ns: int, slots: Ints, waiting: int = 0) -> Ints:
-        """Free the rows below a mark, in all slots; return those slots that have none left.
+        """Free the rows below a mark, in all slots; return the slots without any left.
 
-        waiting: the rows that are looked at beside those here.
+        waiting: the number of further rows to visit.
         """
         empty = self._runs.free_below(slots, mark_ns)
         self._drop_below(mark_ns)

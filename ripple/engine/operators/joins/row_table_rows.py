@@ -106,7 +106,7 @@ class RowTableRows(EagerRows):
         rows.show_by_origin(name.encode(), names, records, keys.index, base, inputs, FLAT_ROWS_MAX)
 
     def _take_right(self, count: int) -> None:
-        """Take the last rows of the right side, and note which others may match them."""
+        """Take the last rows of the right side, and note their possible matches."""
         self._take(1, count)
         self._look()
 
@@ -123,7 +123,7 @@ class RowTableRows(EagerRows):
         self._rows.take(bool(side), held, count, None, None, slots)
 
     def _look(self) -> None:
-        """Note which rows of the left side may match new ones of the right side."""
+        """Note the left rows that may match new right rows."""
         self._rows.look()
 
     # --- rows as they are ---
@@ -171,7 +171,7 @@ class RowTableRows(EagerRows):
 
     @property
     def _held(self) -> int:
-        """The rows and keys that are held."""
+        """The held rows and keys."""
         return self._rows.left.count + self._rows.right.count + len(self._matched_by.index)
 
     def _drop(self) -> None:

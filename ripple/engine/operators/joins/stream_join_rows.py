@@ -65,7 +65,7 @@ class StreamJoinRows(ABC):
         self.taken: Rows | None = None
         self.identities_taken: Ints | None = None
         self._rest: list[tuple[Ints, Ints, Ints, Stored, Ints]] = []
-        """Rows that are to be taken next, the first of them last: see ``_first``."""
+        """Rows to take next, the first of them last: see ``_first``."""
         self._by_input = by_input
         self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
         self._layout = Layout(self._schema)
@@ -111,13 +111,13 @@ class StreamJoinRows(ABC):
     def _first(self, left: Ints, times: Ints, places: Ints, rows: Stored, at: Ints) -> Rows:
         """Return such rows as ``_beside`` does: the first of them, if one batch cannot have all.
 
-        The others are left for ``_next``. Until then both sides keep what they have.
+        The others are left for ``_next``. Until then both sides keep their rows.
         """
         self._rest.append((left, times, places, rows, at))
         return self._next()
 
     def _next(self) -> Rows:
-        """Return the next rows of those left, by halves where they are too large for a batch."""
+        """Return the next remaining rows, by halves where they are too large for a batch."""
         left, times, places, rows, at = self._rest.pop()
         while True:
             try:

@@ -52,4 +52,4 @@ LOGICAL = table(
     Function("bin.base64", _TEXT, Kind.TEXT, columns=rule_of(Bytes()).texts, plain=_base64),
     Function("bin.size", _TEXT, Kind.INT, columns=_sizes, plain=lambda text: len(text) // 2),
 )
-"""Dates and times of texts, their texts and those of bytes, and the size of bytes."""
+"""Dates and times of texts, texts of dates, times and bytes, and the size of bytes."""

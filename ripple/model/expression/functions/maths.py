@@ -4,8 +4,8 @@
 Where all numbers within it are rounded alike, that is the result. Few products of pairs decide
 nearly all rows, and pairs throughout nearly all of the rest. ``exact`` computes undecided rows, and
 results near the ends of the range. So a result is the float nearest to the exact one, and the same
-on each processor with sums, differences and products of IEEE; the tables are made of decimals,
-which are rounded correctly, too.
+on each processor with sums, differences and products of IEEE; the tables are made of correctly
+rounded decimals.
 
 The errors. A product of two pairs errs by 2^-101 at most, a sum of two by 2^-103.
 

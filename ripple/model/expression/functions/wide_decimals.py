@@ -44,7 +44,7 @@ def wide_of(numbers: Any) -> Any:
 
 
 def _both(left: Any, right: Any) -> Any:
-    """Return where both columns have values, as ``valid_in``."""
+    """Return the mask of values in both columns, as ``valid_in``."""
     found = [one for one in (valid_in(left), valid_in(right)) if one is not None]
     return None if not found else found[0] if len(found) == 1 else found[0] & found[1]
 
@@ -151,7 +151,7 @@ def rounded(above: int, below: int, rounding: str) -> int:
 
 
 def _order(left: Any, right: Any, finer_left: int, finer_right: int) -> Any:
-    """Return -1, 0 or 1: how values stand that have other scales; none is too large for it."""
+    """Return -1, 0 or 1: the order of values of different scales, without overflow."""
     one, other = 10**finer_left, 10**finer_right
     pairs = zip(whole(units_in(left)), whole(units_in(right)), strict=True)
     found = [(a * one > b * other) - (a * one < b * other) for a, b in pairs]

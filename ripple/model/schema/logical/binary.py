@@ -1,4 +1,4 @@
-"""Bytes: texts of two digits a byte, which are in the order of the bytes."""
+"""Bytes: texts of two digits a byte, in the order of the bytes."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def mapped(
 
 
 def _lists(column: pa.Array, values: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return a column of lists with other values. values: of all lists, one behind the other."""
+    """Return a column of lists with other values. values: of all lists, concatenated."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.where(valid, np.diff(column.offsets.to_numpy()), 0)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -117,9 +117,9 @@ def text_of_number(number: Any, kind: Logical) -> str:
 
 
 def texts_of(column: pa.Array, kind: Logical) -> pa.Array:
-    """Return a column of int64 from outside as texts that the type's form reads.
+    """Return a column of int64 from outside as texts of the type's form.
 
-    A number beyond the type's bounds gives its digits, which are no text of the form.
+    A number beyond the type's bounds becomes its digits, an invalid text of that form.
     """
     rule = rule_of(kind)
     numbers = np.asarray(column.fill_null(0))

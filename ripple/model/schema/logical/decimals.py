@@ -124,5 +124,5 @@ def units_of(value: Any, scale: int, most: int) -> int | None:
 
 
 def of_units(units: int, scale: int) -> decimal.Decimal:
-    """Return the decimal of so many units."""
+    """Return the decimal of a number of units."""
     return decimal.Decimal(units).scaleb(-scale, _WIDE)

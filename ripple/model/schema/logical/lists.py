@@ -1,4 +1,4 @@
-"""Lists of a source: which columns and values hold them, and their texts, arrays of JSON."""
+"""Lists of a source: their columns and values, and their texts, arrays of JSON."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class ListReading:
         self.word = word_of_list(kind)
 
     def takes(self, arrow: pa.DataType) -> bool:
-        """Tell whether items of such columns can become those of the field."""
+        """Tell whether items of such columns can become items of the field."""
         if not any(is_one(arrow) for is_one in _LISTS):
             return False
         of = arrow.value_type
         if kinds.is_dictionary(of):
             of = of.value_type
         if kinds.is_null(of):
-            return True  # what Arrow makes of lists without items
+            return True  # Arrow's type of lists without items
         if self._of is String:
             return bool(
                 kinds.is_string(of) or kinds.is_large_string(of) or kinds.is_string_view(of)
@@ -90,7 +90,7 @@ class ListReading:
         try:
             return json.dumps(value, default=_plain)
         except (TypeError, ValueError, RecursionError):
-            return "[null]"  # an item that is none
+            return "[null]"  # an invalid item
 
     def texts(self, column: pa.Array) -> pa.Array:
         """Return a column that ``takes`` accepts as texts."""

@@ -1,4 +1,4 @@
-"""The rule of a logical type: all that is particular to it."""
+"""The rule of a logical type: all its particulars."""
 
 from __future__ import annotations
 

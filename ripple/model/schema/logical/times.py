@@ -24,7 +24,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Nanos(dt.datetime):
-    """A time that is finer than a microsecond. nanosecond: the rest, 1 to 999.
+    """A time with nanoseconds beyond a microsecond. nanosecond: the rest, 1 to 999.
 
     Arithmetic and comparison leave the rest out.
     """

@@ -1,4 +1,4 @@
-"""UUIDs: texts of 36 characters, which are in the order of the 128 bits."""
+"""UUIDs: texts of 36 characters, in the order of the 128 bits."""
 
 from __future__ import annotations
 

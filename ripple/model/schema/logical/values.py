@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Reader: TypeAlias = Callable[[Any], Any]
-"""Makes the value in Python of a stored one that is not null."""
+"""Makes the Python value of a stored, non-null one."""
 
 
 def array_of(numbers: npt.NDArray[Any], kind: FieldType) -> npt.NDArray[Any]:
@@ -51,12 +51,12 @@ def read_all(listed: list[Any], each: Reader | None) -> list[Any]:
 
 
 def list_reader(each: Reader | None) -> Reader | None:
-    """Return the reader of lists, from that of their items."""
+    """Return the reader of lists, from their items' reader."""
     return None if each is None else lambda items: read_all(items, each)
 
 
 def record_reader(readers: Mapping[str, Reader | None]) -> Reader | None:
-    """Return the reader of dicts, from those of their values; a missing value stays so."""
+    """Return the reader of dicts, from their values' readers; a missing value stays so."""
     found = {name: each for name, each in readers.items() if each is not None}
 
     def read(row: dict[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class WideDecimalRule(DigitsRule):
 
 
 def stored_text(units: int) -> str:
-    """Return the stored text of so many units."""
+    """Return the stored text of a number of units."""
     return format(units + _MIDDLE, f"0{STORED_LETTERS}x")
 
 
