@@ -144,27 +144,12 @@ cdef uint8_t* _value(Column* column, Py_ssize_t row, uint8_t* out, bint is_avro)
     if is_avro:
         out = _zigzag(length, out)
     elif column.kind == BINARY:
-        if length < 0x100:
-            out[0] = 0xC4
-            out = _big(length, 1, out + 1)
-        elif length < 0x10000:
-            out[0] = 0xC5
-            out = _big(length, 2, out + 1)
-        else:
-            out[0] = 0xC6
-            out = _big(length, 4, out + 1)
+        out = _sized(length, 0xC4, out)
     elif length < 32:
         out[0] = 0xA0 | <uint8_t>length
         out += 1
-    elif length < 0x100:
-        out[0] = 0xD9
-        out = _big(length, 1, out + 1)
-    elif length < 0x10000:
-        out[0] = 0xDA
-        out = _big(length, 2, out + 1)
     else:
-        out[0] = 0xDB
-        out = _big(length, 4, out + 1)
+        out = _sized(length, 0xD9, out)
     if length:
         memcpy(out, column.text + column.ends[at], length)
     return out + length
@@ -186,17 +171,7 @@ cdef uint8_t* _packed(int64_t value, uint8_t* out) noexcept nogil:
         out[0] = <uint8_t>value
         return out + 1
     if value >= 0:
-        if value < 0x100:
-            out[0] = 0xCC
-            return _big(value, 1, out + 1)
-        if value < 0x10000:
-            out[0] = 0xCD
-            return _big(value, 2, out + 1)
-        if value < <int64_t>0x100000000:
-            out[0] = 0xCE
-            return _big(value, 4, out + 1)
-        out[0] = 0xCF
-        return _big(value, 8, out + 1)
+        return _sized(<uint64_t>value, 0xCC, out)
     if value >= -0x80:
         out[0] = 0xD0
         return _big(<uint64_t>value, 1, out + 1)
@@ -208,6 +183,13 @@ cdef uint8_t* _packed(int64_t value, uint8_t* out) noexcept nogil:
         return _big(<uint64_t>value, 4, out + 1)
     out[0] = 0xD3
     return _big(<uint64_t>value, 8, out + 1)
+
+
+cdef uint8_t* _sized(uint64_t value, uint8_t tag, uint8_t* out) noexcept nogil:
+    """A number in the fewest of 1, 2, 4 and 8 bytes. tag: of one byte; the next ones are of more."""
+    cdef int step = (value >> 8 != 0) + (value >> 16 != 0) + (value >> 32 != 0)
+    out[0] = tag + <uint8_t>step
+    return _big(value, 1 << step, out + 1)
 
 
 cdef uint8_t* _big(uint64_t value, int size, uint8_t* out) noexcept nogil:
