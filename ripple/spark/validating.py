@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import InputError
 from ripple.spark import packets
@@ -27,7 +27,7 @@ from ripple.spark.work import packets_from, pickled
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -94,10 +94,13 @@ def validate(
     ):
         if listener is not None:
             jobs = [replace(job, reporter=listener.reporter.of(at)) for at, job in enumerate(jobs)]
-        found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
-        rows = found.select("about").collect()
-    abouts = [json.loads(row.about) for row in rows]
-    return Verdict.of(plan.name, plan.topology_hash, given.place, abouts, made_of(parcel, seed))
+        found = _findings(spark, jobs)
+    return Verdict.of(plan.name, plan.topology_hash, given.place, found, made_of(parcel, seed))
+
+
+def _findings(spark: SparkSession, jobs: Sequence[Any]) -> list[dict[str, Any]]:
+    found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
+    return [json.loads(row.about) for row in found.select("about").collect()]
 
 
 class Watching:
@@ -122,11 +125,8 @@ class Watching:
         """
         register(spark)
         self._spark, self._source, self._against = spark, source, against
-        self._parcel, self._engine = (
-            Parcel.of(pipeline, pickled, chain_for="a watch on Spark"),
-            engine,
-        )
-        self.sample = sample
+        self._parcel = Parcel.of(pipeline, pickled, chain_for="a watch on Spark")
+        self._engine, self.sample = engine, sample
         plan = self._parcel.plan()
         if all(place.startswith(CHECKPOINTS) for place in against):
             raise InputError("a watch compares outputs of live runs: give --against log:DIR/TOPIC")
@@ -142,11 +142,9 @@ class Watching:
         plan = self._parcel.plan()
         given = sources_at(self._source, plan)
         with spark_jobs(self._spark, plan.name, "watch"):
-            packets_ = packets_from(self._spark, self._jobs(plan, given))
-            rows = packets_.where(f"kind = '{packets.FINDING}'").select("about").collect()
+            found = _findings(self._spark, self._jobs(plan, given))
         self.sample = replace(self.sample, at=self.sample.at + 1)
-        abouts = [json.loads(row.about) for row in rows]
-        return Verdict.of(plan.name, plan.topology_hash, given.place, abouts)
+        return Verdict.of(plan.name, plan.topology_hash, given.place, found)
 
     def _jobs(self, plan: Plan, given: Sources) -> list[AgainstLog | Divided]:
         found = against_of(self._parcel, plan, given, self._against, self._engine)

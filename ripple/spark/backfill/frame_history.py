@@ -191,9 +191,9 @@ class _Placing:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = self._parcel.plan()
         source, taken = _source_of(plan, self._given), None
-        conforming = Conforming(spark_schema(schema_of(plan)))
+        schema = schema_of(plan)
+        conforming, at = Conforming(spark_schema(schema)), schema.get_field_index(ROW)
         identity = self._given.identity or tuple(one.name for one in source.fields)
-        at = schema_of(plan).get_field_index(ROW)
         for given in batches:
             taken = Taken(source, self._given) if taken is None else taken
             for batch in taken.records(given):

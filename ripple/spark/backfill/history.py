@@ -146,8 +146,7 @@ def placed(
     ]
     columns = [pa.array(values, field.type) for values, field in zip(own, OWN, strict=True)]
     schema = schema_of(plan)
-    for name in schema.names[len(OWN) :]:
-        of, field = columns_of(plan)[name]
+    for name, (of, field) in columns_of(plan).items():
         kind = schema.field(name).type
         is_own = of == source.name
         columns.append(records.column(field).cast(kind) if is_own else pa.nulls(count, kind))

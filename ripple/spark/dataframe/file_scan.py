@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlparse
 
 from ripple.core.errors import SchemaError
 from ripple.model.keys.partitioner import key_bytes
+from ripple.spark.dataframe.paths import quoted
 from ripple.spark.dataframe.scan import scan_of
 from ripple.spark.options import NOWHERE
 from ripple.spark.sources import arrow_schema
@@ -38,7 +39,7 @@ def files_scan(
     fields = {name: column for name, column in given.columns if name in one.frame.columns}
     if len(fields) < len(given.columns):  # members of structs
         return None
-    chosen = one.frame.select(*(f"`{name}`" for name in {**fields, **_named(given.order_by)}))
+    chosen = one.frame.select(*map(quoted, dict.fromkeys([*fields, *given.order_by])))
     kinds = arrow_schema(chosen.schema)
     types = {field.name: field.type for field in kinds}
     divides = tuple(key) if tasks > 1 else ()
@@ -57,10 +58,6 @@ def files_scan(
         for bound in (start, stop)
     ]
     return scan if scan is None or bounds == [None, None] else scan.within(*bounds)
-
-
-def _named(names: Sequence[str]) -> dict[str, str]:
-    return {name: name for name in names}
 
 
 def _is_divided_by(rows: Any) -> bool:

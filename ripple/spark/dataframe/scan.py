@@ -283,8 +283,7 @@ def _order_of(rows: pa.Table, times: Ints, scan: Scan) -> Ints:
 
 def _ranks(column: pa.ChunkedArray) -> pa.Array:
     """Return integers in the order of floats: 0.0 and -0.0 are equal, and NaN is the greatest."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    values = whole.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+    values = column.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
     bits = values.view(np.int64)
     ranks = np.where(bits < 0, np.int64(np.iinfo(np.int64).min) - bits, bits)
     ranks = np.where(np.isnan(values), np.iinfo(np.int64).max, ranks)
