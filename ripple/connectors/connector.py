@@ -46,11 +46,11 @@ class Use:
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, the
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
-    of which stays as it is. has_keys: of a source, whether its records have keys beside their
-    values, by which deletions name their rows. is_endless: of a source, whether it always goes on,
+    of which stays unchanged. has_keys: of a source, whether its records have keys beside their
+    values, by which deletions name their rows. is_endless: of a source, whether it never ends,
     so that no run waits for its end. has_times: of a source, whether its times are nanoseconds
-    already, in whichever form a record declares them. is_alone: of a continued source, whether one
-    process alone can read it, which records the order of its records.
+    already, in any declared form. is_alone: of a continued source, whether only one process can
+    read it, the one with the recorded order.
     """
 
     opens: str

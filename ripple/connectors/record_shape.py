@@ -60,9 +60,9 @@ class RecordShape:
 
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
     the fields to deliver, all by default. ``units``: the fields that are numbers of another unit
-    than nanoseconds, which columns of times are not. ``logical``: the fields of text for a logical
-    type, which a source may have as such. ``iso``: the fields of text that are times of
-    ISO 8601, which may be columns of times. ``table``: how the records become a table, if
+    than nanoseconds, unlike columns of times. ``logical``: the fields of text for a logical type,
+    or columns of that type in a source. ``iso``: the fields of text that are times of
+    ISO 8601, or columns of times. ``table``: how the records become a table, if
     they do; then an engine has the checks, which are not for deletions. Records within are
     flattened; ``paths``: the parts of the fields that are found by path. Raises SchemaError when a
     name is no field, a check does not fit its field, or a field's type is not String, Int, Int64,
@@ -173,8 +173,8 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
         arrow = pa.list_(pa.field("item", _ARROW[type(kind.of)], nullable=False))
     if arrow is None:
         raise SchemaError(
-            f"field {member.name!r} has type {type(member.type).__name__}, which is no "
-            "column of its own here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
+            f"field {member.name!r} has type {type(member.type).__name__}, which has no "
+            "column here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
             " Uuid or Bytes, or a list of one of the first five"
         )
     return arrow, optional

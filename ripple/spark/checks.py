@@ -157,7 +157,7 @@ def _of_output(
         return [table]
     if fields:
         raise InputError(
-            f"{rest} is the log of a run, whose rows are compared whole: --fields chooses among "
+            f"{rest} is the log of a run, compared by whole rows: --fields chooses among "
             "columns of files and tables"
         )
     rest = absolute(rest, "continued_sink")

@@ -143,7 +143,7 @@ class AgainstLog:
         """Raise InputError where no evaluation has the changes from the first one on."""
         why = ""
         if is_begun:
-            why = "the pipeline began from history, whose rows are in no change"
+            why = "the pipeline began from history, without changes for its rows"
         elif self.beginning.changed or self.beginning.migrated:
             why = "code of the pipeline has changed, and earlier changes are of other code"
         elif plan.partial_folds:

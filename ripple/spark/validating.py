@@ -61,8 +61,8 @@ def validate(
     crashes: over all shares. oracle_rows: first records of each share to compare with the oracle; 0
     for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs) or
     ``checkpoints:`` and a folder or ``s3://bucket/prefix``, written by live runs from this input;
-    or a file or table of another program, see ``AgainstTable``. fields: to compare with those,
-    beside the key; by default all. changes: whether those in logs are compared, too, at each cut;
+    or a file or table of another program, see ``AgainstTable``. fields: to compare there,
+    beside the key; by default all. changes: whether changes in logs are compared, too, at each cut;
     see ``AgainstLog``. seed: of the crashes. markers: the folder of the run's checkpoints, or the
     store of the cluster, for its markers; by default, with ``idle=``, the one
     in ``against``. engine: the one under test. show: called with the progress. Raises PlanError,

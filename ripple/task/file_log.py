@@ -109,7 +109,7 @@ class FileLog(InputLog):
     def _take(self, added: list[Added]) -> None:
         if self._journal.damage:
             raise InputError(
-                f"the record of files that were taken is damaged: {self._journal.damage[0]}. "
+                f"the record of taken files is damaged: {self._journal.damage[0]}. "
                 "Restore that object, or begin with another folder of checkpoints and outputs"
             )
         self._taken = []

@@ -96,7 +96,7 @@ def ripple_pipeline(ripple_seed: int) -> Checked:
 
     A function of a pipeline and events, as ``check_pipeline`` takes them: it compares the engine
     with the reference interpreter, in batches and with restarts that the seed draws, and returns
-    what ``rp.collect`` does, which knows no markers. options: of ``rp.collect``.
+    the result of ``rp.collect``, without markers. options: of ``rp.collect``.
     """
 
     def checked(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Result:
@@ -122,7 +122,7 @@ def ripple_pipeline(ripple_seed: int) -> Checked:
 def ripple_crash(ripple_seed: int) -> Disturbed:
     """Crash a pipeline at every effect of the seed's arrangement, and by the seed's faults.
 
-    A function of what ``crash_test`` takes.
+    A function with the parameters of ``crash_test``.
     """
 
     def disturbed(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Report:
@@ -138,7 +138,7 @@ def ripple_crash(ripple_seed: int) -> Disturbed:
 def ripple_cluster(ripple_seed: int) -> Disturbed:
     """Run a pipeline on the seed's simulated cluster, with its disturbances.
 
-    A function of what ``cluster_test`` takes.
+    A function with the parameters of ``cluster_test``.
     """
 
     def disturbed(pipeline: Pipeline | Plan, events: Iterable[Happening], **options: Any) -> Report:

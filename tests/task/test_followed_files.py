@@ -15,8 +15,8 @@ import pytest
 import ripple as rp
 from ripple.cli.main import main as ripple
 from ripple.connectors.files.folder import inputs
+from ripple.connectors.files.folder.discovery import Discovery
 from ripple.connectors.files.folder.listing import DataFile
-from ripple.connectors.files.folder.looking import Looks
 from ripple.connectors.files.version import Version
 from ripple.connectors.locate import open_inputs
 from ripple.core.errors import InputError
@@ -204,12 +204,12 @@ def test_a_file_that_is_still_written_is_not_taken(place: Path) -> None:
 
 
 def test_a_file_that_grows_between_two_looks_is_taken_later() -> None:
-    looks = Looks(is_whole=False)
+    discovery = Discovery(is_whole=False)
 
     def taken(*sizes: tuple[str, int]) -> list[str]:
-        looks.see([DataFile(path, (), Version(size, "1")) for path, size in sizes], [])
+        discovery.see([DataFile(path, (), Version(size, "1")) for path, size in sizes], [])
         found = []
-        while (file := looks.next()) is not None:
+        while (file := discovery.next()) is not None:
             found.append(file.path)
         return found
 

@@ -220,7 +220,7 @@ def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
         reasons = ()
         would = (
             "partitions of the first stage would read the log from its first record, if the "
-            f"targets of {', '.join(new)} are empty, and those of other stages resume."
+            f"targets of {', '.join(new)} are empty, and partitions of other stages resume."
         )
     return {
         "nodes": [],

@@ -35,5 +35,5 @@ def changed(path: str, was: Version, now: Version) -> InputError:
     return InputError(
         f"{path} has changed since it was first read: it had {was.size_bytes} bytes (version "
         f"{was.stamp or 'unknown'}), and has {now.size_bytes} ({now.stamp or 'unknown'}): bring "
-        "back what it was, or start over with other outputs and another folder of checkpoints"
+        "back that version, or start over with other outputs and another folder of checkpoints"
     )

@@ -1,11 +1,11 @@
 """State of one stage's partition, where the code of its pipeline has changed.
 
 A partition's rows were sent to other stages, and their results were written. So a partition can
-resume from its state only where all partitions of all stages would have come to the same: where
+resume from its state only where all partitions of all stages would have the same results: where
 every record, fold and step is unchanged. Names may differ, and outputs may come and go.
 
 A new branch may stand beside them if all of it is computed by the first stage: partitions there
-compute everything from the first record of the source, and come to the same rows for later stages,
+compute everything from the first record of the source, and get the same rows for later stages,
 which resume.
 """
 

@@ -1,7 +1,7 @@
 """The type rules of dates and times: they become whole numbers, for the machine's own operations.
 
 A date is ``logical`` of a tree of an int, its days since 1970, and a time of its nanoseconds; the
-kind says which. A date beyond the years 1 to 9999 fails its row, as an integer beyond 64 bits does.
+kind has the type. A date beyond the years 1 to 9999 fails its row, like an integer beyond 64 bits.
 """
 
 from __future__ import annotations

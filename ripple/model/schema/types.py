@@ -109,7 +109,7 @@ class Decimal(Logical):
         """Make the type for a number of digits."""
         try:
             digits = index(precision)
-        except TypeError:  # which is refused below
+        except TypeError:  # refused below
             digits = 0
         if PRECISION_MAX + 1 < digits <= PRECISION_OTHERS:
             return WideDecimal(precision, scale)  # type: ignore[return-value]  # on purpose

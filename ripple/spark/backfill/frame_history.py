@@ -89,8 +89,8 @@ class FrameHistory:
             if not any(isinstance(one, DataFrame) or SparkPlace.of(one) for one in all_given):
                 return None
             raise InputError(
-                f"{plan.name} has tables from topics beside its events, whose history Spark cannot "
-                "read then: write it, as with df.write.parquet('DIR'), and name that folder"
+                f"{plan.name} has tables from topics beside its events, so Spark cannot read the "
+                "history: write it, as with df.write.parquet('DIR'), and name that folder"
             )
         found = frames_at(spark, plan, history, header=header)
         if not are_frames(found):

@@ -31,7 +31,7 @@ FILES_MAX = 1000
 """Files whose footers the driver reads at most."""
 _OPEN_MAX = 16
 _ROWS_AT_ONCE = 1 << 16
-_LEGACY = b"org.apache.spark.legacyDateTime"  # times of another calendar, which Spark converts
+_LEGACY = b"org.apache.spark.legacyDateTime"  # times of another calendar, converted by Spark
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,6 @@ def _check(frame: Any, source: SourceSpec) -> None:
     if known is not None and not known.queryExecution().analyzed().deterministic():
         raise InputError(
             f"the DataFrame of {source.name} has other rows each time that Spark computes it "
-            "(rand, uuid, monotonically_increasing_id or a function of yours): write it, as with "
-            "df.write.parquet('DIR'), and replay what was written, or df.localCheckpoint()"
+            "(rand, uuid, monotonically_increasing_id or a nondeterministic UDF): write it, as "
+            "with df.write.parquet('DIR'), and replay that folder, or df.localCheckpoint()"
         )

@@ -435,8 +435,9 @@ async def newest_of_each(
 ) -> AsyncIterator[Checkpoint]:
     """Yield the newest checkpoint of each partition that has one, partition 0 first.
 
-    code: a topology, to pass over what other code has only begun; see ``without_begun``. A damaged
-    manifest is passed over: it is reported when its partition restores. Raises StoreError.
+    code: a topology, to skip checkpoints of other code that has read nothing; see
+    ``without_begun``. A damaged manifest is skipped: it is reported when its partition
+    restores. Raises StoreError.
     """
 
     async def newest(at: int) -> tuple[Checkpoint, ...]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ripple.connectors.cutting import Cutter
 from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.folder.begun import BegunFile
+from ripple.connectors.files.folder.discovery import Discovery
 from ripple.connectors.files.folder.listing import DataFile, data_file, files_at, files_now
-from ripple.connectors.files.folder.looking import Looks
 from ripple.connectors.files.folder.one_file import format_of
 from ripple.connectors.files.folder.source import quotable
 from ripple.connectors.files.folder.taken import (
@@ -90,7 +90,7 @@ class FileInputs(ReadAhead):
         self._executor = reading.executor
         self._record: FileRecord = PassingRecord()
         self._is_local = not is_remote(place)
-        self._looks = Looks(is_whole=not (self._is_local and reading.follow))
+        self._discovery = Discovery(is_whole=not (self._is_local and reading.follow))
         self._batches: deque[Batch] = deque()
         self._held_bytes = 0
         self._stop: int | None = None
@@ -193,14 +193,14 @@ class FileInputs(ReadAhead):
                     begun = None
                 if end < offset and not following:
                     raise InputError(
-                        f"{self._place} is needed from record {offset} on, and its files in the "
-                        f"record of those that were read end at {end}. {_ANEW}"
+                        f"{self._place} is needed from record {offset} on, and its "
+                        f"recorded files end at {end}. {_ANEW}"
                     )
                 if following and following[0].first != end:
                     raise InputError(
                         f"{file.path} ends at record {end}, and "
-                        f"{following[0].path or 'what follows'} begins at {following[0].first}: it "
-                        f"is not what it was, or files between were removed and are needed again. "
+                        f"{following[0].path or 'the next entry'} begins at {following[0].first}: "
+                        f"it has changed, or files between were removed and are needed again. "
                         f"{_ANEW}"
                     )
                 offset = max(end, offset)
@@ -223,12 +223,12 @@ class FileInputs(ReadAhead):
         Raises for one that cannot be opened, or has an unreadable beginning: it is not recorded, so
         that it can be repaired or removed.
         """
-        if not self._looks.ready:
+        if not self._discovery.ready:
             listed = await self._executor.run(_listed, self._place)
             if self._reading.follow:
                 await self._forget({file.path for file in listed})
-            self._looks.see(listed, self._record.taken)
-        while (file := self._looks.next()) is not None:
+            self._discovery.see(listed, self._record.taken)
+        while (file := self._discovery.next()) is not None:
             begun, failure = None, None
             try:
                 begun = await self._begin(file, offset)
@@ -241,8 +241,8 @@ class FileInputs(ReadAhead):
                     raise failure
                 if len(self._record.taken) >= RECORDED_MAX:
                     raise InputError(
-                        f"{RECORDED_MAX:,} files were taken from {self._place}: remove those that "
-                        "were read, and start the run again"
+                        f"{RECORDED_MAX:,} files were taken from {self._place}: remove the read "
+                        "ones, and start the run again"
                     )
                 await self._record.add(TakenFile(offset, file.path, *file.version))
                 return begun

@@ -29,7 +29,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 class DataFile(NamedTuple):
     """A file, and the fields that its folders name, as ``day=2026-01-31`` does; None: no value.
 
-    version: where looking told it.
+    version: where a poll has it.
     """
 
     path: str

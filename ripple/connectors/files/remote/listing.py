@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def found_at(place: str) -> list[tuple[str, Version]]:
     """Return the files at an address, ordered by name as in a folder.
 
-    That is one file, or with ``s3:`` also those below a prefix, or of a pattern. Raises InputError
-    and InputAwayError.
+    That is one file, or with ``s3:`` also the files below a prefix, or of a pattern. Raises
+    InputError and InputAwayError.
     """
     if scheme_of(place) != "s3":
         return [(checked(place), server_of(place).version(place))]

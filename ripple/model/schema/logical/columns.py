@@ -75,7 +75,7 @@ def mapped(
     """Return a column of lists or structs with other columns within it.
 
     ``each`` makes one of a column within and of its one in ``of``. like: a type with the names and
-    the nullability of those within.
+    the nullability of nested ones.
     """
     fields = [like.field(at) for at in range(like.num_fields)]
     if kinds.is_list(column.type):

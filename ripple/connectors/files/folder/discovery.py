@@ -17,7 +17,7 @@ UNFINISHED = (".tmp", ".part")
 """The suffixes of temporary names, under which writers finish files before they rename them."""
 
 
-class Looks:
+class Discovery:
     """The files that polls have found, in the order of taking.
 
     A file that may still be written is taken once two polls have found it unchanged. is_whole: the
