@@ -11,6 +11,8 @@ from libc.string cimport memcpy, strlen
 
 import numpy as np
 
+from ripple.model.schema.decimal_texts cimport GOOD, narrow_t, scanned
+
 cdef extern from *:
     """
     typedef __int128 wide_t;
@@ -25,11 +27,7 @@ cdef extern from "Python.h":
 cdef enum:
     DIGITS = 18                 # of a decimal in 64 bits
     WIDTH_MAX = 24              # of a text: a sign, digits, a point
-    EXPONENT_MAX = 100000       # beyond all that fits
     BYTES_MAX = 2147483647      # of the texts of a column
-    GOOD = 0
-    NO_NUMBER = 1
-    NO_ROOM = 2
 
 cdef enum Rounding:            # in the order of ROUNDINGS of expr
     HALF_EVEN, HALF_UP, HALF_DOWN, DOWN, UP, FLOOR, CEILING
@@ -44,64 +42,10 @@ for k_ in range(1, 19):
 
 cdef uint8_t parsed(const uint8_t* at, const uint8_t* end, int precision, int scale, int64_t* out) noexcept nogil:
     """Set the decimal of a text, or return what is wrong with it."""
-    cdef uint64_t value = 0
-    cdef int count = 0, fraction = 0, exponent = 0, last = 0, zeros = 0, shift
-    cdef bint negative, sign, point = False, any = False
-    cdef uint8_t digit
-    out[0] = 0
-    negative = at < end and at[0] == 0x2D
-    at += negative or (at < end and at[0] == 0x2B)
-    if end - at > EXPONENT_MAX:
-        return NO_NUMBER
-    while at < end:
-        digit = at[0] - 0x30
-        if digit <= 9:
-            any = True
-            fraction += point
-            if digit == 0:
-                zeros += 1
-                last += not point
-            else:
-                if count:
-                    count += zeros + 1
-                else:
-                    count = 1
-                if count <= DIGITS:
-                    value = value * <uint64_t>(TENS[zeros + 1] if count > 1 else 1) + digit
-                zeros = 0
-                last = -fraction
-        elif at[0] == 0x2E and not point:
-            point = True
-        else:
-            break
-        at += 1
-    if not any:
-        return NO_NUMBER
-    if at < end:
-        if at[0] | 0x20 != 0x65:
-            return NO_NUMBER
-        at += 1
-        sign = at < end and at[0] == 0x2D
-        at += sign or (at < end and at[0] == 0x2B)
-        if at == end:
-            return NO_NUMBER
-        while at < end:
-            digit = at[0] - 0x30
-            if digit > 9:
-                return NO_NUMBER
-            if exponent < EXPONENT_MAX:
-                exponent = exponent * 10 + digit
-            at += 1
-        if sign:
-            exponent = -exponent
-    if count == 0:
-        return GOOD
-    shift = scale + last + exponent
-    if shift < 0 or count + shift > precision:
-        return NO_ROOM
-    value *= <uint64_t>TENS[shift]
-    out[0] = -<int64_t>value if negative else <int64_t>value
-    return GOOD
+    cdef narrow_t value
+    cdef uint8_t verdict = scanned[narrow_t](at, end, precision, scale, <const narrow_t*>TENS, DIGITS, &value)
+    out[0] = <int64_t>value
+    return verdict
 
 
 def parse(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data, int precision, int scale):

@@ -11,27 +11,23 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from ripple.model.schema.decimal_texts cimport scanned, unsigned_t
+
 cdef extern from *:
     """
     typedef __int128 wide_t;
-    typedef unsigned __int128 unsigned_t;
     static inline int add_overflows(wide_t a, wide_t b, wide_t *out) {
         return __builtin_add_overflow(a, b, out);
     }
     """
     ctypedef long long wide_t
-    ctypedef unsigned long long unsigned_t
     bint add_overflows(wide_t a, wide_t b, wide_t* out) noexcept nogil
 
 cdef enum:
     DIGITS = 38                 # of a decimal in 128 bits
     STORED = 32                 # letters of a stored one
     WIDTH_MAX = 44              # of a text: a sign, digits, a point
-    EXPONENT_MAX = 100000       # beyond all that fits
     BYTES_MAX = 2147483647      # of the texts of a column
-    GOOD = 0
-    NO_NUMBER = 1
-    NO_ROOM = 2
 
 cdef unsigned_t[39] TENS
 cdef int k_
@@ -115,64 +111,10 @@ def decode(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[:
 
 cdef uint8_t parsed(const uint8_t* at, const uint8_t* end, int precision, int scale, int64_t* out) noexcept nogil:
     """Set the decimal of a text, or return what is wrong with it."""
-    cdef unsigned_t value = 0
-    cdef int count = 0, fraction = 0, exponent = 0, last = 0, zeros = 0, shift
-    cdef bint negative, sign, point = False, any = False
-    cdef uint8_t digit
-    out[0] = out[1] = 0
-    negative = at < end and at[0] == 0x2D
-    at += negative or (at < end and at[0] == 0x2B)
-    if end - at > EXPONENT_MAX:
-        return NO_NUMBER
-    while at < end:
-        digit = at[0] - 0x30
-        if digit <= 9:
-            any = True
-            fraction += point
-            if digit == 0:
-                zeros += 1
-                last += not point
-            else:
-                if count:
-                    count += zeros + 1
-                else:
-                    count = 1
-                if count <= DIGITS:
-                    value = value * (TENS[zeros + 1] if count > 1 else 1) + digit
-                zeros = 0
-                last = -fraction
-        elif at[0] == 0x2E and not point:
-            point = True
-        else:
-            break
-        at += 1
-    if not any:
-        return NO_NUMBER
-    if at < end:
-        if at[0] | 0x20 != 0x65:
-            return NO_NUMBER
-        at += 1
-        sign = at < end and at[0] == 0x2D
-        at += sign or (at < end and at[0] == 0x2B)
-        if at == end:
-            return NO_NUMBER
-        while at < end:
-            digit = at[0] - 0x30
-            if digit > 9:
-                return NO_NUMBER
-            if exponent < EXPONENT_MAX:
-                exponent = exponent * 10 + digit
-            at += 1
-        if sign:
-            exponent = -exponent
-    if count == 0:
-        return GOOD
-    shift = scale + last + exponent
-    if shift < 0 or count + shift > precision:
-        return NO_ROOM
-    value *= TENS[shift]
-    put(-<wide_t>value if negative else <wide_t>value, out)
-    return GOOD
+    cdef unsigned_t value
+    cdef uint8_t verdict = scanned[unsigned_t](at, end, precision, scale, TENS, DIGITS, &value)
+    put(<wide_t>value, out)
+    return verdict
 
 
 def parse(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data, int precision, int scale):
