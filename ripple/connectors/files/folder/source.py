@@ -60,12 +60,12 @@ def check(path: str) -> str:
 
 
 def check_s3(path: str) -> str:
-    """Return what ``check`` does of ``s3:`` and this; raises as it does."""
+    """Return the text of ``check`` for ``s3:`` and this; raises as it does."""
     return check(f"s3:{path}")
 
 
 def check_https(path: str) -> str:
-    """Return what ``check`` does of ``https:`` and this; raises as it does."""
+    """Return the text of ``check`` for ``https:`` and this; raises as it does."""
     return check(checked(f"https:{path}"))
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch
 
 BLOCK_ROWS = 1 << 16
-BLOCK_BYTES = 3 << 20  # of what Arrow makes of long rows, which are then fewer
+BLOCK_BYTES = 3 << 20  # of long rows in Arrow's form, which are then fewer
 SAMPLE_ROWS = 64
 ROW_GROUP_ROWS = 1 << 17
 PREFETCH_BLOCKS = 2
