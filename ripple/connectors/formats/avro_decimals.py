@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ripple.connectors.formats.avro_types import bare_type
 from ripple.connectors.formats.json import buffers_of
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.logical.wide_decimals import units_in
@@ -23,15 +24,11 @@ _WORD_BYTES = 8
 
 def scale_of(kind: Json) -> int | None:
     """Return the scale of a type of decimals, also in a union with null; None of another type."""
-    if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
-        return scale_of(others[0]) if len(others) == 1 else None
-    if not isinstance(kind, dict):
+    bare = bare_type(kind)
+    if not isinstance(bare, dict):
         return None
-    if isinstance(kind.get("type"), (dict, list)):
-        return scale_of(kind["type"])
-    scale = kind.get("scale", 0)
-    is_decimal = kind.get("logicalType") == "decimal" and kind.get("type") in ("bytes", "fixed")
+    scale = bare.get("scale", 0)
+    is_decimal = bare.get("logicalType") == "decimal" and bare.get("type") in ("bytes", "fixed")
     is_scale = isinstance(scale, int) and 0 <= scale <= SCALE_MAX
     return scale if is_decimal and is_scale else None
 

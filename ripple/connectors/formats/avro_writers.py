@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.avro_columns import KINDS
 from ripple.connectors.formats.avro_decimals import scale_of, text_of
+from ripple.connectors.formats.avro_types import inner_record, type_name
 from ripple.connectors.formats.framed import unreadable
 from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
@@ -129,7 +130,7 @@ def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
     """Return how many nanoseconds a tick has, of each field that is a moment or a date, by path."""
     found: dict[str, int] = {}
     for field in fields:
-        inner = _inner_record(field["type"], {})
+        inner = inner_record(field["type"], {})
         plain, ns = in_nanoseconds(field["type"])
         if inner is not None:
             found |= ticks_of(inner["fields"], f"{at}{field['name']}.")
@@ -144,24 +145,13 @@ def scales_of(
     """Return the scale of each field that is a decimal in bytes, and is read as one, by path."""
     found: dict[str, int] = {}
     for field in fields:
-        inner, path = _inner_record(field["type"], {}), f"{at}{field['name']}"
+        inner, path = inner_record(field["type"], {}), f"{at}{field['name']}"
         scale = scale_of(field["type"])
         if inner is not None:
             found |= scales_of(inner["fields"], logical, f"{path}.")
         elif scale is not None and isinstance(logical.get(path), DECIMALS):
             found[path] = scale
     return found
-
-
-def type_name(kind: Any) -> Any:
-    """Return the name of a type, also of one in a union with null, or None."""
-    if isinstance(kind, list):
-        others = [one for one in kind if one not in ("null", {"type": "null"})]
-        return type_name(others[0]) if len(others) == 1 else None
-    if isinstance(kind, dict):
-        inner = kind.get("type")
-        return type_name(inner) if isinstance(inner, (dict, list)) else inner
-    return kind
 
 
 def known_in(shape: RecordShape) -> set[str]:
@@ -183,18 +173,6 @@ def records_in(document: Any) -> dict[str, Any]:
                 found.setdefault(node["name"].rpartition(".")[2], node)
             left += [*node.values()]
     return found
-
-
-def _inner_record(kind: Any, records: Mapping[str, Any]) -> Any:
-    """Return the record that a type is, also one in a union with null, or None."""
-    if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
-        return _inner_record(others[0], records) if len(others) == 1 else None
-    if isinstance(kind, str):
-        return records.get(kind.rpartition(".")[2])
-    if isinstance(kind, dict) and isinstance(kind.get("type"), (dict, list)):
-        return _inner_record(kind["type"], records)
-    return kind if isinstance(kind, dict) and kind.get("type") == "record" else None
 
 
 def _wanted_of(
@@ -231,7 +209,7 @@ def _wanted_of(
             kept = kind if keeps_units else plain
             found.append({**field, "type": kept})
         elif any(name.startswith(f"{path}.") for name in known):
-            inner = _inner_record(kind, records)
+            inner = inner_record(kind, records)
             if inner is None:
                 found.append(field)  # which is of another type, as the comparison says
                 continue
@@ -258,7 +236,7 @@ def _leaves(
     is left as it is: the number of its type comes before it.
     """
     for field in fields:
-        inner = None if isinstance(field["type"], list) else _inner_record(field["type"], records)
+        inner = None if isinstance(field["type"], list) else inner_record(field["type"], records)
         if inner is None or depth == NESTED_DEPTH_MAX:
             yield f"{at}{field['name']}", field["type"]
         else:
