@@ -85,7 +85,8 @@ def _with_whole_numbers(frame: Any, schema: pa.Schema) -> Any:
         column = frame[field.name]
         if column.dtype.kind != "f":
             continue
-        with suppress(TypeError, ValueError, NotImplementedError):  # Arrow has such floats
+        # pandas and Arrow derive their errors for a type without an operation from the last one.
+        with suppress(TypeError, ValueError, NotImplementedError):
             # Before the conversion, which cuts fractions of Arrow's floats off.
             found = column.dropna().astype("float64")
             if (found.abs() <= _EXACT_MAX).all() and (found % 1 == 0).all():

@@ -47,7 +47,7 @@ class DigitsRule(ABC):
 
     def text(self, value: Any) -> str | None:
         if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-            value = decimal.Decimal(int(value))  # whose text may have any number of digits
+            value = decimal.Decimal(int(value))  # its text may have any number of digits
         return str(value) if isinstance(value, decimal.Decimal) else None
 
     def written(self, number: Any) -> str:
