@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.commit_group import OutputStatus
     from ripple.connectors.endings import Endings
+    from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.core.events import EventListener
     from ripple.engine.machine import Engine
@@ -376,9 +377,7 @@ class Claimed:
             guards=world.guards,
         )
         endings.add(answered.give_up)
-        listed = checkpoints_with(name, self.listed)
-        known = {output: _with_input(one, name) for output, one in standings.items()}
-        return replace(self, spec=replace(spec, inputs=answered), listed=listed), known
+        return self._reading(answered, name, standings)
 
     async def _marked(
         self, standings: Mapping[str, OutputStatus], endings: Endings, log: MarkerLog
@@ -422,9 +421,15 @@ class Claimed:
             guards=world.guards,
         )
         endings.add(marked.give_up)
+        return self._reading(marked, name, standings)
+
+    def _reading(
+        self, inputs: Inputs, name: str, standings: Mapping[str, OutputStatus]
+    ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
+        """Read these inputs, with a log called ``name`` among them, and add it to all cuts."""
         listed = checkpoints_with(name, self.listed)
         known = {output: _with_input(one, name) for output, one in standings.items()}
-        return replace(self, spec=replace(spec, inputs=marked), listed=listed), known
+        return replace(self, spec=replace(self.spec, inputs=inputs), listed=listed), known
 
 
 def _with_input(standing: OutputStatus, name: str) -> OutputStatus:
