@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +37,7 @@ from ripple.task.repartition.rows import Mark, changes_of, lane_schema, records_
 from ripple.testing import check_pipeline
 from ripple.testing.reference.expressions import evaluate, expression_kind
 from ripple.world import LiveDisk
+from tests.connectors.formats.messages import MANY, ONE, message_of
 from tests.connectors.formats.registries import OneSchema, no_registry
 from tests.connectors.read_records import PLACES, rows_and_causes
 from tests.connectors.read_records import read as read_batches
@@ -327,17 +327,8 @@ def test_avro_messagepack_and_protobuf_have_lists(tmp_path: Path) -> None:
     assert read(AvroValues(CHAIN.needed, registry), written) == (ROWS, [])
     packed = [msgspec.msgpack.encode(row) for row in ROWS + BAD]
     assert read(values_of("msgpack", CHAIN.needed, no_registry), packed) == (ROWS, CAUSES)
-    file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="p", syntax="proto3")
-    message = file.message_type.add(name="Post")
-    for at, (name, kind) in enumerate((("at", 3), ("tags", 9), ("sizes", 3), ("marks", 1)), 1):
-        message.field.add(name=name, number=at, type=kind, label=1 if name == "at" else 3)
-    (tmp_path / "p.bin").write_bytes(
-        descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
-    )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    make: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("p.Post"))
-    options = {"message": "p.Post", "descriptors": str(tmp_path / "p.bin")}
+    members = {"at": (3, ONE), "tags": (9, MANY), "sizes": (3, MANY), "marks": (1, MANY)}
+    make, options = message_of(tmp_path, "Post", members)
     values = values_of("protobuf", CHAIN.needed, no_registry, options=options)
     assert read(values, [make(**row).SerializeToString() for row in ROWS]) == (
         [row | {"sizes": row["sizes"] or [], "marks": row["marks"] or []} for row in ROWS],

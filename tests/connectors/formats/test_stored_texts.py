@@ -11,7 +11,6 @@ import fastavro
 import msgspec
 import pyarrow as pa
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
@@ -21,6 +20,7 @@ from ripple.connectors.kafka.row_values import row_values
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.transforms.forms import forms_of
 from ripple.model.records import checks_of, schema_of
+from tests.connectors.formats.messages import ONE, message_of
 from tests.connectors.formats.registries import OneSchema, no_registry
 
 A, RAW = uuid.UUID(int=0xABCDEF << 64), b"\x00\xff\n"
@@ -88,17 +88,8 @@ def test_messagepack_has_both() -> None:
 
 
 def test_protobuf_has_both(tmp_path: Any) -> None:
-    file = descriptor_pb2.FileDescriptorProto(name="r.proto", package="r", syntax="proto3")
-    message = file.message_type.add(name="Request")
-    for at, (name, kind) in enumerate((("id", 9), ("body", 12), ("of", 12)), 1):
-        message.field.add(name=name, number=at, type=kind, label=1, proto3_optional=False)
-    (tmp_path / "r.bin").write_bytes(
-        descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
-    )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    make: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("r.Request"))
-    options = {"message": "r.Request", "descriptors": str(tmp_path / "r.bin")}
+    fields = {"id": (9, ONE), "body": (12, ONE), "of": (12, ONE)}
+    make, options = message_of(tmp_path, "Request", fields)
     values = values_of("protobuf", CHAIN.needed, no_registry, options=options)
     given = [make(id=str(A), body=RAW, of=A.bytes), make(id=str(A), body=RAW, of=b"x")]
     rows, causes = read(values, [one.SerializeToString() for one in given])
