@@ -92,26 +92,25 @@ class AvroValues:
                 columns[at] = texts(columns[at], writer.scales[name])
             elif columns[at].type == pa.binary() and not self._is_bytes(name):
                 columns[at] = _as_text(columns[at], name, refused)
-            elif name in writer.ticks_ns and (kind := self._logical_of(name)) is not None:
-                numbers = columns[at]
-                if writer.ticks_ns[name] not in (1, DAY_NS):
-                    numbers, failed = in_ns(numbers, writer.ticks_ns[name])
-                    for row in np.flatnonzero(failed).tolist():
-                        refused.setdefault(row, f"{name} {BEYOND_INT64}")
-                columns[at] = texts_of(numbers, kind)
-            elif writer.ticks_ns.get(name, 1) != 1:
-                columns[at], failed = in_ns(columns[at], writer.ticks_ns[name])
-                for row in np.flatnonzero(failed).tolist():
-                    refused.setdefault(row, f"{name} {BEYOND_INT64}")
+            elif name in writer.ticks_ns:
+                columns[at] = self._moments(columns[at], name, writer.ticks_ns[name], refused)
         shown, numbers = shown_of(values), rows
         records = pa.RecordBatch.from_arrays(columns, wanted)
         if not wanted:  # how many rows there are is told by columns alone
             return batch_of_rows([{}] * len(rows), refused, self.shape, shown)
         return screened(records, self.shape, 0, refused, lambda row: shown(int(numbers[row])))
 
-    def _logical_of(self, name: str) -> Logical | None:
+    def _moments(
+        self, numbers: pa.Array, name: str, ticks_ns: int, refused: dict[int, str]
+    ) -> pa.Array:
+        """Return moments or dates of a unit as the shape has them: nanoseconds, or texts."""
         kind = self.shape.logical.get(name)
-        return kind if isinstance(kind, Logical) else None
+        logical = kind if isinstance(kind, Logical) else None
+        if ticks_ns != 1 and (logical is None or ticks_ns != DAY_NS):
+            numbers, failed = in_ns(numbers, ticks_ns)
+            for row in np.flatnonzero(failed).tolist():
+                refused.setdefault(row, f"{name} {BEYOND_INT64}")
+        return numbers if logical is None else texts_of(numbers, logical)
 
     def _is_bytes(self, name: str) -> bool:
         return isinstance(self.shape.logical.get(name), Bytes)
