@@ -11,16 +11,14 @@ import pyarrow.types as kinds
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
 from ripple.model.schema.bytes_form import BASE64, HEX, BytesForm
+from ripple.model.schema.logical.objects import ObjectArrays
 from ripple.model.schema.text_columns import parts, text_column
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from ripple.model.schema.document import Json
 
 
-class BytesRule:
+class BytesRule(ObjectArrays):
     """The rule of bytes. form: of the texts of their source."""
 
     word = "bytes"
@@ -74,14 +72,6 @@ class BytesRule:
 
     def texts(self, column: pa.Array) -> pa.Array:
         return column if self._form == HEX else base64_texts(self.shown(column))
-
-    def array(self, numbers: Any) -> npt.NDArray[Any]:
-        from ripple.model.schema.columns import objects  # noqa: PLC0415 - which imports this
-
-        return objects([self.value(number) for number in numbers])
-
-    def numbers(self, array: npt.NDArray[np.int64]) -> None:
-        del array  # of dtype object it is a list
 
 
 def base64_texts(column: pa.Array) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.types as kinds
 
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
+from ripple.model.schema.logical.objects import ObjectArrays
 from ripple.model.schema.text_columns import bits, text_column, valid_in
 from ripple.model.schema.types import PRECISION_MAX, Decimal, WideDecimal
 
@@ -26,7 +27,7 @@ _DIGITS_MAX = 1000  # of a value in Python; one with more cannot fit
 _WIDE = decimal.Context(prec=2 * _DIGITS_MAX)
 
 
-class DigitsRule(ABC):
+class DigitsRule(ObjectArrays):
     """All that narrow and wide decimals share. units: the largest number of them."""
 
     def __init__(self, kind: Decimal | WideDecimal, units: int) -> None:
@@ -52,13 +53,6 @@ class DigitsRule(ABC):
 
     def written(self, number: Any) -> str:
         return format(self.value(number), "f")
-
-    def array(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.array([self.value(number) for number in numbers.tolist()], object)
-
-    def numbers(self, array: npt.NDArray[Any]) -> Ints | None:
-        del array  # of dtype object it is a list
-        return None
 
 
 class DecimalRule(DigitsRule):

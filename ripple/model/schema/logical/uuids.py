@@ -11,18 +11,17 @@ import pyarrow.types as kinds
 
 from ripple.core.arguments import shown
 from ripple.core.errors import SchemaError
+from ripple.model.schema.logical.objects import ObjectArrays
 from ripple.model.schema.text_columns import text_column, valid_in
 from ripple.model.schema.uuid_form import UuidForm
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from ripple.model.schema.document import Json
 
 _BYTES = 16
 
 
-class UuidRule:
+class UuidRule(ObjectArrays):
     """The rule of UUIDs."""
 
     word = "a UUID"
@@ -69,11 +68,3 @@ class UuidRule:
 
     def texts(self, column: pa.Array) -> pa.Array:
         return column
-
-    def array(self, numbers: Any) -> npt.NDArray[Any]:
-        from ripple.model.schema.columns import objects  # noqa: PLC0415 - which imports this
-
-        return objects([self.value(number) for number in numbers])
-
-    def numbers(self, array: npt.NDArray[np.int64]) -> None:
-        del array  # of dtype object it is a list
