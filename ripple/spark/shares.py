@@ -275,14 +275,12 @@ def _end(file: str, stop: int | None) -> int | None:
     found = find(file, "source")
     rows: int | None = None
     if found.connector.scheme == "parquet":
-        import pyarrow as pa  # noqa: PLC0415 - slow to import
-        import pyarrow.parquet as pq  # noqa: PLC0415 - likewise
+        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
 
-        try:
+        from ripple.connectors.files.parquet.files import readable  # noqa: PLC0415 - likewise
+
+        with readable(found.path):
             rows = pq.ParquetFile(found.path).metadata.num_rows
-        except (OSError, pa.ArrowInvalid) as error:
-            line = str(error).partition("\n")[0]
-            raise InputError(f"cannot read {found.path}: {line}") from error
     elif found.connector.scheme == "synthetic":
         rows = int(found.path) if found.path.isdigit() else None
     if stop is None:

@@ -171,13 +171,13 @@ class AgainstTable:
 def _parquet(path: str) -> pa.Table:
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
 
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError as error:
-        raise InputError(f"cannot read {path}: there is no such file") from error
-    except (OSError, pa.ArrowInvalid) as error:
-        line = str(error).partition("\n")[0]
-        raise InputError(f"cannot read {path}: {line}") from error
+    from ripple.connectors.files.parquet.files import readable  # noqa: PLC0415 - likewise
+
+    with readable(path):
+        try:
+            return pq.read_table(path)
+        except FileNotFoundError as error:
+            raise InputError(f"cannot read {path}: there is no such file") from error
 
 
 def _in_integers(table: pa.Table, schema: Schema) -> pa.Table:

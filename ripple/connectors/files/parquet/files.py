@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +31,7 @@ from ripple.model.schema.time_form import BEYOND_INT64
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     from ripple.connectors.connector import Reading, Writing
     from ripple.connectors.contract import Commit
@@ -91,10 +93,8 @@ class ParquetSource:
             reading.close()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
-        try:
+        with readable(self._path):
             file = pq.ParquetFile(_opened(self._path))
-        except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(f"cannot read {self._path}: {_first_line(error)}") from error
         with file:
             blocks = self._blocks(file, from_offset)
             ahead = prefetched(blocks, PREFETCH_BLOCKS, lambda: None, waits=False)
@@ -189,6 +189,15 @@ def _groups_from(file: pq.ParquetFile, from_offset: int) -> tuple[list[int], int
             return list(range(group, file.num_row_groups)), first
         first += rows
     return [], first
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Raise InputError in the place of errors of the system, and of Arrow, about a file."""
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"cannot read {path}: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
