@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.files.text import cut_record
 from ripple.connectors.files.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.connectors.log.connector import APPENDED, ONCE
+from ripple.core.codec.compression import Compression
 from ripple.core.errors import LimitError, OutputError, SchemaError
 from ripple.core.row_ops import OP, with_named_ops
 from ripple.model.batch import Batch
@@ -68,8 +69,9 @@ def topic_for(disk: Disk, path: str, schema: Schema, partitions: int = 1) -> Top
     Raises OutputError naming the first field in which its schema differs.
     """
     try:
-        # Each commit syncs, so that appends need not.
-        settings = LogSettings(sync_appends=0)
+        # Each commit syncs, so that appends need not. Most frames have few rows, and are smaller by
+        # half when they are compressed: their schema is larger than their rows.
+        settings = LogSettings(sync_appends=0, compression=Compression.ZSTD)
         topic = Topic.ensure(disk, path, schema, partitions=partitions, settings=settings)
     except (LogError, SchemaError) as error:
         raise OutputError(f"cannot write: {error}") from error

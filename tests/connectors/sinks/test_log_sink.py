@@ -257,6 +257,18 @@ def test_topic_of_another_schema_is_refused(fields: list[Field], words: str) -> 
         topic_for(disk, "out", SCHEMA)
 
 
+def test_new_topics_of_outputs_are_compressed_and_old_ones_stay(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    Topic.create(disk, "old", SCHEMA, settings=LogSettings(sync_appends=0))
+    lengths = []
+    for path in ("old", "new"):
+        sink = LogSink(topic_for(disk, path, SCHEMA), 0, ManualClock(), OWNER)
+        write(sink, 0, 1)
+        with PartitionReader(Topic.open(disk, path), 0) as reader:
+            lengths.append(reader.frame_with(0).header.stored_length)
+    assert 2 * lengths[1] < lengths[0]
+
+
 def test_plain_sink_appends_and_leaves_the_log_to_others(tmp_path: Path) -> None:
     topic = topic_for(LiveDisk(tmp_path), "out", SCHEMA)
     for number in (0, 3):
