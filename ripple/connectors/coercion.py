@@ -14,7 +14,8 @@ from ripple.model.schema.logical.lists import ListReading, reading_of
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
-from ripple.model.schema.types import List, LogicalText, WideDecimal
+from ripple.model.schema.typed_texts import marked
+from ripple.model.schema.types import List, LogicalText, PatternDate, PatternTime, WideDecimal
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def conformed(
     column = _with_texts(column, logical)
     if kind == pa.string():
         text = column if column.type == kind else _as_text(column)
+        if isinstance(logical, (PatternDate, PatternTime)) and not is_text(column.type):
+            text = marked(text)
         return _without(text, NOT_UTF8, ill_formed(text))
     if column.type == kind:
         return column, "", None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import typing
 from pathlib import Path
@@ -90,11 +91,6 @@ class IsoOnly:
     at: rp.Timestamp = rp.field(format="iso")
 
 
-@rp.record
-class Pattern:
-    at: rp.Timestamp = rp.field(format="%Y-%m-%d", zone="UTC")
-
-
 @pytest.mark.parametrize(
     ("unit", "zone"), [("s", None), ("us", None), ("ns", "UTC"), ("ms", "Asia/Tokyo")]
 )
@@ -109,14 +105,26 @@ def test_a_class_of_iso_times_reads_columns_of_times(
         assert rows_of(read(place, IsoOnly)) == [{"at": NOON}, {"at": -1_000_000_000}]
 
 
-def test_a_column_of_times_is_no_text_of_a_pattern() -> None:
-    table = pa.table({"at": pa.array([NOON], pa.timestamp("ns", "UTC"))})
-    with pytest.raises(
-        SchemaError,
-        match=r"column 'at' .* is timestamp\[ns, tz=UTC\], but the schema declares string: declare"
-        " at: rp.Timestamp, without a format or with format='iso'",
-    ):
-        read(table, Pattern)
+@pytest.mark.parametrize("kind", [rp.Timestamp, dt.datetime])
+def test_a_field_with_a_pattern_reads_times_that_are_no_texts(kind: Any) -> None:
+    """Also those of which the pattern has no part; of its text it is not what ISO 8601 says."""
+    swapped = rp.field(format="%Y-%d-%mT%H:%M:%SZ", zone="+01:00")
+    days = rp.field(format="%d.%m.%Y", default=None)
+    names = {"at": kind, "day": dt.date | None}
+    body = {"__annotations__": names, "at": swapped, "day": days}
+    cls = rp.record(type("Swapped", (), body))
+    at = dt.datetime(2026, 3, 2, 1, 0, 0, 5, tzinfo=dt.UTC)
+    ns = 1_772_413_200_000_005_000
+    columns = pa.table({"at": pa.array([at, None]), "day": pa.array([at.date()] * 2)})
+    rows: list[Any] = [{"at": at}, {"at": "2026-02-03T02:00:00Z", "day": "02.03.2026"}]
+    for source, wanted in ((columns, [(ns, 20_514)]), (rows, [(ns, None), (ns - 5_000, 20_514)])):
+        found = read(source, cls)
+        assert [(row["at"], row["day"]) for row in rows_of(found)] == wanted
+    naive = [{"at": at.replace(tzinfo=None)}, {"at": "\0x"}, {"at": "2026-03-02T01:00:00Z"}]
+    assert [row["at"] for row in rows_of(read(naive, cls))] == [
+        ns - 3600 * 10**9,
+        1_770_076_800_000_000_000,
+    ]
 
 
 @rp.record

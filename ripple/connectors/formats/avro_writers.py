@@ -36,7 +36,7 @@ FIELDS_MAX = 512
 
 def is_of(kind: Logical | List, ticks_ns: int) -> TypeGuard[Logical]:
     """Tell whether numbers of a unit are values of a logical type: days dates, others times."""
-    return not isinstance(kind, List) and (ticks_ns == DAY_NS) == (kind == Date())
+    return not isinstance(kind, List) and (ticks_ns == DAY_NS) == isinstance(kind, Date)
 
 
 class Writer(NamedTuple):

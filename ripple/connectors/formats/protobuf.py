@@ -19,7 +19,8 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.logical.lists import word_of_list
-from ripple.model.schema.types import Date, DateTime, Field, List, LogicalText
+from ripple.model.schema.typed_texts import MARK
+from ripple.model.schema.types import Date, DateTime, Field, List, LogicalText, PatternDate
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -238,10 +239,10 @@ def _getter(
     """
     field = described.fields_by_name[name]
     inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
-    is_time = inner == TIMESTAMP and (wanted == pa.int64() or logical == DateTime())
-    is_date = inner == DATE and logical == Date()
+    is_time = inner == TIMESTAMP and (wanted == pa.int64() or isinstance(logical, DateTime))
+    is_date = inner == DATE and isinstance(logical, Date)
     kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
-    is_days = logical == Date() and kind in _INTEGERS[:-1]
+    is_days = isinstance(logical, Date) and kind in _INTEGERS[:-1]
     is_own = is_time or is_date or is_days
     is_own |= isinstance(logical, LogicalText) and kind == Kind.TYPE_BYTES
     if field.is_repeated or not (is_own or kind in _READS.get(wanted, ())):
@@ -262,11 +263,13 @@ def _getter(
             number = value.seconds * 1_000_000_000 + value.nanos
             return number if logical is None else text_of_number(number, logical)
         if is_date:
-            return f"{value.year:04}-{value.month:02}-{value.day:02}"
+            mark = MARK if isinstance(logical, PatternDate) else ""
+            return f"{mark}{value.year:04}-{value.month:02}-{value.day:02}"
         if inner:
             value = value.value
         if is_days:
-            return text_of_number(value, Date())
+            assert isinstance(logical, Date)
+            return text_of_number(value, logical)
         if inner:
             return value
         return value if names is None else names.get(value, str(value))

@@ -16,9 +16,10 @@ from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.bytes_form import HEX, BytesForm
+from ripple.model.schema.date_form import DateForm
 from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.time_form import ISO, TimeForm
-from ripple.model.schema.types import HexBytes, List, Schema
+from ripple.model.schema.types import DateTime, HexBytes, List, PatternDate, PatternTime, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.connectors.validation import Shown
+    from ripple.model.schema.checks import Form
     from ripple.model.schema.types import Logical
 
 HIDDEN = b"not shown: some of its fields are masked"
@@ -105,11 +107,8 @@ class Chain:
             if isinstance(one, ReadTime) and one.form.is_text
         }
         logical = read_by_text(self._shape.schema.fields)
-        return {
-            name: HexBytes() if forms[name] == BytesForm(HEX) else kind
-            for name, kind in logical.items()
-            if name in forms
-        }
+        found = {name: _read_as(form, logical.get(name)) for name, form in forms.items()}
+        return {name: kind for name, kind in found.items() if kind is not None}
 
     def batch(self, batch: Batch) -> Batch:
         """Return a batch transformed."""
@@ -146,3 +145,14 @@ class Chain:
         """Show records as the source has them: arrays of JSON as such, and not as texts."""
         lists = [name for name, kind in self.needed.logical.items() if isinstance(kind, List)]
         return lambda row: (None, raw_of(records, int(kept[row]), lists=lists))
+
+
+def _read_as(form: Form, kind: Logical | List | None) -> Logical | List | None:
+    """Return the type whose rule makes texts of values for a form. kind: of the field."""
+    if form == BytesForm(HEX):
+        return HexBytes()
+    if isinstance(form, TimeForm):
+        return DateTime() if form.form == ISO else PatternTime()
+    if isinstance(form, DateForm) and form.form != ISO:
+        return PatternDate()
+    return kind

@@ -321,9 +321,8 @@ class Rows(Held):
         if kind in _NUMERIC and not nullable:
             values: npt.NDArray[Any] = numbers(column, kind).values
             return array_of(values, field.type)
-        if isinstance(column, pa.StringArray) and not has_logical(field.type):
-            texts: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-            return texts
+        if isinstance(column, pa.StringArray) and not (nullable and has_logical(field.type)):
+            return array_of(column.to_numpy(zero_copy_only=False), field.type)
         return objects(values_of(as_list(column), field.type))
 
     def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:

@@ -22,6 +22,7 @@ from ripple.model.expression.functions.formula import (
 from ripple.model.expression.logical_constants import unscaled
 from ripple.model.expression.typed import (
     LOGICAL_CASTS,
+    UUID_CAST,
     Kind,
     Typed,
     equal_to_any,
@@ -122,8 +123,10 @@ def _when(expr: Expr, args: tuple[Typed, ...]) -> Typed:
 def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
     if isinstance(expr.value, Decimal):
         return _cast_to(expr, args[0], expr.value, strict=len(args) == 1)
-    if expr.value in LOGICAL_CASTS:
+    if expr.value == UUID_CAST:
         raise no_decimal(expr)
+    if expr.value in LOGICAL_CASTS:
+        raise PlanError(f"{expr!r} takes no decimal: .cast(int) it first")
     units, scale = _units(expr, args[0])
     if expr.value == "str":
         return find("decimal.to_text").typed((units,), (scale,))

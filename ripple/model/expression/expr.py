@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -55,8 +56,16 @@ _INFIX = {
 }  # fmt: skip
 _COMPARISON, _PREFIX, _POWER, _TIGHTEST = 1, 6, 7, 9
 _FUNCTIONS = frozenset({"least", "greatest", "abs"})
-_CASTS = (float, int, str, dt.datetime, dt.date)
-_CASTS_SHOWN: dict[Any, str] = {"datetime": "datetime.datetime", "date": "datetime.date"}
+_CASTS = (float, int, str, dt.datetime, dt.date, uuid.UUID)
+_CASTS_SHOWN: dict[Any, str] = {
+    "datetime": "datetime.datetime",
+    "date": "datetime.date",
+    "UUID": "uuid.UUID",
+}
+_NO_CASTS: dict[type, str] = {
+    bool: ": compare, as in rp.col('x') != 0",
+    bytes: ": .str.decode('base64') reads bytes in a text",
+}
 ROUNDINGS = ("half_even", "half_up", "half_down", "down", "up", "floor", "ceiling")
 # Of a method its plain arguments in front, and the name of the one behind them.
 _NAMED = {
@@ -345,7 +354,7 @@ class Expr:
 
     def cast(
         self,
-        to: type[float] | type[int] | type[str] | type[dt.date] | Decimal,
+        to: type[float] | type[int] | type[str] | type[dt.date] | type[uuid.UUID] | Decimal,
         *,
         strict: bool = True,
     ) -> Expr:
@@ -353,15 +362,16 @@ class Expr:
 
         An integer becomes a time, as its nanoseconds since 1970, with ``datetime.datetime``, and
         a date, as its days since 1970, with ``datetime.date``. So does a text of ISO 8601, that of
-        a time with its zone.
+        a time with its zone. A text of 36 characters becomes a UUID with ``uuid.UUID``; for bytes
+        there is ``.str.decode("base64")``.
 
         To ``rp.Decimal(precision, scale)`` from a text or an integer, if it is exact, and from a
         float rounded once, ties to even; from that to each of the others.
 
         The text of a float is the shortest that gives it again, as Python's ``repr``; those of
         bools are ``true`` and ``false``. As an int, a float that is not finite or beyond 64 bits
-        fails its row, as does a text that is not a decimal number, or no date or time; without
-        ``strict`` it gives null.
+        fails its row, as does a text that is not a decimal number, or no date, time or UUID;
+        without ``strict`` it gives null.
         """
         if isinstance(to, DECIMALS):
             need_bool("strict", strict)
@@ -370,7 +380,8 @@ class Expr:
         if not any(to is each for each in _CASTS):
             raise PlanError(
                 "cast takes float, int or str, or rp.Decimal(18, 2), or of an integer or a text "
-                f"datetime.datetime or datetime.date, not {shown(to)}"
+                "datetime.datetime or datetime.date, or of a text uuid.UUID, "
+                f"not {shown(to)}{_NO_CASTS.get(to, '') if isinstance(to, type) else ''}"
             )
         return Expr("cast", (self,) if strict else (self, lit(strict)), to.__name__)
 

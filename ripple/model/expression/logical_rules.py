@@ -37,7 +37,10 @@ _HINTS = {
     (Kind.TIME, Kind.INT): ": .cast(int) gives a time's nanoseconds since 1970",
     (Kind.TIME, Kind.DATE): ": the date of a time is its .dt.date()",
 }
-_CAST_HINTS = {Kind.TIME: ": the date of a time is its .dt.date()"}
+_CAST_HINTS = {
+    Kind.TIME: ": the date of a time is its .dt.date()",
+    Kind.DATE: ": the midnight of a date in UTC is .dt.epoch('ns') with this cast",
+}
 _OF_TEXT = {Kind.DATE: "logical.date_of", Kind.TIME: "logical.time_of"}
 _UNITS = {Kind.DATE: "days", Kind.TIME: "nanoseconds"}
 

@@ -10,6 +10,8 @@ NO_ROOM: int
 NO_JSON: int
 NO_DATE: int
 NO_TIME: int
+NO_UUID: int
+NO_BYTES: int
 OVERFLOWN: int
 ZERO_DIVISION: int
 FAILURES: dict[int, str]

@@ -43,10 +43,13 @@ cdef enum:
     NOT_JSON = 8
     NOT_DATE = 9
     NOT_TIME = 10
+    NOT_UUID = 11
+    NOT_ENCODED = 12
 
 NULL_STATE, OVERFLOWN, ZERO_DIVISION = NULL_ROW, OVERFLOW, DIVISION
 NO_NUMBER, TOO_LONG, NO_ROOM, NO_JSON = NOT_NUMBER, LONG_TEXT, TOO_MANY_DIGITS, NOT_JSON
 NO_DATE, NO_TIME = NOT_DATE, NOT_TIME
+NO_UUID, NO_BYTES = NOT_UUID, NOT_ENCODED
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",
@@ -57,6 +60,8 @@ FAILURES = {
     NOT_JSON: "a text that is not JSON, or has over 64 levels",
     NOT_DATE: "a text that is no date of ISO 8601 such as 2026-01-31",
     NOT_TIME: "a text that is no time of ISO 8601 such as 2026-01-31T09:30:00Z",
+    NOT_UUID: "a text that is no UUID such as 123e4567-e89b-12d3-a456-426614174000",
+    NOT_ENCODED: "a text that is not of the encoding",
 }
 
 cdef enum:

@@ -11,14 +11,17 @@ from collections.abc import Callable
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
+from ripple.model.expression.functions.formula import choice
 from ripple.model.expression.logical_constants import PlainUuid
 from ripple.model.expression.typed import (
     STORED_TEXTS,
+    UUID_CAST,
     Kind,
     Literal,
     Typed,
     filled,
     need_no_null,
+    plain_value,
     text_test,
 )
 from ripple.model.schema.bytes_form import HEX
@@ -82,14 +85,31 @@ def _when(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
     if args[0].kind is not Kind.BOOL:
         raise _no_operand(expr, kind)
     chosen, other = (_text(expr, arg, kind) for arg in args[1:])
-    nullable = args[0].nullable or chosen.nullable or other.nullable
-    return _logical(Typed("when", Kind.TEXT, nullable, (args[0], chosen, other)), kind)
+    return _logical(choice(args[0], chosen, other), kind)
 
 
 def _cast(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
+    if expr.value == UUID_CAST:
+        return _cast_to_uuid(expr, args)
     if expr.value != "str" or kind is Kind.BYTES:
         raise _no_operand(expr, kind)
     return _text(expr, args[0], kind)
+
+
+def _cast_to_uuid(expr: Expr, args: tuple[Typed, ...]) -> Typed:
+    value, strict = args[0], len(args) == 1
+    if value.kind is Kind.UUID:
+        return value
+    if value.kind is not Kind.TEXT:
+        raise PlanError(f"{expr!r} takes a text of 36 characters, not {value.kind.value}")
+    return _logical(find("logical.uuid_of").typed((value,), (strict,)), Kind.UUID)
+
+
+def _decode(expr: Expr, args: tuple[Typed, ...], _kind: Kind) -> Typed:
+    value, options = args[0], tuple(map(plain_value, args[1:]))
+    if value.kind is not Kind.TEXT:
+        raise PlanError(f"{expr!r} takes a text, not {value.kind.value}")
+    return _logical(find("bin.of_text").typed((value,), options), Kind.BYTES)
 
 
 def _hash(expr: Expr, args: tuple[Typed, ...], kind: Kind) -> Typed:
@@ -118,4 +138,5 @@ _RULES: dict[str, Callable[[Expr, tuple[Typed, ...], Kind], Typed]] = {
     "hash": _hash,
     "bin.size": _size,
     "bin.encode": _encode,
+    "str.decode": _decode,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr, Scalar, lit
+from ripple.model.schema.bytes_form import FORMS, BytesText
 
 WHITESPACE = " \t\n\v\f\r"
 CHARS_MAX = 1 << 20  # the largest number of a part, place or group
@@ -43,6 +44,16 @@ class TextMethods:
         if length is not None:
             need_whole("length", length, 0, most=CHARS_MAX)
         return self._of("slice", offset, length)
+
+    def decode(self, encoding: BytesText, *, strict: bool = True) -> Expr:
+        """Return the bytes of a text in ``"base64"``, with its padding, or ``"hex"``.
+
+        A text of another form fails its row; without ``strict`` it gives null.
+        """
+        if encoding not in FORMS:
+            raise PlanError(f"decode: encoding is 'base64' or 'hex', not {shown(encoding)}")
+        need_bool("strict", strict)
+        return self._of("decode", encoding, strict)
 
     def split(self, by: str) -> Parts:
         """Return the parts between each ``by``; ``.list.get(n)`` takes one."""

@@ -80,6 +80,8 @@ STORED_TEXTS = frozenset({Kind.UUID, Kind.BYTES})
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 LOGICAL_CASTS = {"date": Kind.DATE, "datetime": Kind.TIME}
 """The results of ``.cast`` of an integer, by target."""
+UUID_CAST = "UUID"
+"""The target of ``.cast(uuid.UUID)``."""
 _TEXT_OF = {
     Kind.INT: "str.of_integer",
     Kind.FLOAT: "str.of_float",
@@ -390,7 +392,9 @@ def _has_decimals(expr: Expr, args: tuple[Typed, ...]) -> bool:
 
 
 def _has_stored_texts(expr: Expr, args: tuple[Typed, ...]) -> bool:
-    if isinstance(expr.value, (PlainUuid, PlainBytes)):
+    if isinstance(expr.value, (PlainUuid, PlainBytes)) or expr.operation == "str.decode":
+        return True
+    if expr.operation == "cast" and expr.value == UUID_CAST:
         return True
     return any(arg.kind in STORED_TEXTS for arg in args)
 

@@ -21,6 +21,7 @@ from ripple.model.expression.functions import find
 from ripple.model.expression.functions.formula import choice, comparison, whole
 from ripple.model.expression.program import NO_ROOM, OVERFLOWN
 from ripple.model.expression.typed import (
+    LOGICAL_CASTS,
     Kind,
     Literal,
     Typed,
@@ -178,6 +179,8 @@ def _cast(expr: Expr, args: tuple[Typed, ...]) -> Typed:
         if scale:
             text = _called("round", (text,), scale, "down")
         return _cast_called("to_units", text, 0, INT64_MAX, OVERFLOWN, strict)
+    if expr.value in LOGICAL_CASTS:
+        raise PlanError(f"{expr!r} takes no decimal: .cast(int) it first")
     raise no_decimal(expr)
 
 

@@ -15,6 +15,7 @@ from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.text_columns import parts, where_found
 from ripple.model.schema.time_texts import dates
+from ripple.model.schema.typed_texts import with_marked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -72,7 +73,8 @@ class DateForm:
         """
         form = b"" if self.form == ISO else self._expanded().encode()
         values, found = dates(*parts(column), form)
-        return where_found(values, found.view(np.bool_), column)
+        read = where_found(values, found.view(np.bool_), column)
+        return read if self.form == ISO else with_marked(column, *read, DateForm())
 
     def _expanded(self) -> str:
         pieces = re.findall(r"%.|[^%]+", self.form, re.DOTALL)

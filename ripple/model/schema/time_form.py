@@ -17,6 +17,7 @@ from ripple.core.errors import PlanError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.text_columns import parts, where_found
 from ripple.model.schema.time_texts import times
+from ripple.model.schema.typed_texts import with_marked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -140,6 +141,10 @@ class TimeForm:
         """
         if not self.is_text:
             return in_ns(column, UNITS_NS[self.form])
+        read = self._read(column)
+        return read if self.form == ISO else with_marked(column, *read, TimeForm(ISO, self.zone))
+
+    def _read(self, column: pa.Array) -> tuple[pa.Array, Mask]:
         form = b"" if self.form == ISO else _expanded(self.form).encode()
         has_zone, east_s = self.zone is not None, 0 if self.clocks else offset_s(self.zone)
         valid, offsets, data = parts(column)

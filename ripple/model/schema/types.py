@@ -75,6 +75,16 @@ class DateTime(Logical):
 
 
 @frozen
+class PatternDate(Date):
+    """A day that a source writes by a pattern. In no schema."""
+
+
+@frozen
+class PatternTime(DateTime):
+    """An instant that a source writes by a pattern. In no schema."""
+
+
+@frozen
 class Uuid(LogicalText):
     """A UUID, stored as its 36 characters in lower case."""
 

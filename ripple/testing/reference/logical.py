@@ -16,7 +16,15 @@ from typing import Any
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.functions import find
 from ripple.model.expression.logical_constants import PlainDate, PlainTime
-from ripple.testing.reference.failures import NOT_A_DATE, NOT_A_TIME, OVERFLOW, WORST, Failed
+from ripple.testing.reference.failures import (
+    NOT_A_DATE,
+    NOT_A_TIME,
+    NOT_A_UUID,
+    NOT_ENCODED,
+    OVERFLOW,
+    WORST,
+    Failed,
+)
 
 EPOCH = dt.date(1970, 1, 1)
 _ISO = re.compile(
@@ -39,7 +47,8 @@ def constant(value: PlainDate | PlainTime) -> tuple[Any, Any]:
 
 def concerned(expr: Expr, kinds: list[Any]) -> bool:
     """Tell whether dates, times, UUIDs or bytes are computed."""
-    makes = expr.operation == "cast" and expr.value in ("date", "datetime")
+    makes = expr.operation == "cast" and expr.value in ("date", "datetime", "UUID")
+    makes = makes or expr.operation == "str.decode"
     own = {dt.date, dt.datetime, uuid.UUID, bytes}
     return makes or expr.operation == "dt.date" or any(kind in own for kind in kinds)
 
@@ -48,6 +57,8 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     """Return kind and value of an operation with these."""
     operation = expr.operation
     own = next((one for one in (uuid.UUID, bytes, dt.datetime) if one in kinds), dt.date)
+    if operation == "str.decode" or (operation == "cast" and expr.value == "UUID"):
+        return _of_text(operation == "str.decode", *args)
     if operation == "cast" and expr.value in ("date", "datetime") and kinds[0] is str:
         kind = dt.date if expr.value == "date" else dt.datetime
         text, failed = args[0], NOT_A_DATE if kind is dt.date else NOT_A_TIME
@@ -73,6 +84,17 @@ def evaluate(expr: Expr, kinds: list[Any], args: list[Any]) -> tuple[Any, Any]:
     if failures:
         return kind, max(failures, key=WORST.index)
     return kind, None if None in args else compute(*args)
+
+
+def _of_text(is_bytes: bool, text: Any, *options: Any) -> tuple[Any, Any]:
+    """Return kind and value of a UUID or, with their encoding before ``strict``, of bytes."""
+    kind = bytes if is_bytes else uuid.UUID
+    if text is None or isinstance(text, (Failed, uuid.UUID)):
+        return kind, text
+    found = _bytes_of(text, options[0]) if is_bytes else _uuid_of(text)
+    if found is None and options[1:] != (False,) and options != (False,):
+        return kind, NOT_ENCODED if is_bytes else NOT_A_UUID
+    return kind, found
 
 
 def _strict(  # noqa: C901, PLR0912  # one case an operation
@@ -183,6 +205,22 @@ def _date_of(text: str) -> dt.date | None:
         return dt.date.fromisoformat(text)
     except ValueError:
         return None
+
+
+def _uuid_of(text: str) -> uuid.UUID | None:
+    """Return the UUID of 36 characters."""
+    hex4 = "[0-9a-fA-F]{4}"
+    is_one = re.fullmatch(f"{hex4}{{2}}-{hex4}-{hex4}-{hex4}-{hex4}{{3}}", text)
+    return uuid.UUID(text) if is_one else None
+
+
+def _bytes_of(text: str, encoding: str) -> bytes | None:
+    try:
+        found = bytes.fromhex(text) if encoding == "hex" else base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    back = found.hex() if encoding == "hex" else base64.b64encode(found).decode()
+    return found if back == (text.lower() if encoding == "hex" else text) else None
 
 
 def _time_of(text: str) -> int | None:

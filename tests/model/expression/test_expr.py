@@ -271,5 +271,5 @@ def test_the_table_of_functions_has_what_the_methods_spell() -> None:
         for name in vars(methods)
         if not name.startswith("_") and name not in {"expr", "zone"}
     }
-    others = {"str.starts_with", "str.ends_with", "str.split", "dt.date"}
+    others = {"str.starts_with", "str.ends_with", "str.split", "dt.date", "str.decode"}
     assert spelled - others == {*TEXTS, *JSON, *TIMES} - inner - {"str.split.list.get"}

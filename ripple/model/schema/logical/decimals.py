@@ -95,7 +95,7 @@ def need_no_form(form: str | None, zone: str | None) -> None:
     """Raise SchemaError for a form of texts of decimals, which have one only."""
     for name, given in (("format", form), ("zone", zone)):
         if given is not None:
-            raise SchemaError(f"{name} is {shown(given)}, and a decimal has none")
+            raise SchemaError(f"{name} is {shown(given)}, and a decimal has none: leave it out")
 
 
 def _units(column: pa.Array) -> Ints:

@@ -11,6 +11,7 @@ from ripple.model.schema.bytes_form import HEX
 from ripple.model.schema.logical.binary import BytesRule
 from ripple.model.schema.logical.dates import DateRule
 from ripple.model.schema.logical.decimals import DecimalRule
+from ripple.model.schema.logical.patterns import PatternDateRule, PatternTimeRule
 from ripple.model.schema.logical.times import DateTimeRule
 from ripple.model.schema.logical.uuids import UuidRule
 from ripple.model.schema.logical.wide_decimals import WideDecimalRule
@@ -22,6 +23,8 @@ from ripple.model.schema.types import (
     Decimal,
     HexBytes,
     Logical,
+    PatternDate,
+    PatternTime,
     Uuid,
     WideDecimal,
 )
@@ -101,6 +104,8 @@ FIXED: dict[type, Rule] = {
     Uuid: UuidRule(),
     Bytes: BytesRule(),
     HexBytes: BytesRule(HEX),
+    PatternDate: PatternDateRule(),
+    PatternTime: PatternTimeRule(),
 }
 """The rules of types without parameters."""
 
