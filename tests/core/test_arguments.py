@@ -360,6 +360,7 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(step)": P(lambda v: scan(step=v), FUNCTIONS, "step"),
     "Pipeline.scan(into)": P(lambda v: scan(into=v), "record schema"),
     "Pipeline.scan(settled)": P(lambda v: scan(settled=v), "true false", "settled"),
+    "Pipeline.scan(show)": P(lambda v: scan(show=v, settled=False), "", "show"),
     "Pipeline.scan(lateness)": P(lambda v: scan(lateness=v), "none zero three np_int"),
     "Pipeline.scan(columns)": P(
         lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"

@@ -135,6 +135,14 @@ scanned = (
     .also(now_moved.partition("nb", key="symbol").fold("most", n=rp.count(), price=rp.max("price"))
         .sink("bars-out"))
 )
+last_moved = sold.scan("lasts", "symbol", state=Level, step=moved, into=Move, show="last",
+    lateness="5s", ttl="20s")
+lasts = (
+    quotes.sink("events")
+    .also(last_moved.sink("rows-out"))
+    .also(last_moved.partition("lb", key="symbol").fold("most", n=rp.count(), price=rp.max("price"))
+        .sink("bars-out"))
+)
 large_of = sold.partition("z-by", key="symbol").fold("most", size=rp.max("size"))
 large_then = sold.partition("y-by", key=["symbol", "size"]).fold("then", of=rp.max("size"))
 many = (

@@ -25,6 +25,7 @@ WAYS = [
     ("joined", (4, 2)),
     ("united", (2, 3)),
     ("listed", (4, 2)),
+    ("lasts", (4, 2)),
 ]
 # What has several inputs above, over one of each source: some of them.
 SINGLE = [

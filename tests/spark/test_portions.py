@@ -283,6 +283,7 @@ def test_a_range_of_several_sources_is_one_of_time(
     assert 0 < report.counters["consumed"] < 180
 
 
+AT_ONCE = ("eager", "at_once", "scanned", "lasts")
 JOINS = [
     ("asof", (4, 2)),
     ("eager", (4, 2)),
@@ -292,6 +293,7 @@ JOINS = [
     ("once", (2,)),
     ("many", (2, 2)),
     ("scanned", (4, 2)),
+    ("lasts", (4, 2)),
 ]
 
 
@@ -310,7 +312,7 @@ def test_joins_in_partitions_show_what_one_process_shows(
     assert report.counters == whole.counters.as_dict()
     assert all(rows[output.name] for output in plan.outputs)
     still = replace(sources, is_open=True)
-    assert len(still.portions(plan)) == (2 if name in ("eager", "at_once", "scanned") else 1)
+    assert len(still.portions(plan)) == (2 if name in AT_ONCE else 1)
     begun, _, _ = replayed(parcel, plan, still, closes=False)
     live = place.run(place.whole, "state")
     assert begun.digests == live.digests

@@ -179,7 +179,9 @@ def ordered() -> Any:
     highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
     once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)
     steps = once.scan("steps", "symbol", state=Level, step=stepped, into=Move, settled=True, ttl=25)
-    now = start.scan("now", "symbol", state=Level, step=stepped, into=Move, lateness=6)
+    by_symbol: Any = {"key": "symbol", "state": Level, "step": stepped, "into": Move, "lateness": 6}
+    now = start.scan("now", **by_symbol)
+    newest = start.scan("newest", show="last", ttl=25, **by_symbol)
     runs = once.partition("third", key="symbol").window("v", rp.Session(15))
     return (
         final.sink("final-out")
@@ -188,6 +190,7 @@ def ordered() -> Any:
         .also(runs.fold("runs", n=rp.count(), first=rp.first("price")).sink("last"))
         .also(steps.sink("steps-out"))
         .also(now.sink("now-out"))
+        .also(newest.sink("newest-out"))
     )
 
 

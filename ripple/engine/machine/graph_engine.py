@@ -42,6 +42,7 @@ from ripple.model.pipeline.nodes import (
     AsofJoin,
     Distinct,
     IntervalJoin,
+    LastTable,
     RunningScan,
     Scan,
     StepScan,
@@ -344,10 +345,13 @@ class GraphEngine(Engine):
 
     def _row_table(self, graph: Graph, table: RowTable, node: Holding, join: Waiting) -> EagerRows:
         if isinstance(node, StepScan):
+            from ripple.engine.operators.last_table_rows import LastTableRows  # noqa: PLC0415
             from ripple.engine.operators.step_scan_rows import StepScanRows  # noqa: PLC0415
             from ripple.engine.operators.step_table_rows import StepTableRows  # noqa: PLC0415
 
             assert isinstance(join, StepScanRows), "a scan has one holder"
+            if isinstance(table, LastTable):
+                return LastTableRows(graph, table, join)
             return StepTableRows(graph, table, join)
         from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.engine.operators.rows import RejectedRow, as_list, reason_of
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
+from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, reason_of
 from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.operators.state_step import StateStep
 from ripple.engine.snapshots.internal import internal
@@ -16,23 +16,27 @@ from ripple.model.pipeline.nodes import StepScan
 from ripple.model.schema.logical.values import numbers_of, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.state_step import Stored
+    from ripple.engine.operators.step_logs import Entry
     from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
+
+HAS_LAST = internal("last")
 
 
 class StepScanRows(ScanRows[StepScan]):
     """Calls a function with the state of a key and each of its final rows.
 
-    Invariant: ``_states`` has a state's values per slot, and ``initial`` a new state's values.
-    Where a table shows the rows from their reading on, it has called the function: its states are
-    taken, see ``reach``.
+    Invariants: ``_states`` has a state's values per slot, and ``initial`` a new state's values;
+    ``_lasts`` has per slot the newest final result where a table has the last row of each key,
+    else None. Where a table shows the rows from their reading on, it has called the function: its
+    states are taken, see ``reach``.
     """
 
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
@@ -42,19 +46,18 @@ class StepScanRows(ScanRows[StepScan]):
         fields = zip(node.initial, node.state_fields, strict=True)
         self.initial = tuple(values_of([value], of.type)[0] for value, of in fields)
         self._states: list[Stored] = []
-        self._reached: list[Stored] = []
+        self._lasts: list[Stored | None] = []
+        self._reached: list[Entry] = []
 
-    def reach(self, states: list[Stored]) -> None:
-        """Note the states after the next final rows, in their order."""
-        self._reached = states
+    def reach(self, entries: list[Entry]) -> None:
+        """Note the next final rows with the states after them, in their order."""
+        self._reached = entries
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
         node, states, step = self.node, self._states, self._step
         by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
         if node.is_eager:
-            for slot, state in zip(slots.tolist(), self._reached, strict=True):
-                states[slot] = state
-            self._reached = []
+            self._take_reached(rows, slots)
             return None
         begins = frozenset(by_slot.order[self._begins(by_slot)].tolist())
         columns = (values_of(as_list(rows.columns[one.name]), one.type) for one in node.fields_in)
@@ -82,41 +85,87 @@ class StepScanRows(ScanRows[StepScan]):
         rows.take_made(node, made)
         return rows
 
-    def states_of(self, keys: Sequence[pa.Array]) -> list[tuple[Stored, int | None]]:
-        """Return the state of each key below the last mark, and the time of its last row."""
-        found: list[tuple[Stored, int | None]] = []
+    def _take_reached(self, rows: Rows, slots: Ints) -> None:
+        """Take the states after final rows; count those that failed, where no table does."""
+        entries, self._reached = self._reached[: rows.count], self._reached[rows.count :]
+        failed: list[RejectedRow] = []
+        for at, (slot, entry) in enumerate(zip(slots.tolist(), entries, strict=True)):
+            self._states[slot] = entry.after
+            if self.node.is_last:
+                self._lasts[slot] = entry.last
+                if isinstance(entry.result, str):
+                    failed.append(RejectedRow(at, self.node.name, entry.result))
+        if failed:
+            self._lose(rows, failed)
+
+    def states_of(self, keys: Sequence[pa.Array]) -> list[tuple[Stored, Stored | None, int | None]]:
+        """Return of each key below the last mark its state, newest result, and last row's time."""
+        found: list[tuple[Stored, Stored | None, int | None]] = []
         for slot in self._keys.known(keys).tolist():
             if slot < 0 or slot >= len(self._states):
-                found.append((self.initial, None))
+                found.append((self.initial, None, None))
             else:
-                found.append((self._states[slot], int(self._last[slot])))
+                found.append((self._states[slot], self._lasts[slot], int(self._last[slot])))
         return found
+
+    def last_rows(self) -> tuple[list[pa.Array], list[tuple[Stored | None, int]]]:
+        """Return the keys with a state, and of each its newest result and its last row's time."""
+        slots = self._deciding()
+        each = zip(slots.tolist(), self._last[slots].tolist(), strict=True)
+        return self._keys.arrays(slots), [(self._lasts[slot], last_ns) for slot, last_ns in each]
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
         self._states += [self.initial] * (capacity - len(self._states))
+        self._lasts += [None] * (capacity - len(self._lasts))
 
     def _end(self, slots: Ints) -> None:
         for slot in slots.tolist():
-            self._states[slot] = self.initial
+            self._states[slot], self._lasts[slot] = self.initial, None
 
     @property
     def nbytes(self) -> int:
         """Bytes held, about 100 of them by state."""
-        return super().nbytes + len(self._states) * (48 + 16 * len(self.node.state_fields))
+        return super().nbytes + len(self._states) * (56 + 16 * len(self.node.state_fields))
 
     def _state_columns(self, slots: Ints) -> tuple[list[pa.Field], list[pa.Array]]:
+        states = [self._states[slot] for slot in slots.tolist()]
         of_state = arrow_fields(self.node.state_fields)
         fields = [one.with_name(internal(f"state.{one.name}")) for one in of_state]
-        states = [self._states[slot] for slot in slots.tolist()]
         arrays = [
             pa.array(numbers_of([one[at] for one in states], of.type), field.type)
             for at, (of, field) in enumerate(zip(self.node.state_fields, fields, strict=True))
         ]
-        return fields, arrays
+        if not self.node.is_last:
+            return fields, arrays
+        found = [self._lasts[slot] for slot in slots.tolist()]
+        lasts = [last for last in found if last is not None]
+        numbers = iter(range(len(lasts)))
+        at = pa.array([None if last is None else next(numbers) for last in found], pa.int64())
+        made = made_by(self.node)
+        rows = Rows(dict.fromkeys(self.node.kept, pa.nulls(len(lasts))), len(lasts))
+        rows.take_made(self.node, lasts)
+        of_last = [one.with_name(f"{HAS_LAST}.{one.name}") for one in arrow_fields(made)]
+        kinds = zip(made, arrow_fields(made), strict=True)
+        shown = [arrow_column(rows.columns[of.name], one.type).take(at) for of, one in kinds]
+        return [*fields, pa.field(HAS_LAST, pa.bool_()), *of_last], [*arrays, at.is_valid(), *shown]
 
     def _load_states(self, slots: Ints, columns: Sequence[pa.ChunkedArray]) -> None:
-        fields = zip(columns, self.node.state_fields, strict=True)
-        values = zip(*(values_of(one.to_pylist(), of.type) for one, of in fields), strict=True)
+        count = len(self.node.state_fields)
+        values = _values_of(columns[:count], self.node.state_fields, len(slots))
         for slot, state in zip(slots.tolist(), values, strict=True):
             self._states[slot] = state
+        if self.node.is_last:
+            lasts = _values_of(columns[count + 1 :], made_by(self.node), len(slots))
+            each = zip(slots.tolist(), columns[count].to_pylist(), lasts, strict=True)
+            for slot, has_last, last in each:
+                self._lasts[slot] = last if has_last else None
+
+
+def _values_of(
+    columns: Sequence[pa.ChunkedArray], of: Sequence[Field], count: int
+) -> Iterable[Stored]:
+    """Return the values of columns, by row."""
+    each = zip(columns, of, strict=True)
+    read = [values_of(one.to_pylist(), field.type) for one, field in each]
+    return zip(*read, strict=True) if read else [()] * count

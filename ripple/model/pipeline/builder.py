@@ -432,6 +432,7 @@ class Pipeline:
         step: Callable[[S, Any], Any] | None = None,
         into: type | Schema | None = None,
         settled: bool = False,
+        show: Literal["rows", "last"] = "rows",
         lateness: str | int | None = None,
         ttl: str | int | None = None,
         **columns: Any,
@@ -451,9 +452,11 @@ class Pipeline:
         the fields of a row, beside the key. settled: False, the rows are a table. Each is there
         from its reading on, and corrected by earlier rows of its key, until it is final. True, they
         are a stream. Each comes once, when no row on time can precede it: the watermark is past it
-        by ``lateness``. lateness: how far below the watermark a row still counts, "60s" by default;
-        rows that come by the watermark are never late, and take none. ttl: how long after its last
-        row a key's state lasts, in event time; for ever by default.
+        by ``lateness``. show: "last", without settled=True: the table has one row for each key, the
+        newest that the step made, as long as the state lasts. lateness: how far below the watermark
+        a row still counts, "60s" by default; rows that come by the watermark are never late, and
+        take none. ttl: how long after its last row a key's state lasts, in event time; for ever by
+        default.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415
@@ -468,6 +471,7 @@ class Pipeline:
                 step=step,
                 into=into,
                 settled=settled,
+                show=show,
                 lateness=lateness,
                 ttl=ttl,
             )

@@ -19,6 +19,7 @@ from ripple.model.pipeline.nodes import (
     FlatMap,
     Fold,
     IntervalJoin,
+    LastTable,
     Map,
     RowTable,
     RunningScan,
@@ -236,6 +237,8 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     if isinstance(fold, RowTable):
         kind = "scan" if any(one.name == fold.input for one in plan.scans) else "join"
         enter = f"once read, final as the {kind} says"
+        if isinstance(fold, LastTable):
+            enter = "once read, and stay while no newer row of their key is made"
         yield f"rows {fold.name}: {fields_text(fold.row)}"
         yield from _details(("of", fold.input), ("rows enter", enter))
         yield from _results_lines(plan, fold)

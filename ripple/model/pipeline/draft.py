@@ -15,6 +15,7 @@ from ripple.model.pipeline.nodes import (
     EventNode,
     Fields,
     Fold,
+    LastTable,
     Migration,
     Output,
     RowTable,
@@ -271,9 +272,16 @@ def refusal(draft: Draft, verb: str) -> str | None:
             f"answers belong to records, and the rows of {draft.fold.input!r} are a table: ask "
             "before it"
         )
+    if isinstance(draft.fold, LastTable) and verb == "join":
+        return None
     if isinstance(draft.fold, RowTable) and verb in _NOT_OVER_ROWS:
         is_scan = any(one.name == draft.fold.input and isinstance(one, Scan) for one in draft.steps)
         way = "settled=True" if is_scan else "emit='final'"
+        if isinstance(draft.fold, LastTable):
+            return (
+                f"{draft.fold.input!r} shows a table, the last row of each key: say settled=True "
+                "there in place of show='last', or fold its rows first"
+            )
         return (
             f"the rows of {draft.fold.input!r} are a table, each may be corrected until it is "
             f"final and leaves: say {way} there, or fold them first"

@@ -20,6 +20,7 @@ from ripple.model.pipeline.nodes import (
     Filter,
     Finals,
     Fold,
+    LastTable,
     Map,
     Output,
     RowTable,
@@ -151,6 +152,8 @@ def _fold(fold: Fold, stage: int) -> dict[str, Any]:
         kind, about = "join", join_text(fold)
     elif isinstance(fold, RowTable):
         kind, about = "row-table", f"of {fold.reads}, at once and corrected until they are final"
+        if isinstance(fold, LastTable):
+            about = f"the last of each key of {fold.reads}, at once and corrected"
     return {
         "id": fold.name,
         "name": fold.name,

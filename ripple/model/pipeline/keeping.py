@@ -13,6 +13,7 @@ from ripple.model.pipeline.nodes import (
     Finals,
     Fold,
     IntervalJoin,
+    LastTable,
     RowTable,
     Scan,
     StreamJoin,
@@ -73,6 +74,8 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
             yield Keeping("finals", node.name, None, None, keeps)
         elif isinstance(node, RowTable):
             keeps = f"a row of {node.input!r} until it is final"
+            if isinstance(node, LastTable):
+                keeps = f"the last row of a key as long as its state in {node.input!r}"
             yield Keeping("rows", node.name, None, None, keeps)
         elif isinstance(node, TableJoin):
             yield Keeping("join", node.name, None, None, _of_table_join(node))
@@ -189,7 +192,7 @@ def _of_fold(plan: Plan, fold: Fold) -> str:
         return f"{key} for ever"
     if plan.frees(fold):
         return f"{key} until its window in {fold.input!r} is over"
-    if isinstance(plan.fold(fold.input), RowTable):
+    if plan.frees(plan.fold(fold.input)) and isinstance(plan.fold(fold.input), RowTable):
         return f"{key} for ever: final rows stay in it"
     if plan.frees(plan.fold(fold.input)):
         return f"{key} for ever: rows of windows that are over stay in it"

@@ -209,7 +209,8 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
     defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
     eager: list[Sexp] = ["eager"] if node.is_eager else []
-    return [*common, *shapes, defaults, *eager]
+    last: list[Sexp] = ["last"] if node.is_last else []
+    return [*common, *shapes, defaults, *eager, *last]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:

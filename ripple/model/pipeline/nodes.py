@@ -289,7 +289,7 @@ class StepScan(Scan):
     function: called with the state, an instance of ``state``, which it may change, and a row, an
     instance of ``row``; returns an instance of ``into``, or None for no row. initial: the values of
     a new state, as columns store them. is_eager: a row is in a :class:`RowTable` from its reading
-    on, and there is no stream.
+    on, and there is no stream. is_last: then, that is a :class:`LastTable`.
     """
 
     function: Callable[[Any, Any], Any]
@@ -300,6 +300,7 @@ class StepScan(Scan):
     into: type | None
     schema: Schema
     is_eager: bool = False
+    is_last: bool = False
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -595,6 +596,12 @@ class TableJoin(Fold):
 @frozen
 class RowTable(Fold):
     """The rows of an eager join or scan, by their origins; final once the final one has them."""
+
+
+# Invariants: as RowTable, but ``key`` is that of the scan.
+@frozen
+class LastTable(RowTable):
+    """The last row of each key of an eager scan; none is final, and the scan's state has them."""
 
 
 def is_join(node: object) -> bool:

@@ -32,6 +32,7 @@ from ripple.model.pipeline.nodes import (
     FlatMap,
     Fold,
     Holding,
+    LastTable,
     Migration,
     Node,
     Output,
@@ -268,7 +269,7 @@ class Plan:
         That is when their window is over, or when a join gives them.
         """
         if isinstance(fold, RowTable):
-            return True
+            return not isinstance(fold, LastTable)
         if fold.window is not None or self._is_over_events(fold):
             return fold.window is not None
         return fold.ends_with_window and self.frees(self.fold(fold.input))

@@ -1,4 +1,4 @@
-"""The table of the rows of a join or a scan from their reading on, until they are final."""
+"""The tables of the rows of a join or a scan from their reading on: all, or the last by key."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import check_result_field
-from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, RowTable
+from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, LastTable, RowTable
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import AsofJoin, Fields, IntervalJoin, StepScan
+
+ROWS, LAST = ".rows", ".last"
+"""What the names of these tables end with, after the node's."""
 
 
 def row_table(
@@ -28,6 +31,19 @@ def row_table(
                 f"rename it with .map(..., into=...), or say {final}"
             )
         check_result_field(field.name)
-    name, row = f"{node.name}.rows", (*key, *node.fields_out)
+    name, row = f"{node.name}{ROWS}", (*key, *node.fields_out)
     path = f"{node.node_key}/{name}"
     return RowTable(name, node.name, "", key, None, (), (), row, node.fields_out, path, node.name)
+
+
+def last_table(node: StepScan) -> LastTable:
+    """Return the table of the last row of each key of a scan. Raises PlanError."""
+    for field in node.fields_out:
+        if field.name in WINDOW_FIELD_NAMES:
+            raise PlanError(
+                f"{field.name!r} is the name of a field of windows, which show='last' cannot show: "
+                "rename it with .map(..., into=...), or say settled=True"
+            )
+    name, row = f"{node.name}{LAST}", node.fields_out
+    path = f"{node.node_key}/{name}"
+    return LastTable(name, node.name, "", node.key, None, (), (), row, row, path, node.name)

@@ -18,7 +18,7 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import lateness_of, need_records, need_time
 from ripple.model.pipeline.nodes import ROW_KEY, RunningScan, StepScan, type_of, types_of
-from ripple.model.pipeline.row_table import row_table
+from ripple.model.pipeline.row_table import last_table, row_table
 from ripple.model.records.members import members_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.schema.columns import fitted
@@ -46,6 +46,7 @@ def scan_of(
     step: Callable[[Any, Any], Any] | None,
     into: type | Schema | None,
     settled: bool,
+    show: str,
     lateness: str | int | None,
     ttl: str | int | None,
 ) -> StepScan | RunningScan:
@@ -54,6 +55,7 @@ def scan_of(
     Raises PlanError for rows without an order in time, and for arguments at fault.
     """
     common = _common(name, draft, key, settled=settled, lateness=lateness, ttl=ttl)
+    is_last = _is_last(show, settled=settled)
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
@@ -92,11 +94,30 @@ def scan_of(
         into=into_class,
         schema=schema,
         is_eager=not settled,
+        is_last=is_last,
     )
+
+
+def _is_last(show: str, *, settled: bool) -> bool:
+    """Return whether a scan shows the last row of each key. Raises PlanError."""
+    if not isinstance(show, str) or show not in ("rows", "last"):
+        raise PlanError(
+            f"show is {shown(show)}: it must be 'rows', a row for each row read, or 'last', one "
+            "for each key"
+        )
+    if show == "last" and settled:
+        raise PlanError(
+            "show='last' is a table of rows from their reading on, and settled=True makes a "
+            "stream: leave one of them out, or fold the stream by its key, as "
+            ".partition('by-key', key=...).fold('last', of=rp.last_row([...]))"
+        )
+    return show == "last"
 
 
 def table_of(node: StepScan) -> RowTable:
     """Return the table of a scan's rows from their reading on. Raises PlanError."""
+    if node.is_last:
+        return last_table(node)
     return row_table(node, ROW_KEY, "a scan without settled=True", "settled=True")
 
 

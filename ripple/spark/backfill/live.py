@@ -11,6 +11,7 @@ from ripple.connectors.locate import open_inputs
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError
 from ripple.model.pipeline.division import divided_why
+from ripple.model.pipeline.nodes import LastTable
 from ripple.model.pipeline.topology import stages_of
 from ripple.spark.backfill.live_input import looked_at
 from ripple.spark.fold import check_triggers
@@ -100,6 +101,8 @@ class Live:
         Raises InputError for inputs that cannot continue history.
         """
         for table in plan.row_tables:
+            if isinstance(table, LastTable):
+                continue  # its rows have names of their own
             is_scan = any(one.name == table.input for one in plan.scans)
             eager = "settled=False" if is_scan else "emit='eager'"
             final = "settled=True" if is_scan else "emit='final'"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.copartition import other_keys_why
 from ripple.model.pipeline.division import undivided_why, waiting_why
-from ripple.model.pipeline.nodes import FlatMap, Map
+from ripple.model.pipeline.nodes import FlatMap, LastTable, Map
 from ripple.model.pipeline.stages import key_of, shared_fields
 from ripple.model.pipeline.topology import several_stages_why
 from ripple.model.schema.types import Date, Logical, bare_type
@@ -69,6 +69,8 @@ def _reading_why(plan: Plan) -> str | None:
         if source.reject_future_ns is not None:
             return f"{source.name} rejects times by the watermark of all its records"
     for table in plan.row_tables:
+        if isinstance(table, LastTable):
+            continue  # its rows are named by their key
         return f"the rows of {table.input} are named by the offsets of records"
     for fold in plan.partial_folds:
         return f"partial results of {fold.name} depend on the order of reading"

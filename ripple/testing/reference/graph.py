@@ -21,6 +21,7 @@ from ripple.model.pipeline.nodes import (
     Finals,
     Fold,
     IntervalJoin,
+    LastTable,
     RowTable,
     Scan,
     StepScan,
@@ -244,7 +245,9 @@ class GraphReference(Reference):
     def _scan(self, node: Scan, arrived: dict[str, list[Event]]) -> None:
         """Apply the rows that became final to the states of their keys, in their order."""
         mark_ns = self._mark_of(node.name)
-        if mark_ns is None or (isinstance(node, StepScan) and node.is_eager):
+        is_eager = isinstance(node, StepScan) and node.is_eager
+        is_last = isinstance(node, StepScan) and node.is_last
+        if mark_ns is None or (is_eager and not is_last):
             return
         states = self._states.setdefault(node.name, {})
         for row in self._in_order(node.name, 0):
@@ -256,6 +259,8 @@ class GraphReference(Reference):
                 continue
             if isinstance(made, RefusedRow):
                 self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), made))
+                continue
+            if is_eager:
                 continue
             parts = divided(node, states[row.key][1], made)
             if parts is None:
@@ -315,6 +320,8 @@ class GraphReference(Reference):
 
     def _scan_table(self, fold: RowTable, node: Scan) -> View:
         """Return the results of all rows that ever came to a scan, in order."""
+        if isinstance(fold, LastTable):
+            return self._last_table(fold, node)
         view, states = View(), States()
         for row in self._in_order(node.name, 0):
             key = (row.name, row.place[1], row.place[3])
@@ -325,6 +332,21 @@ class GraphReference(Reference):
             names = (field.name for field in fold.key)
             whole = made and dict(zip(names, key, strict=True)) | made
             view.put(key, whole and shown_row(fold, whole))
+        return view
+
+    def _last_table(self, fold: LastTable, node: Scan) -> View:
+        """Return the newest result of each key whose state lasts."""
+        view, states = View(), States()
+        for row in self._in_order(node.name, 0):
+            if row.key in states and _is_over(node, states[row.key][0], row.time_ns):
+                view.put(row.key, None)
+            made = applied(node, states, row.key, row.time_ns, row.row)
+            if made is not None and not isinstance(made, RefusedRow):
+                view.put(row.key, shown_row(fold, made))
+        mark_ns = self._mark_of(node.name)
+        for key, (last_ns, _) in states.items():
+            if mark_ns not in (None, END_NS) and _is_over(node, last_ns, mark_ns):
+                view.put(key, None)
         return view
 
     def _pair_table(self, fold: RowTable, node: IntervalJoin) -> View:
@@ -682,6 +704,11 @@ def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> boo
     return left_ns > time_ns and (
         right_ns == END_NS or right_ns > time_ns + (node.tolerance_ns or 0)
     )
+
+
+def _is_over(node: Scan, last_ns: int, time_ns: int) -> bool:
+    """Return whether the state of a key with its last row then has ended."""
+    return node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns
 
 
 def _is_near(node: IntervalJoin, row: Held, other: Held) -> bool:

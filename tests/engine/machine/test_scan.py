@@ -223,6 +223,30 @@ def test_rows_at_once_of_several_sources(
     check_pipeline(whole, events, SIZES, restarts=[min(restart, len(events))])
 
 
+def newest(rows: Pipeline) -> Pipeline:
+    """Join the last rows of symbols with a fold of themselves."""
+    of_size = rows.partition("g6p", key="size").fold("sized", most=ra.max("number"))
+    joined = rows.join("both", of_size.derive("d6", s=rp.col("size")), on="size", how="left")
+    return joined.sink("both-out")
+
+
+@settings(max_examples=12 * EXAMPLES // SAMPLED)
+@given(
+    way=st.sampled_from([shown, totals, table, newest]),
+    ttl=spans,
+    lateness=st.sampled_from([0, 20, 200]),
+    happened=ticks(extreme=True),
+    restart=st.integers(0, 45),
+)
+def test_last_rows_equal_their_evaluation_from_scratch(
+    way: Any, ttl: int | None, lateness: int, happened: Any, restart: int
+) -> None:
+    base = start()
+    rows = scanned(base, settled=False, show="last", lateness=lateness, ttl=ttl)
+    pipeline = ended(rows, [way], base)
+    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+
+
 def test_a_late_row_corrects_those_behind_it_until_they_are_final() -> None:
     engine = Engine(scanned(start(), settled=False, lateness=5).sink("out").plan())
 
@@ -239,6 +263,26 @@ def test_a_late_row_corrects_those_behind_it_until_they_are_final() -> None:
     assert changes(("A", 1, 12)) == []  # too late
     assert engine.counters.very_late == 1
     assert [one[1:] for one in changes(("A", 1, 61))] == [(5, 4)]
+
+
+def test_a_late_row_corrects_the_last_row_of_its_key_and_a_failing_one_counts_once_final() -> None:
+    rows = scanned(start(), settled=False, show="last", lateness=5, ttl=100)
+    engine = Engine(rows.sink("out").plan())
+
+    def changes(*rows: tuple[str, int, int]) -> list[tuple[str, int | None]]:
+        batch = records_of(rows_of(*rows), FIELDS)
+        engine.apply("ticks", batch, engine.cut["ticks"] + len(rows))
+        found = engine.stabilize().outputs["out"].to_pylist()
+        return sorted((row["symbol"], row["number"]) for row in found)
+
+    assert changes(("A", 1, 10), ("A", 2, 20), ("B", 1, 20)) == [("A", 2), ("B", 1)]
+    assert changes(("A", 5, 15)) == [("A", 3)]
+    assert changes(("A", -2, 25)) == []  # the step fails
+    assert "scan" not in engine.uncomputable
+    assert changes(("A", 1, 60)) == [("A", 4)]
+    (lost,) = engine.uncomputable["scan"].rows
+    assert (lost.key, lost.reason) == (("A", 25), "ValueError: number 4 is refused")
+    assert changes(("C", 1, 135)) == [("B", None), ("C", 1)]  # the state of B has ended
 
 
 def test_a_table_calls_the_step_once_for_each_row_that_comes_in_order() -> None:
@@ -479,6 +523,12 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "'symbol' is the key, which is string and not int" in refused(made(into=OtherKey))
     assert "ttl is 0" in refused(made(ttl=0))
     assert "lateness" in refused(made(lateness=-1))
+    assert "show is 'first': it must be 'rows'" in refused(made(show="first"))
+    assert "settled=True makes a stream: leave one of them out" in refused(made(show="last"))
+    last = scanned(base, settled=False, show="last")
+    assert "say settled=True there in place of show='last'" in refused(
+        lambda: scanned(last, "more")
+    )
     keyed = base.partition("p", key="symbol")
     assert "put it before .partition(...)" in refused(lambda: scanned(keyed))
     assert "no order in time" in refused(lambda: scanned(keyed.fold("f", n=ra.count())))
@@ -513,10 +563,10 @@ def test_states_are_kept_or_refused_after_a_change() -> None:
         decide(changed.plan(), snapshot)
 
 
-@pytest.mark.parametrize("settled", [True, False])
-def test_a_scan_survives_crashes(settled: bool) -> None:
+@pytest.mark.parametrize("said", [{"settled": True}, {"settled": False}, {"show": "last"}])
+def test_a_scan_survives_crashes(said: dict[str, Any]) -> None:
     happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
     base = start()
-    rows = scanned(base, settled=settled, lateness=50, ttl=200)
-    pipeline = ended(rows, [shown, running if settled else totals], base)
+    rows = scanned(base, **({"settled": False} | said), lateness=50, ttl=200)
+    pipeline = ended(rows, [shown, running if said.get("settled") else totals], base)
     crash_test(pipeline, happened, seeds=range(2), every=SCATTERED, pairs=1)

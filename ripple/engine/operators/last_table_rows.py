@@ -1,0 +1,140 @@
+"""The last row of each key of a scan, from its reading on."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.operators.joins.eager_rows import EagerRows
+from ripple.engine.operators.rows import Rows, made_by
+from ripple.engine.operators.step_logs import StepLogs
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from ripple.engine.graph.node import Graph
+    from ripple.engine.operators.state_step import Stored
+    from ripple.engine.operators.step_scan_rows import StepScanRows
+    from ripple.model.pipeline.nodes import LastTable
+
+    Ints = npt.NDArray[np.int64]
+
+_NONE = np.empty(0, np.int64)
+
+
+class LastTableRows(EagerRows):
+    """Shows of each key the newest row that the step made, after all of its rows so far.
+
+    A row that no step can make is no row here: once it is final, the scan counts it. Invariants:
+    ``_last`` has per slot of a key the newest result, None if there is none yet, and the time of
+    its last row. With a ttl, ``_ends`` has each slot once, at a time up to that one.
+    """
+
+    def __init__(self, graph: Graph, fold: LastTable, scan: StepScanRows) -> None:
+        """Show the last rows of ``scan``."""
+        super().__init__(graph, fold, scan)
+        self._scan, self._node = scan, scan.node
+        self._names = [field.name for field in scan.node.key]
+        self._made = made_by(scan.node)
+        self._logs = StepLogs(scan)
+        self._numbers = count()
+        self._last: dict[int, tuple[Stored | None, int]] = {}
+        self._ends: list[tuple[int, int]] = []
+        self._gone: list[int] = []
+        self.frees = scan.node.ttl_ns is not None
+
+    def settle(self, watermark_ns: int) -> None:
+        """Take the new rows, run their keys again from there, and show the keys' last rows."""
+        del watermark_ns
+        news = self._scan.take_news()
+        if news is not None:
+            self._take(news)
+        ended = self._logs.end()
+        self._logs.forget(np.array([entry.number for entry in ended], np.int64))
+        self._withdraw()
+
+    def _take(self, rows: pa.RecordBatch) -> None:
+        """Take new rows."""
+        slots = self._slots([rows.column(name) for name in self._names])
+        numbers = np.array([next(self._numbers) for _ in range(rows.num_rows)], np.int64)
+        self._logs.take(rows, numbers)
+        newest = dict(zip(slots.tolist(), numbers.tolist(), strict=True))
+        keys = ((slot, self._logs.entries[number].key) for slot, number in newest.items())
+        self._note((slot, *self._logs.last_of(key)) for slot, key in keys)
+        self._show(np.unique(slots))
+
+    def _slots(self, keys: list[pa.Array]) -> Ints:
+        slots: Ints = self.keys.slots(keys)
+        self.keys.adopt(slots)
+        return slots
+
+    def _note(self, lasts: Iterable[tuple[int, Stored | None, int]]) -> None:
+        """Note the last rows of slots, each with the time of its key's last row."""
+        for slot, last, last_ns in lasts:
+            if self.frees and slot not in self._last:
+                heappush(self._ends, (last_ns, slot))
+            self._last[slot] = last, last_ns
+
+    def _withdraw(self) -> None:
+        """Take away the rows of keys whose states have ended."""
+        ttl_ns, mark_ns = self._node.ttl_ns, self._scan.watermark_ns
+        if ttl_ns is None or mark_ns in (watermark.NONE, watermark.END):
+            return
+        gone = []
+        while self._ends and self._ends[0][0] <= mark_ns - ttl_ns:
+            _, slot = heappop(self._ends)
+            last_ns = self._last[slot][1]
+            if last_ns <= mark_ns - ttl_ns:
+                gone.append(slot)
+                del self._last[slot]
+            else:
+                heappush(self._ends, (last_ns, slot))
+        if gone:
+            self.column.erase(np.array(gone, np.int64))
+            self.uncomputable.forget(np.array(gone, np.int64))
+            self._gone += gone
+
+    def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
+        """Return (slots of rows, their fields by name, unreadable ones: none)."""
+        found = [(slot, self._last[slot][0]) for slot in slots.tolist()]
+        made = [(slot, last) for slot, last in found if last is not None]
+        kept = np.array([slot for slot, _ in made], np.int64)
+        of_key = zip(self._names, self.keys.arrays(kept), strict=True)
+        rows = Rows(dict(of_key), len(made))
+        rows.take_made(self._node, [last for _, last in made])
+        return kept, {field.name: rows.columns[field.name] for field in self._made}, {}
+
+    def free(self, expired: Ints) -> None:
+        """Free the keys whose rows were taken away; none is final."""
+        del expired
+        if self._gone:
+            gone = np.array(self._gone, np.int64)
+            self._gone.clear()
+            self.column.retire(gone)
+            self.keys.release(gone)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about 200 of them by key."""
+        own = self._logs.nbytes + self.keys.index.nbytes + self.column.nbytes
+        return own + (200 + 16 * len(self._made)) * len(self._last)
+
+    # --- snapshots: of the scan alone ---
+
+    def load(self, table: pa.Table, watermark_ns: int) -> None:
+        """Show the last rows of the scan, which was loaded before, and of those that it holds."""
+        del table, watermark_ns
+        keys, lasts = self._scan.last_rows()
+        slots = self._slots(keys)
+        self._note((slot, *last) for slot, last in zip(slots.tolist(), lasts, strict=True))
+        if len(slots):
+            self._show(np.unique(slots))
+        for rows in self._scan.held_rows():
+            self._take(rows)

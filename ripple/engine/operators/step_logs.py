@@ -1,0 +1,177 @@
+"""The rows of a scan until they are final, by key, with the state after each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.kernels.row_order import RowOrder
+from ripple.engine.operators.held_rows import PLACE, TIME
+from ripple.engine.operators.rows import as_list, reason_of
+from ripple.engine.operators.state_step import StateStep
+from ripple.model.schema.logical.values import values_of
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.engine.operators.state_step import Stored
+    from ripple.engine.operators.step_scan_rows import StepScanRows
+
+    Ints = npt.NDArray[np.int64]
+
+Key: TypeAlias = tuple[Any, ...]
+Mark: TypeAlias = tuple[int, int]
+"""The time and the place of a row."""
+
+
+class Entry:
+    """A row of a log.
+
+    number: by which its owner knows it. result: the values of ``into``, None for no row, or why the
+    step failed. after: the state of its key after it. last: the newest result of the key then.
+    """
+
+    __slots__ = ("after", "key", "last", "number", "result", "row")
+
+    def __init__(self, number: int, key: Key, row: Stored) -> None:
+        self.number, self.key, self.row = number, key, row
+        self.result: Stored | str | None = None
+        self.after: Stored = ()
+        self.last: Stored | None = None
+
+
+class _Log:
+    """The rows of a key that are not final, in their order.
+
+    state, last, last_ns: of the key before them its state, its newest result, and the time of its
+    last row; None without one. marks: of the rows.
+    """
+
+    __slots__ = ("entries", "last", "last_ns", "marks", "state")
+
+    def __init__(self, state: Stored, last: Stored | None, last_ns: int | None) -> None:
+        self.state, self.last, self.last_ns = state, last, last_ns
+        self.marks: list[Mark] = []
+        self.entries: list[Entry] = []
+
+    def add(self, mark: Mark, entry: Entry) -> None:
+        """Take a row where it belongs."""
+        at = len(self.marks)
+        if self.marks and mark < self.marks[-1]:
+            at = bisect_left(self.marks, mark)
+        self.marks.insert(at, mark)
+        self.entries.insert(at, entry)
+
+    def before(self, at: int) -> tuple[Stored, Stored | None, int | None]:
+        """Return the state, the newest result and the time of the last row, before a row."""
+        if not at:
+            return self.state, self.last, self.last_ns
+        entry = self.entries[at - 1]
+        return entry.after, entry.last, self.marks[at - 1][0]
+
+    def drop(self, count: int) -> None:
+        """Forget the first, final rows."""
+        self.state, self.last, self.last_ns = self.before(count)
+        del self.marks[:count], self.entries[:count]
+
+
+class StepLogs:
+    """Runs a key again from each new row on.
+
+    Invariants between calls: ``_logs`` has per key with rows that are not final these rows, with
+    the states after them; ``entries`` has them by number, and ``_ends`` the numbers by their times.
+    """
+
+    def __init__(self, scan: StepScanRows) -> None:
+        """Have no rows of ``scan`` yet."""
+        self._scan, self._node = scan, scan.node
+        self._step = StateStep(scan.node).call
+        self._names = [field.name for field in scan.node.key]
+        self._logs: dict[Key, _Log] = {}
+        self.entries: dict[int, Entry] = {}
+        self._ends = RowOrder()
+
+    def take(self, rows: pa.RecordBatch, numbers: Ints) -> list[Entry]:
+        """Take new rows; return them and those behind them, run again."""
+        times, places = np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE))
+        self._ends.add(np.zeros_like(numbers), times, places, numbers)
+        keys = list(zip(*(rows.column(name).to_pylist() for name in self._names), strict=True))
+        self._begin(rows, keys)
+        fields = self._node.fields_in
+        columns = (values_of(as_list(rows.column(one.name)), one.type) for one in fields)
+        first: dict[Key, Mark] = {}
+        marks = zip(times.tolist(), places.tolist(), strict=True)
+        each = zip(keys, marks, numbers.tolist(), zip(*columns, strict=True), strict=True)
+        for key, mark, number, row in each:
+            entry = self.entries[number] = Entry(number, key, row)
+            self._logs[key].add(mark, entry)
+            first[key] = min(first.get(key, mark), mark)
+        return [entry for key, mark in first.items() for entry in self._run(key, mark)]
+
+    def _begin(self, rows: pa.RecordBatch, keys: list[Key]) -> None:
+        """Make a log for each key that has none."""
+        new = {key: at for at, key in enumerate(keys) if key not in self._logs}
+        if not new:
+            return
+        at = pa.array(new.values())
+        states = self._scan.states_of([rows.column(name).take(at) for name in self._names])
+        for key, state in zip(new, states, strict=True):
+            self._logs[key] = _Log(*state)
+
+    def _run(self, key: Key, mark: Mark) -> list[Entry]:
+        """Run a key again from a row on; return its rows from there."""
+        log, ttl_ns, initial = self._logs[key], self._node.ttl_ns, self._scan.initial
+        start = bisect_left(log.marks, mark)
+        state, last, last_ns = log.before(start)
+        entries = log.entries[start:]
+        for entry, (time_ns, _) in zip(entries, log.marks[start:], strict=True):
+            if ttl_ns is not None and last_ns is not None and time_ns - last_ns >= ttl_ns:
+                state, last = initial, None
+            try:
+                state, result = self._step(state, entry.row)
+            except Exception as error:  # any error of a user's function
+                entry.result = reason_of(error)
+            else:
+                entry.result = result
+                last = last if result is None else result
+            entry.after, entry.last, last_ns = state, last, time_ns
+        return entries
+
+    def last_of(self, key: Key) -> tuple[Stored | None, int]:
+        """Return the newest result of a key with rows here, and the time of its last row."""
+        log = self._logs[key]
+        return log.entries[-1].last, log.marks[-1][0]
+
+    def end(self) -> list[Entry]:
+        """Give the scan the rows that it is about to take, and forget them; return them."""
+        if self._scan.watermark_ns == watermark.END:
+            over, self._ends = self._ends.rows()[2], RowOrder()
+        else:
+            over = self._ends.take_below(self._scan.watermark_ns)
+        if not len(over):
+            return []
+        counts: dict[Key, int] = {}
+        ended = [self.entries[number] for number in over.tolist()]
+        for entry in ended:
+            counts[entry.key] = counts.get(entry.key, 0) + 1
+        self._scan.reach(ended)
+        for key, count in counts.items():
+            log = self._logs[key]
+            log.drop(count)
+            if not log.marks:
+                del self._logs[key]
+        return ended
+
+    def forget(self, numbers: Ints) -> None:
+        """Forget rows that ended."""
+        for number in numbers.tolist():
+            del self.entries[number]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about 400 of them by row."""
+        return self._ends.nbytes + (400 + 16 * len(self._node.fields_in)) * len(self.entries)
