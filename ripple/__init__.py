@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from ripple.model.window import OnWatermark as OnWatermark
     from ripple.model.window import Session as Session
     from ripple.model.window import Sliding as Sliding
+    from ripple.model.window import TradingSessions as TradingSessions
     from ripple.model.window import Tumbling as Tumbling
     from ripple.notebook.graph import Graph as Graph
     from ripple.task.beside_a_loop import Change as Change
@@ -204,6 +205,7 @@ _NAMES_BY_HOME = {
         "OnWatermark",
         "Session",
         "Sliding",
+        "TradingSessions",
         "Tumbling",
     ),
 }

@@ -375,6 +375,7 @@ OF_EXTRA = {
     "ripple/client/dashboard/viewers.py": ("dashboard", {"aiohttp"}),
     "ripple/client/dashboard/web.py": ("dashboard", {"aiohttp"}),
     "ripple/control/event_loop.py": ("cluster", {"uvloop"}),
+    "ripple/model/calendar/exchange.py": ("calendars", {"exchange_calendars"}),
     "ripple/client/live/widget.py": ("notebook", {"anywidget", "traitlets"}),
     "ripple/task/progress.py": ("notebook", {"IPython"}),
     "ripple/connectors/kafka/client.py": ("kafka", {"aiokafka"}),
@@ -467,6 +468,7 @@ DISTRIBUTION_OF = {
     "aiokafka": "aiokafka",
     "deltalake": "deltalake",
     "duckdb": "duckdb",
+    "exchange_calendars": "exchange-calendars",
     "fastavro": "fastavro",
     "flatbuffers": "flatbuffers",
     "botocore": "aiobotocore",  # which says which botocore fits

@@ -91,6 +91,10 @@ def folded(aggregate: Any) -> rp.Plan:
     return KEYED.fold("f", a=aggregate).sink("o").plan()
 
 
+def trading(**changed: Any) -> rp.TradingSessions:
+    return rp.TradingSessions(table=[{"open": 0, "close": 5}], **changed)
+
+
 def percentile(q: Any) -> Any:
     """Take a share of one for what it is, and say what is more likely meant."""
     is_share = isinstance(q, float) and 0 < q < 1
@@ -252,6 +256,19 @@ TABLE: dict[str, P] = {
     "Tumbling(size)": P(rp.Tumbling, "three np_int"),
     "Tumbling(zone)": P(lambda v: rp.Tumbling("1d", zone=v), "none"),
     "Tumbling(offset)": P(lambda v: rp.Tumbling("1d", zone="UTC", offset=v), "none zero"),
+    "TradingSessions(name)": P(
+        lambda v: rp.TradingSessions(v, "2024", "2025"), "", "name|calendar"
+    ),
+    "TradingSessions(start)": P(
+        lambda v: rp.TradingSessions(start=v, table=[{"open": 0, "close": 5}]), "none"
+    ),
+    "TradingSessions(end)": P(
+        lambda v: rp.TradingSessions(end=v, table=[{"open": 0, "close": 5}]), "none"
+    ),
+    "TradingSessions(table)": P(lambda v: rp.TradingSessions(table=v), "", "table"),
+    "TradingSessions(every)": P(lambda v: trading(every=v), "none three np_int"),
+    "TradingSessions(breaks)": P(lambda v: trading(breaks=v), ""),
+    "TradingSessions(outside)": P(lambda v: trading(outside=v), ""),
     "Sliding(size)": P(lambda v: rp.Sliding(v, 1), "three np_int"),
     "Sliding(slide)": P(lambda v: rp.Sliding(100, v), "three np_int"),
     "Session(gap)": P(rp.Session, "three np_int"),

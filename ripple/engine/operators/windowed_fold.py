@@ -16,10 +16,18 @@ from ripple.model.keys.space import PairKeys, key_space
 from ripple.model.schema.types import Field, Int64
 from ripple.model.window import OnCount, OnEveryElement, OnInterval, Session, watermark
 from ripple.model.window.assign import reached_count
-from ripple.model.window.book import AlignedWindows, SessionWindows, ZonedWindows, windows_of
+from ripple.model.window.book import (
+    AlignedWindows,
+    SessionWindows,
+    TradingWindows,
+    ZonedWindows,
+    windows_of,
+)
 from ripple.model.window.timers import Timers
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
@@ -73,12 +81,24 @@ class WindowedFold(EventFold):
         # How it nearly always is: tumbling windows that show nothing while a batch is added.
         self._tumbling = None
         if isinstance(self.windows, AlignedWindows | ZonedWindows) and not self._shows_parts:
-            self._tumbling = self.windows.tumbling
+            drops = isinstance(self.windows, TradingWindows) and self.windows.drops
+            self._tumbling = None if drops else self.windows.tumbling
         # Where a session is shown when it joins another depends on the very moment, so sessions
         # that show partial results take one event at a time.
         self.stepwise = isinstance(self.spec.assigner, Session) and isinstance(
             trigger, (OnCount, OnInterval)
         )
+
+    def admits_all(self, required: Collection[str]) -> bool:
+        """Return whether ``admit`` rejects nothing where these fields are not null."""
+        return not isinstance(self.windows, TradingWindows) and super().admits_all(required)
+
+    def admit(self, rows: Rows) -> None:
+        """Reject also the events that a calendar has no window for."""
+        if isinstance(self.windows, TradingWindows):
+            assert rows.times_ns is not None
+            rows.reject(self.windows.refused(rows.times_ns), self.spec.name)
+        super().admit(rows)
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events to their windows, showing partial results where the trigger says so."""

@@ -40,6 +40,7 @@ from ripple.model.pipeline.topology import stages_of
 from ripple.model.running.functions import Running
 from ripple.model.schema.types import DECIMALS, Field, FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec, ZonedTumbling
+from ripple.model.window.trading import TradingSessions
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
 _UNSEEN_MAX = 10  # per step, in texts for people
@@ -331,6 +332,8 @@ def window_text(window: WindowSpec) -> str:
             text = f"tumbling {size} of {zone}"
             if offset_s:
                 text += f" at {'-' * (offset_s < 0)}{span_text(abs(offset_s) * 10**9)}"
+        case TradingSessions(text=sessions):
+            text = sessions
         case Sliding(size_ns=size_ns, slide_ns=slide_ns):
             text = f"sliding {span_text(size_ns)} every {span_text(slide_ns)}"
         case Session(gap_ns=gap_ns):

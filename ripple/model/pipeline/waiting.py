@@ -18,6 +18,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Sliding, ZonedTumbling
+from ripple.model.window.trading import TradingSessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,6 +107,8 @@ def _never_final(draft: Draft, fold: Fold) -> str:
     assigner = ending.window.assigner
     if isinstance(assigner, ZonedTumbling):
         windows = f"rp.Tumbling({assigner.size!r}, zone={assigner.zone!r})"
+    elif isinstance(assigner, TradingSessions):
+        windows = "the same rp.TradingSessions"
     else:
         aligned_ns = assigner.slide_ns if isinstance(assigner, Sliding) else assigner.size_ns
         windows = f"rp.Tumbling({span_text(aligned_ns)!r})"

@@ -1,6 +1,7 @@
 """Event time: window assigners, watermarks, verdicts and triggers.
 
 spec        windows as declared; duration, instant: spans and times as text
+trading     windows of trading sessions; trading_tables: sessions of users and exchanges
 watermark   verdicts, event by event; assign, sessions: which windows an event is in
 book        the open windows of a fold; timers: slots due at a time
 """
@@ -22,6 +23,7 @@ from ripple.model.window.spec import (
     ZonedTumbling,
     window_spec,
 )
+from ripple.model.window.trading import TradingSessions
 
 __all__ = [
     "Assigner",
@@ -31,6 +33,7 @@ __all__ = [
     "OnWatermark",
     "Session",
     "Sliding",
+    "TradingSessions",
     "Trigger",
     "Tumbling",
     "WindowSpec",

@@ -1,7 +1,7 @@
 """The open windows of one fold: which slot an event's window has, when it ends, when it is over.
 
-Three kinds share one interface: windows with bounds from event time alone (tumbling, sliding),
-spans of a zone's calendar, and sessions, with bounds from the events.
+These share one interface: windows with bounds from event time alone (tumbling, sliding), spans of a
+zone's calendar or of trading sessions, and sessions, with bounds from the events.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from ripple.model.window import assign
 from ripple.model.window.sessions import SessionBook
 from ripple.model.window.spec import Assigner, Session, Tumbling, ZonedTumbling
+from ripple.model.window.trading import TradingSessions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -108,6 +109,40 @@ class ZonedWindows:
         """There is no state besides the slots."""
 
 
+class TradingWindows(ZonedWindows):
+    """Windows of trading sessions, of which some events have none."""
+
+    def __init__(self, space: PairKeys, sessions: TradingSessions) -> None:
+        super().__init__(space, sessions.spans)
+        self.sessions = sessions
+        self._drops = sessions.outside == "drop"
+
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
+        """Return the window of each event in a session, or in a window of its own."""
+        if not self._drops:
+            return super().assign(keys, times_ns)
+        bounds, times = self.sessions.bounds, np.asarray(times_ns)
+        rows = np.flatnonzero(bounds.is_open[bounds.places_of(times)])
+        slots = self.tumbling.slots(keys[rows], times[rows])
+        return Assigned(rows, slots, _NO_SLOTS, _NO_SLOTS)
+
+    @property
+    def drops(self) -> bool:
+        """Whether some events may be in no window."""
+        return self._drops
+
+    def refused(self, times_ns: Ints | Lent) -> dict[int, str]:
+        """Return the events that the calendar refuses, with the reason."""
+        bounds, times = self.sessions.bounds, np.asarray(times_ns)
+        places = bounds.places_of(times)
+        is_beyond = bounds.is_beyond(places)
+        odd = is_beyond
+        if self.sessions.outside == "refuse":
+            odd = odd | ~bounds.is_open[places]
+        reasons = [self.sessions.reason(is_beyond=one) for one in (False, True)]
+        return {at: reasons[int(is_beyond[at])] for at in np.flatnonzero(odd).tolist()}
+
+
 class SessionWindows:
     """Session windows."""
 
@@ -137,6 +172,8 @@ def windows_of(assigner: Assigner, space: PairKeys) -> Windows:
     """Return the windows that ``assigner`` describes, over slots of (key, window start)."""
     if isinstance(assigner, Session):
         return SessionWindows(space, assigner.gap_ns)
+    if isinstance(assigner, TradingSessions):
+        return TradingWindows(space, assigner)
     if isinstance(assigner, ZonedTumbling):
         return ZonedWindows(space, assigner.spans)
     if isinstance(assigner, Tumbling):

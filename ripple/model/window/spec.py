@@ -9,6 +9,7 @@ from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.window.duration import duration_ns, signed_duration_ns
+from ripple.model.window.trading import TradingSessions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,12 +128,12 @@ class Session:
         object.__setattr__(self, "gap_ns", _positive(gap, "Session: gap"))
 
 
-Assigner: TypeAlias = Tumbling | ZonedTumbling | Sliding | Session
+Assigner: TypeAlias = Tumbling | ZonedTumbling | TradingSessions | Sliding | Session
 
 
 def ends_ns(assigner: Assigner, starts_ns: Ints) -> Ints:
     """Return the exclusive ends of windows that start then; of sessions, the earliest ones."""
-    if isinstance(assigner, ZonedTumbling):
+    if isinstance(assigner, ZonedTumbling | TradingSessions):
         return assigner.spans.ends_of(starts_ns)
     return starts_ns + (assigner.gap_ns if isinstance(assigner, Session) else assigner.size_ns)
 
@@ -217,9 +218,10 @@ def window_spec(
     future: str | int = FUTURE_TOLERANCE_DEFAULT,
 ) -> WindowSpec:
     """Return the checked form of a ``.window(...)`` step; raises :class:`PlanError`."""
-    if not isinstance(assigner, (Tumbling, ZonedTumbling, Sliding, Session)):
+    if not isinstance(assigner, (Tumbling, ZonedTumbling, TradingSessions, Sliding, Session)):
         raise PlanError(
-            f"assigner must be rp.Tumbling, rp.Sliding or rp.Session, not {shown(assigner)}"
+            "assigner must be rp.Tumbling, rp.Sliding, rp.Session or rp.TradingSessions, not "
+            f"{shown(assigner)}"
         )
     if trigger is not None and not isinstance(
         trigger, (OnWatermark, OnEveryElement, OnInterval, OnCount)

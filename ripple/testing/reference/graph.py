@@ -54,6 +54,7 @@ from ripple.testing.reference.steps import (
     refuse_nulls,
     rows_after,
 )
+from ripple.testing.reference.trading import refuse_outside
 from ripple.testing.reference.windows import Event, Key, Window
 
 if TYPE_CHECKING:
@@ -647,6 +648,7 @@ class GraphReference(Reference):
         return max(0, watermark_ns - time_ns)
 
     def _event(self, fold: Fold, row: Row, time_ns: int, order: tuple[int, ...]) -> Event:
+        refuse_outside(fold.window, time_ns)
         refuse_nulls(row, fold.key, fold.partition)
         kinds = kinds_of(fold.fields_in)
         for member in fold.aggregates:

@@ -41,6 +41,7 @@ from ripple.testing.reference.steps import (
     refuse_nulls,
     run_steps,
 )
+from ripple.testing.reference.trading import refuse_outside
 from ripple.testing.reference.windows import Event, Key, Window, due, windows_with
 
 # Rows of one view by their identity: the key fields, then window_start_ns if windowed.
@@ -220,6 +221,7 @@ class Reference:
         stepped = run_steps(self.plan.steps, row)
         if stepped is None:
             return None
+        refuse_outside(fold.window, time_ns)
         refuse_nulls(stepped, fold.key, fold.partition)
         kinds = kinds_of(fold.fields_in)
         for member in fold.aggregates:

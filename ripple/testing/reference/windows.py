@@ -17,6 +17,8 @@ from ripple.model.window.spec import (
     Tumbling,
     ZonedTumbling,
 )
+from ripple.model.window.trading import TradingSessions
+from ripple.testing.reference.trading import trading_window_at
 
 Key = tuple[Any, ...]
 
@@ -64,6 +66,9 @@ def windows_with(open_windows: list[Window], assigner: Assigner, event: Event) -
 def bounds_of(assigner: Assigner, time_ns: int) -> list[tuple[int, int]]:
     """Return start and end of every window, no session, that holds ``time_ns``."""
     assert not isinstance(assigner, Session)
+    if isinstance(assigner, TradingSessions):
+        found = trading_window_at(assigner, time_ns)
+        return [] if found is None else [found]
     if isinstance(assigner, ZonedTumbling):
         return [span_at(assigner.size, assigner.zone, assigner.offset_s, time_ns)]
     size_ns = assigner.size_ns

@@ -1,0 +1,86 @@
+"""Trading sessions as data: when they open and close, and their breaks.
+
+Everything takes these bounds, which are part of a plan: a run reads no calendar of its machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.core.frozen import frozen
+from ripple.model.calendar.spans import Spans
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+_LEAST_NS, _LAST_NS = -(1 << 63), (1 << 63) - 1
+
+
+# Invariants: open <= break begin <= break end <= close <= the next open, open < close; without a
+# break, both of its bounds are the close. Nothing is changed.
+@frozen(eq=False)
+class TradingTable:
+    """The sessions from ``start_ns`` until ``end_ns``.
+
+    bounds_ns: int64[k, 4]: open, close, begin and end of the break. origin: for users.
+    """
+
+    bounds_ns: Ints
+    start_ns: int
+    end_ns: int
+    origin: str
+
+
+# Invariants: is_open has a place for each of the spans; the first and the last are beyond the
+# calendar, and not open.
+@frozen(eq=False)
+class TradingSpans:
+    """Spans of sessions, and of the times between them. digest: of both."""
+
+    spans: Spans
+    is_open: Mask
+    digest: str
+
+    def places_of(self, times_ns: Ints) -> Ints:
+        """Return the span of each instant."""
+        last = len(self.spans.begins_ns) - 2
+        places: Ints = np.searchsorted(self.spans.begins_ns, times_ns, side="right") - 1
+        return np.minimum(places, last)
+
+    def is_beyond(self, places: Ints) -> Mask:
+        """Return which of the places are before the calendar's begin or after its end."""
+        beyond: Mask = (places == 0) | (places == len(self.is_open) - 1)
+        return beyond
+
+
+def trading_spans(table: TradingTable, every_ns: int, *, cut: bool) -> TradingSpans:
+    """Return the spans of sessions, divided into ones of ``every_ns``, and of their breaks if cut.
+
+    every_ns: 0: not divided.
+    """
+    edges = table.bounds_ns if cut else table.bounds_ns[:, :2]
+    begins = edges[:, ::2] if not cut else edges[:, [0, 3]]
+    ends = edges[:, 1::2] if not cut else edges[:, [2, 1]]
+    first = np.concatenate((begins.reshape(-1), ends.reshape(-1), [table.start_ns, table.end_ns]))
+    is_begin = np.zeros(len(first), np.bool_)
+    # A session without a break has one of no length at its end, which is no begin.
+    is_begin[: begins.size] = (begins < ends).reshape(-1)
+    order = np.lexsort((is_begin, first))
+    first, is_begin = first[order], is_begin[order]
+    kept = np.append(first[1:] != first[:-1], True)  # of equal bounds the begin of a session
+    begins_ns = np.concatenate(([_LEAST_NS], first[kept], [_LAST_NS]))
+    is_open = np.concatenate(([False], is_begin[kept]))
+    is_open[-1] = False
+    for column in (begins_ns, is_open):
+        column.setflags(write=False)
+    text = begins_ns.tobytes() + is_open.tobytes() + str(every_ns).encode()
+    digest = hashlib.blake2b(text, digest_size=16).hexdigest()
+    lengths = np.diff(first[kept])
+    nominal_ns = every_ns or int(lengths.max(initial=1))
+    return TradingSpans(Spans(begins_ns, every_ns, nominal_ns, digest), is_open, digest)
