@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ REASON_CHARACTERS_MAX = 500
 # A record that is larger cannot be retried; its first RAW_BYTES_MAX bytes are kept all the same.
 RECORD_BYTES_MAX = 1 << 20
 
-_PLACE, _DATA = b"original_place", b"original"
+_PLACE, _DATA, _FILE = b"original_place", b"original", b"file"
 _NO_FIELDS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
 
 QUARANTINE = "quarantine"
@@ -31,9 +32,9 @@ class Letter:
 
     step: the step of the pipeline that rejected it, or QUARANTINE; None: the source. version: the
     topology hash of the pipeline. record: the whole record as an Arrow IPC stream of one row,
-    without columns if the source found no fields; its metadata holds the original, if known. None
-    without both, or if it is longer than RECORD_BYTES_MAX. written_ns: the time of writing, for
-    people.
+    without columns if the source found no fields; its metadata holds the original and the file, if
+    known. None without all of these, or if it is longer than RECORD_BYTES_MAX. written_ns: the time
+    of writing, for people.
     """
 
     input: str
@@ -52,12 +53,28 @@ class Letter:
         """The step and its reason in one text, by which dead letters are counted."""
         return self.reason if self.step is None else f"{self.step}: {self.reason}"
 
+    @property
+    def file(self) -> str | None:
+        """The file with the record, of a source of several files."""
+        known = self._metadata()
+        return os.fsdecode(known[_FILE]) if _FILE in known else None
+
+    @property
+    def can_be_retried(self) -> bool:
+        """Whether its fields or its original were kept."""
+        if self.record is None:
+            return False
+        known = self._metadata()
+        return _FILE not in known or _DATA in known or self._row().num_columns > 0
+
     def row(self) -> pa.RecordBatch:
         """Return the whole record. Raises InputError if it was not stored, or cannot be read."""
         row = self._row()
-        if not row.num_columns:
+        if row.num_columns:
+            return row.replace_schema_metadata()
+        if _DATA in (row.schema.metadata or {}):
             raise InputError("its source could not read it, and knows no fields of it")
-        return row.replace_schema_metadata()
+        raise self._is_text_alone()
 
     def original(self) -> Original:
         """Return the record's original; raises as ``row`` does."""
@@ -68,9 +85,7 @@ class Letter:
 
     def _row(self) -> pa.RecordBatch:
         if self.record is None:
-            if len(self.raw) >= RAW_BYTES_MAX:
-                raise InputError("only its first bytes were kept")
-            raise InputError("only its text was kept: its source could not read it as a record")
+            raise self._is_text_alone()
         try:
             with pa.ipc.open_stream(self.record) as stream:
                 batch = stream.read_next_batch()
@@ -81,21 +96,42 @@ class Letter:
             raise InputError(f"there are {batch.num_rows} records instead of one")
         return batch
 
+    def _metadata(self) -> dict[bytes, bytes]:
+        """Return what is known beside the fields; nothing if it cannot be read."""
+        if self.record is None:
+            return {}
+        try:
+            with pa.ipc.open_stream(self.record) as stream:
+                return stream.schema.metadata or {}
+        except (pa.ArrowInvalid, OSError):
+            return {}
 
-def dumps_record(row: pa.RecordBatch | None, original: Original | None = None) -> bytes | None:
+    def _is_text_alone(self) -> InputError:
+        if len(self.raw) >= RAW_BYTES_MAX:
+            return InputError("only its first bytes were kept")
+        return InputError("only its text was kept: its source could not read it as a record")
+
+
+def dumps_record(
+    row: pa.RecordBatch | None, original: Original | None = None, file: str | None = None
+) -> bytes | None:
     """Return one record as an Arrow IPC stream, None if that is too long, or there is no data.
 
-    row: its fields. original: of the source. If both are too long together, the fields are left
-    out, and then the original.
+    row: its fields. original: of the source. file: that has it. If all are too long together, the
+    fields are left out, and then the original.
     """
+    known = {} if file is None else {_FILE: os.fsencode(file)}
     if original is not None:
-        known = {_PLACE: original.place.encode(), _DATA: original.data}
-        both = (_NO_FIELDS if row is None else row).replace_schema_metadata(known)
-        alone = _NO_FIELDS.replace_schema_metadata(known)
-        data = _dumps(both) or _dumps(alone)
+        more = {_PLACE: original.place.encode(), _DATA: original.data, **known}
+        both = (_NO_FIELDS if row is None else row).replace_schema_metadata(more)
+        data = _dumps(both) or _dumps(_NO_FIELDS.replace_schema_metadata(more))
         if data is not None:
             return data
-    return None if row is None else _dumps(row)
+    if row is not None:
+        data = _dumps(row.replace_schema_metadata(known) if known else row)
+        if data is not None:
+            return data
+    return _dumps(_NO_FIELDS.replace_schema_metadata(known)) if known else None
 
 
 def _dumps(row: pa.RecordBatch) -> bytes | None:

@@ -16,7 +16,7 @@ from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, many, write_line
 from ripple.cli.lib.path_options import STORE, a_place, a_store, store_below
 from ripple.cli.lib.rejects import shown
-from ripple.connectors.dead_letter import text_of
+from ripple.connectors.dead_letter import file_text, text_of
 from ripple.connectors.installed import load
 from ripple.connectors.registry import connector_of
 from ripple.connectors.retries import (
@@ -202,10 +202,12 @@ def _retried(box: _Box) -> Collection[Name] | None:
 
 
 def _line(letter: Letter, is_retried: bool | None) -> str:
-    line = "" if letter.line_number is None else f" (line {letter.line_number})"
+    line = "" if letter.line_number is None else f"line {letter.line_number}"
+    file = file_text(letter.file)
+    at = " of ".join(filter(None, (line, None if file is None else plain(file))))
     columns = [
         f"  {letter.input}",
-        f"offset {letter.offset}{line}",
+        f"offset {letter.offset}{at and f' ({at})'}",
         f"version {letter.version[:_VERSION_CHARACTERS]}",
         f"{plain(letter.cause)}: {shown(letter.raw)}{' (retried)' if is_retried else ''}",
     ]
@@ -223,8 +225,10 @@ def _known(letter: Letter, *, retried: bool | None) -> dict[str, Any]:
         "reason": letter.reason,
         "written_ns": letter.written_ns or None,  # of a failed call it is not known
         "retried": retried,
-        "can_be_retried": letter.record is not None,
+        "can_be_retried": letter.can_be_retried,
     }
+    if (file := file_text(letter.file)) is not None:
+        known["file"] = file
     text = text_of(letter.raw)
     if text is None:
         known["raw_base64"] = base64.b64encode(letter.raw).decode()

@@ -112,5 +112,5 @@ def _letter(partition: int, one: Letter) -> Values:
         "written_ms": one.written_ns // 1_000_000,
         "raw": (one.raw.hex(" ") if text is None else text)[:RAW_CHARACTERS_MAX],
         "is_text": text is not None,
-        "can_be_retried": one.record is not None,
+        "can_be_retried": one.can_be_retried,
     }

@@ -166,7 +166,7 @@ class DeadLetterLog:
                 continue
             self._check_order(name, bad)
             row = row_at(bad.offset) if bad.row is None else bad.row
-            record = dumps_record(row, originals.get(bad.offset))
+            record = dumps_record(row, originals.get(bad.offset), bad.file)
             letter = self._letter(name, bad, record)
             letter_bytes = RAW_BYTES_MAX + len(letter.record or b"")
             if new and length_bytes + letter_bytes > APPEND_BYTES_MAX:
