@@ -263,7 +263,7 @@ def test_rejected_records_have_their_lines(place: Path, capsys: pytest.CaptureFi
     assert written() == [1, 2]
     assert ripple(["dead-letter", "list", "--checkpoint-dir", "state"]) == 0
     assert "offset 1 (line 1 of days/b.csv)" in capsys.readouterr().out
-    assert ripple(["dead-letter", "list", "--checkpoint-dir", "state", "--format", "jsonl"]) == 0
+    assert ripple(["dead-letter", "list", "--checkpoint-dir", "state", "--json"]) == 0
     letter = json.loads(capsys.readouterr().out)
     assert (letter["file"], letter["can_be_retried"]) == ("days/b.csv", False)
 
