@@ -138,7 +138,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "settings come from the environment; several threads may open one client",
         ("os.environ", "threading"),
     ),
-    "ripple/connectors/files/remote/listing.py": ("tells a pattern from a name", ("glob",)),
+    "ripple/connectors/files/remote/address.py": ("tells a pattern from a name", ("glob",)),
     "ripple/connectors/files/remote/web.py": ("the certificates of the system", ("ssl",)),
     "ripple/connectors/files/parquet/discovery.py": (
         "asks whether a file can be read",

@@ -8,6 +8,7 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
+from ripple.connectors.files.remote.address import is_remote, may_match
 from ripple.connectors.installed import load
 from ripple.connectors.locate import path_of
 from ripple.connectors.registry import find, innermost
@@ -52,19 +53,24 @@ def check_places(
     whether a restarted run resumes. Otherwise raises as opening does.
     """
     read, written = _uses(continues=continues)
-    files = {name: path_of(place, written) for name, place in sinks.items()}
+    files = {name: _file_of(place, written) for name, place in sinks.items()}
     others = {name: place for name, place in sinks.items() if files[name] is None}
     targets = [*files.values(), letters]
     check_apart(None, targets)
     for source in sources:
-        check_apart(path_of(source, read), targets)
+        check_apart(_file_of(source, read), targets)
         _check_not_matched(source, read, targets)
         check_not_read(source, others, continues=continues)
 
 
+def _file_of(place: str, use: UseName) -> str | None:
+    """Return the file or folder that a place is in, also in S3; None of other systems."""
+    return place.rstrip("/") if is_remote(place) else path_of(place, use)
+
+
 def _check_not_matched(source: str, read: UseName, targets: Iterable[str | None]) -> None:
     found = find(innermost(source), read)
-    may_read = found.connector.may_read
+    may_read = may_match if is_remote(innermost(source)) else found.connector.may_read
     for target in targets:
         if may_read is not None and target is not None and may_read(found.path, target):
             raise OutputError(
@@ -79,10 +85,10 @@ def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = T
     A run would take its own results for records, without end. Otherwise raises as opening does.
     """
     read, written = _uses(continues=continues)
-    folder = path_of(source, read)
+    folder = _file_of(source, read)
     source = innermost(source)
     for place in sinks.values():
-        path = path_of(place, written)
+        path = _file_of(place, written)
         if folder is not None and path is not None and _is_within(path, folder):
             raise _within(path)
         if _scheme(place) == _scheme(source) and (

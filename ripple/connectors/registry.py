@@ -128,6 +128,17 @@ def of_file(path: str) -> Uri:
     return Uri(found, found.source, path)
 
 
+def of_written_file(path: str) -> Uri:
+    """Return the URI of an object that is written, by its name; raises OutputError."""
+    found = _of_name(path, "sink")
+    if found is None or found.sink is None:
+        raise OutputError(
+            f"cannot tell how to write {path}: its name must end as that of a file does, in .csv "
+            f"or .parquet; or say which it is, as csv:{path}"
+        )
+    return Uri(found, found.sink, path)
+
+
 def innermost(text: str) -> str:
     """Return the URI of the system behind all transforms; raises as ``connector_of``."""
     while (found := connector_of(text)) is not None and found.within is not None:

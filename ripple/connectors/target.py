@@ -46,12 +46,14 @@ def open_target(path: str | os.PathLike[str]) -> Target:
     """Open ``path`` for writing; ``-`` is standard output.
 
     An existing path that is no regular file (a device, a named pipe) is written directly, and so
-    is the target of ``/dev/stdout``. Raises OutputError when it cannot be opened, and for a file
-    of a durable run.
+    is the target of ``/dev/stdout``. ``s3://BUCKET/PATH`` is an object. Raises OutputError when it
+    cannot be opened, and for a file of a durable run.
     """
     from ripple.connectors.standard import descriptor_of  # noqa: PLC0415 - not where help is shown
 
     name = os.fspath(path)
+    if "://" in name and (target := _remote_target(name)) is not None:
+        return target
     if name == STANDARD_OUTPUT:
         return StreamTarget(os.dup(1), "standard output")
     standard = descriptor_of(name)
@@ -73,6 +75,19 @@ def open_target(path: str | os.PathLike[str]) -> Target:
         return StreamTarget(os.open(name, os.O_WRONLY | os.O_CLOEXEC), name)
     except OSError as error:
         raise _failure(name, error) from error
+
+
+def _remote_target(name: str) -> Target | None:
+    """Return the target of an address, None for a path. Raises OutputError."""
+    # not where help is shown
+    from ripple.connectors.files.remote.address import check_written, is_remote  # noqa: PLC0415
+
+    if not is_remote(name):
+        return None
+    check_written(name)
+    from ripple.connectors.files.remote.s3_writing import ObjectTarget  # noqa: PLC0415 - an extra
+
+    return ObjectTarget(name)
 
 
 def _check_not_continued(name: str) -> None:

@@ -1,5 +1,6 @@
 """Parquet files as a source and as a sink.
 
 files       one file, read or written as a whole; discovery: of its fields
-parts       a folder of files as the sink of a durable run; opening: of it
+part        one file of a folder that a durable run writes: its name, and the cut in it
+parts       such a folder as a sink; objects: the same in S3; opening: of both
 """

@@ -24,6 +24,7 @@ CONNECTOR = Connector(
         "ripple.connectors.files.parquet.opening:continue_parts",
         ONCE,
         (".parquet",),
+        reached="ripple.connectors.files.parquet.opening:reached_parts",
         looks="ripple.connectors.files.parquet.opening:look_at_parts",
         commit_interval_ms=5000,
         takes_events=True,

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ripple.connectors.files.parquet.connector import ONCE
+from ripple.connectors.files.parquet.part import (
+    PART,
+    PART_BYTES_MAX,
+    check_whole,
+    encoded,
+    named,
+    parsed,
+    record_in,
+    too_large,
+)
 from ripple.connectors.files.text import cut_record
-from ripple.connectors.files.text.cut_record import CutRecord, Owner, from_json, to_json
+from ripple.connectors.files.text.cut_record import CutRecord, Owner
 from ripple.core.errors import LimitError, OutputError, SchemaError
 from ripple.core.row_ops import OP, with_named_ops
 from ripple.model.schema.well_formed import check_text
@@ -25,11 +33,8 @@ if TYPE_CHECKING:
     from ripple.world.ports import Disk, Guards
 
 PART_ROWS = 1 << 17
-PART_BYTES_MAX = 1 << 30
 # Beside the folder, which has files of Parquet alone: some readers take every name for one.
 RECORD, LOCK, DRAFT = ".cut", ".lock", ".tmp"
-_KEY = b"ripple.commit"
-_PART = re.compile(r"part-(\d{12})\.parquet")
 
 
 class PartsSink:
@@ -136,18 +141,15 @@ class PartsSink:
             self._disk.remove(draft)
         file = self._disk.open(draft, create=True, exclusive=True)
         try:
-            data = _encoded(held, record)
+            data = encoded(pa.Table.from_batches(held), record)
             if len(data) > PART_BYTES_MAX:
-                raise OutputError(
-                    f"{self.name}: the rows of one commit take {len(data)} bytes, more than "
-                    f"{PART_BYTES_MAX}: commit more often, by --commit-interval"
-                )
+                raise too_large(self.name, len(data))
             file.append(memoryview(data))
             if self._guards("data_sync"):
                 file.sync()
         finally:
             file.close()
-        self._disk.rename(draft, self._at(_named(part)))
+        self._disk.rename(draft, self._at(named(part)))
         if self._guards("name_sync"):
             self._disk.sync_folder(self._folder)
         self._part, self._rows = part, []
@@ -160,7 +162,7 @@ class PartsSink:
             self._tail = table.replace_schema_metadata().to_batches()
 
     def _opened(self, part: int) -> pq.ParquetFile:
-        return _opened(self._disk, self._at(_named(part)), f"{self.name}/{_named(part)}")
+        return _opened(self._disk, self._at(named(part)), f"{self.name}/{named(part)}")
 
     def _at(self, name: str) -> str:
         return f"{self._folder}/{name}"
@@ -177,18 +179,16 @@ def examine(
         )
     record_path = folder + RECORD
     way_out = f"restore it from a copy, or remove {name} and {record_path} to start over"
-    parts = [int(found[1]) for found in map(_PART.fullmatch, names) if found]
+    parts = [int(found[1]) for found in map(PART.fullmatch, names) if found]
     record = cut_record.read(disk, record_path, way_out=way_out)
-    others = [one for one in names if not _PART.fullmatch(one)]
+    others = [one for one in names if not PART.fullmatch(one)]
     if others and not parts and record is None:
         raise OutputError(f"{name} holds {others[0]}, which is not of this output: name another")
-    if parts != [*range(1, len(parts) + 1)]:
-        missing = next(at for at, part in enumerate([*parts, 0], 1) if at != part)
-        raise OutputError(f"{name}/{_named(missing)} is gone: {way_out}")
+    check_whole(parts, name, way_out)
     records = [] if record is None else [record]
     if parts:
-        last = _named(parts[-1])
-        records.append(_record_in(_opened(disk, f"{folder}/{last}", f"{name}/{last}"), name))
+        last = named(parts[-1])
+        records.append(record_in(_opened(disk, f"{folder}/{last}", f"{name}/{last}"), name))
     if not records:
         return None, 0
     newest = max(records, key=lambda one: one.end)
@@ -214,34 +214,6 @@ def _names_in(disk: Disk, folder: str) -> list[str] | None:
 def _opened(disk: Disk, path: str, name: str) -> pq.ParquetFile:
     try:
         data = disk.read_bytes(path, length_max=PART_BYTES_MAX)
-        return pq.ParquetFile(pa.BufferReader(data))
-    except (pa.ArrowInvalid, LimitError) as error:
-        first = str(error).partition("\n")[0]
-        raise OutputError(f"{name} cannot be read: {first}: restore it from a copy") from error
-
-
-def _record_in(file: pq.ParquetFile, name: str) -> CutRecord:
-    told = (file.metadata.metadata or {}).get(_KEY)
-    if told is None:
-        raise OutputError(f"{name} holds Parquet files that are not of this output: name another")
-    held: dict[str, Any] = json.loads(told)
-    owner = Owner(held["pipeline"], held["output"])
-    return CutRecord(owner, tuple(held["columns"]), from_json(held["reached"]), held["number"])
-
-
-def _encoded(rows: Sequence[pa.RecordBatch], record: CutRecord) -> pa.Buffer:
-    told = {
-        "number": record.end,
-        **record.owner._asdict(),
-        "columns": record.columns,
-        "reached": to_json(record.reached),
-    }
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows[0].schema, compression="zstd") as writer:
-        writer.write_table(pa.Table.from_batches(rows), row_group_size=PART_ROWS)
-        writer.add_key_value_metadata({_KEY: json.dumps(told, sort_keys=True).encode()})
-    return sink.getvalue()
-
-
-def _named(part: int) -> str:
-    return f"part-{part:012d}.parquet"
+    except LimitError as error:
+        raise OutputError(f"{name} cannot be read: {error}: restore it from a copy") from error
+    return parsed(data, name)

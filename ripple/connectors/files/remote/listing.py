@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-from glob import has_magic
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from ripple.connectors.files.names import FILES_MAX, HIDDEN
-from ripple.connectors.files.remote.address import checked, scheme_of
+from ripple.connectors.files.names import FILES_MAX
+from ripple.connectors.files.remote.address import checked, matches, pattern_of, scheme_of
 from ripple.connectors.files.remote.contract import server_of
 from ripple.connectors.files.remote.s3 import Bucket, bucket_and_key
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ripple.connectors.files.version import Version
 
@@ -40,11 +37,7 @@ def found_at(place: str) -> list[tuple[str, Version]]:
 
 
 def _matching(store: Bucket, bucket: str, key: str) -> Iterator[tuple[str, Version]]:
-    parts = key.rstrip("/").split("/")
-    plain = list(takewhile(lambda part: not has_magic(part), parts))
-    pattern = parts[len(plain) :] or ["**"]
-    if pattern[-1] == "**":
-        pattern = [*pattern, "*"]
+    plain, pattern = pattern_of(key)
     prefix = "".join(f"{part}/" for part in plain)
     for number, (name, version) in enumerate(store.listed(bucket, prefix)):
         if number >= FILES_MAX:
@@ -53,17 +46,3 @@ def _matching(store: Bucket, bucket: str, key: str) -> Iterator[tuple[str, Versi
             )
         if not name.endswith("/") and matches(name[len(prefix) :].split("/"), pattern):
             yield name, version
-
-
-def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Return whether folders and a name are of a pattern; ``**`` stands for any folders."""
-    if not pattern or not names:
-        return not pattern and not names
-    first, rest = pattern[0], pattern[1:]
-    if first == "**" and matches(names, rest):
-        return True
-    if names[0].startswith(HIDDEN):
-        return False
-    if first == "**":
-        return len(names) > 1 and matches(names[1:], pattern)
-    return fnmatchcase(names[0], first) and matches(names[1:], rest)

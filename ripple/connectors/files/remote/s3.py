@@ -18,12 +18,14 @@ from ripple.storage.store.s3_errors import TROUBLE, is_absent, store_error
 from ripple.storage.store.s3_settings import S3Settings
 from ripple.world.errors import UnreadableError
 
-with needed("s3", "a source in S3"):
+with needed("s3", "a file in S3"):
     from botocore.config import Config
     from botocore.session import get_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ripple.world.errors import StoreError
 
 _CONNECTIONS_MAX = 10
 _BEHIND_THE_END = 416
@@ -36,7 +38,7 @@ class Bucket:
     """
 
     def __init__(self) -> None:
-        self._settings = S3Settings.of_environment(os.environ)
+        self.settings = S3Settings.of_environment(os.environ)
         self._opening = Lock()
 
     def version(self, path: str) -> Version:
@@ -73,7 +75,7 @@ class Bucket:
 
     def _find(self, bucket: str, key: str) -> Version | None:
         try:
-            found = self._ready.head_object(Bucket=bucket, Key=key)
+            found = self.client.head_object(Bucket=bucket, Key=key)
         except TROUBLE as error:
             if is_absent(error):
                 return None
@@ -82,7 +84,7 @@ class Bucket:
 
     def _read(self, bucket: str, key: str, start: int, length: int) -> tuple[bytes, Version]:
         try:
-            reply = self._ready.get_object(
+            reply = self.client.get_object(
                 Bucket=bucket, Key=key, Range=f"bytes={start}-{start + length - 1}"
             )
             with reply["Body"] as body:
@@ -98,27 +100,32 @@ class Bucket:
 
     def _page(self, bucket: str, prefix: str, after: dict[str, str]) -> dict[str, Any]:
         try:
-            page: dict[str, Any] = self._ready.list_objects_v2(
+            page: dict[str, Any] = self.client.list_objects_v2(
                 Bucket=bucket, Prefix=prefix, **after
             )
         except TROUBLE as error:
             raise self._error(error, "list", bucket, prefix) from error
         return page
 
+    def told(self, error: Exception, operation: str, bucket: str, key: str) -> StoreError:
+        """Return an error of the client as one of a store."""
+        address = f" at {self.settings.endpoint}" if self.settings.endpoint else ""
+        return store_error(error, operation, bucket, key, address)
+
     def _error(self, error: Exception, operation: str, bucket: str, key: str) -> InputError:
-        address = f" at {self._settings.endpoint}" if self._settings.endpoint else ""
-        told = store_error(error, operation, bucket, key, address)
+        told = self.told(error, operation, bucket, key)
         is_refused = isinstance(told, StoreRefusedError | UnreadableError)
         return InputError(str(told)) if is_refused else InputAwayError(str(told))
 
     @property
-    def _ready(self) -> Any:
+    def client(self) -> Any:
+        """The client of all requests, opened once."""
         with self._opening:
             return self._client
 
     @cached_property
     def _client(self) -> Any:
-        settings = self._settings
+        settings = self.settings
         style = settings.addressing
         if style == "auto" and settings.endpoint:
             style = "path"

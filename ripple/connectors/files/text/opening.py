@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.files.csv.dialect import parsed
 from ripple.connectors.files.csv.format import PLAIN
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.files.text.file import FileSink, look_at
 from ripple.connectors.files.text.sink import TextFormat, TextSink, json_of
@@ -71,6 +72,7 @@ def _open(path: str, text_format: TextFormat) -> TextSink:
 
 
 def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
+    _check_local(path)
     if is_stream(path):
         return _open(path, text_format)
     _check_name(path)
@@ -83,6 +85,7 @@ def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
 
 
 def _look(path: str, text_format: TextFormat, writing: Writing) -> int:
+    _check_local(path)
     if not is_stream(path):
         _check_name(path)
         file, owner, columns = _file(path, text_format, writing)
@@ -100,6 +103,14 @@ def _file(
     columns = [OP] if text_format.removes == "mark" else []
     columns += [member.name for member in writing.output.fields]
     return PurePath(path), Owner(writing.plan.name, writing.output.name), columns
+
+
+def _check_local(path: str) -> None:
+    if is_remote(path):
+        raise OutputError(
+            f"cannot write {path} as text so that a restart continues it: an object of S3 cannot "
+            "be continued. Write a folder of Parquet files, parquet:s3://BUCKET/FOLDER"
+        )
 
 
 def _check_name(path: str) -> None:
