@@ -42,7 +42,8 @@ _HERE = {
         ("select", "mapvalues", "apply", "process", "drop", "rename", "cast", "mapelements"), _MAP
     ),
     **dict.fromkeys(("where", "query", "filternot"), '.filter("NAME", rp.col("FIELD") > 0)'),
-    **dict.fromkeys(("explode", "flatmapvalues"), '.flat_map("NAME", function, into=Record)'),
+    **dict.fromkeys(("explode", "unnest"), '.flat_map("NAME", rp.col("LIST"))'),
+    "flatmapvalues": '.flat_map("NAME", function, into=Record)',
     **dict.fromkeys(("groupbydynamic", "rolling", "windowedby", "resample", "windowall"), _WINDOW),
     **dict.fromkeys(("leftjoin", "outerjoin", "innerjoin", "cogroup", "connect"), _JOIN),
     **dict.fromkeys(("joinwhere", "intervaljoin"), _INTERVAL),

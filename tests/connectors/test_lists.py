@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ from ripple.connectors.transforms.forms import forms_of
 from ripple.core.errors import OutputError, PlanError, SchemaError
 from ripple.core.row_ops import OP
 from ripple.model.expression import Expr, col
+from ripple.model.pipeline.description import describe
 from ripple.model.records import schema_of
 from ripple.model.schema.list_form import ListForm
+from ripple.model.schema.logical.lists import ListReading
 from ripple.model.schema.types import Bool, Field, FieldType, Float, Int, List, Option, String, Uuid
 from ripple.model.schema.values import Misfit, converter
 from ripple.storage.log import Topic
@@ -222,21 +225,79 @@ def pipelines() -> list[rp.Plan]:
     )  # fmt: skip
     by_first = derived.partition("k", key="first")
     by_tag = posts.flat_map("tagged", tagged, into=Tagged).partition("k", key="tag")
+    each = posts.flat_map("by-tag", col("tags"), into="tag").filter("some", col("tag") != "")
+    twice = each.flat_map("by-size", col("sizes")).derive("more", more=col("sizes") // 2)
     return [
+        each.partition("k", key="tag").fold("f", n=rp.count(), at=rp.last("at")).sink("o").plan(),
+        twice.sink("rows").plan(),
         by_first.fold("f", many=rp.sum("many"), last=rp.max("last")).sink("o").plan(),
         by_tag.fold("f", n=rp.count(), last=rp.last("at")).sink("o").plan(),
     ]
 
 
 def test_lists_are_read_and_unfolded_as_in_the_interpreter(tmp_path: Path) -> None:
-    derived, unfolded = pipelines()
-    for plan in (derived, unfolded):
+    each, twice, derived, unfolded = pipelines()
+    for plan in (each, twice, derived, unfolded):
         check_pipeline(plan, ROWS, batch_sizes=(1, 3), restarts=(2,))
     place = OWN["jsonl"](tmp_path, ROWS)
     assert sorted((row["first"], row["many"]) for row in rp.collect(derived, place).rows()) == [
         ("none", 0), ("x", 3)]  # fmt: skip
     assert sorted((row["tag"], row["n"]) for row in rp.collect(unfolded, place).rows()) == [
         ("x", 2), ('y"\\\né', 1)]  # fmt: skip
+
+
+def test_items_of_a_field_become_rows_without_a_function() -> None:
+    posts = rp.Pipeline("p").source("posts", Post, time="at")
+    rows = posts.flat_map("tagged", col("tags"), into="tag").sink("o")
+    found = rp.collect(rows, ROWS)
+    wanted = [(1, "x"), (1, 'y"\\\né'), (3, "x")]
+    assert [(row["at"], row["tag"]) for row in found.rows()] == wanted
+    assert [*found.rows()[0]] == ["at", "tag", "sizes", "marks"]
+    assert "flat_map tagged: items of tags -> at int, tag string" in describe(rows.plan())
+    long = {"at": 4, "tags": ["x"] * 10_001, "sizes": None, "marks": None}
+    with pytest.warns(rp.LostRecordsWarning, match="more than 10000 rows"):
+        refused = rp.collect(rows, [*ROWS, long, long | {"at": 5, "tags": ["x"] * 10_000}])
+    assert refused.rejected["reason"].to_pylist() == [
+        "tagged: more than 10000 rows were made of the record"
+    ]
+    assert len(refused.rows()) == 10_003
+    for made, words in (
+        (lambda: posts.flat_map("m", col("at")), "the field 'at' is int: use a function"),
+        (lambda: posts.flat_map("m", col("tag")), "there is no field 'tag'. Did you mean 'tags'?"),
+        (lambda: posts.flat_map("m", col("tags").list.len()), "is no field: .derive it first"),
+        (lambda: posts.flat_map("m", col("tags"), into="at"), "there is a field 'at' already"),
+        (
+            lambda: posts.flat_map("m", col("tags"), into=Tagged),
+            "into= names the field of the item",
+        ),
+        (lambda: posts.flat_map("m", tagged), "into is None: a function makes rows of a record"),
+        (lambda: posts.explode("m", "tags"), '.flat_map("NAME", rp.col("LIST"))'),  # type: ignore[attr-defined]
+    ):
+        with pytest.raises((PlanError, AttributeError), match=re.escape(words)):
+            made()
+
+
+ITEMS: dict[FieldType, tuple[st.SearchStrategy[Any], list[pa.DataType]]] = {
+    String(): (st.text(max_size=3), [pa.string(), pa.large_string()]),
+    Int(): (st.integers(-(2**63), 2**63 - 1), [pa.int64()]),
+    Float(): (st.floats(), [pa.float64()]),
+    Bool(): (st.booleans(), [pa.bool_()]),
+}
+
+
+@given(st.sampled_from([*ITEMS]), st.data())
+def test_texts_of_columns_are_those_of_their_values(of: FieldType, data: st.DataObject) -> None:
+    values, types = ITEMS[of]
+    rows = data.draw(st.lists(st.none() | st.lists(st.none() | values, max_size=3)))
+    kind = data.draw(st.sampled_from([pa.list_, pa.large_list]))(data.draw(st.sampled_from(types)))
+    column = pa.array([None, *rows], kind).slice(1)
+    read = [
+        None if one is None else json.loads(one)
+        for one in ListReading(List(of)).texts(column).to_pylist()
+    ]
+    if isinstance(of, Float):
+        read = [row and [None if one is None else float(one) for one in row] for row in read]
+    assert repr(read) == repr(rows)
 
 
 @rp.record

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ripple.engine.edges.edge_changes import targets_of
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields, null_rows
-from ripple.model.pipeline.nodes import FlatMap, Union
+from ripple.model.pipeline.nodes import Explode, FlatMap, Union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,4 +86,5 @@ class Targets:
 def goes_to_one(way: Way) -> bool:
     """Return whether each record of a way has one partition: one row comes to one key at most."""
     readers: Sequence[object] = (*way.sides, *way.folds)
-    return len(readers) <= 1 and not any(isinstance(one, FlatMap | Union) for one in way.steps)
+    several = FlatMap | Explode | Union
+    return len(readers) <= 1 and not any(isinstance(one, several) for one in way.steps)

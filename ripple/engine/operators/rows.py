@@ -14,6 +14,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import NodeError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.constant_rows import found_in, rows_at
 from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
@@ -23,6 +24,7 @@ from ripple.model.pipeline.nodes import (
     ConstantJoin,
     Derive,
     EventNode,
+    Explode,
     Filter,
     FlatMap,
     Map,
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
     Mask = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
+
+TOO_MANY_ROWS = f"more than {FLAT_ROWS_MAX} rows were made of the record"
 
 _NUMERIC = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
 
@@ -134,6 +138,8 @@ class Rows(Held):
                 self._join_constant(step)
             elif isinstance(step, FlatMap):
                 self._flat_map(step)
+            elif isinstance(step, Explode):
+                self._explode(step)
             elif isinstance(step, Map):
                 self._map_batch(step) if step.batch else self._map_rows(step)
 
@@ -255,6 +261,22 @@ class Rows(Held):
         made = [row for at, row in enumerate(made) if at not in over]
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
 
+    def _explode(self, step: Explode) -> None:
+        """Replace each row by a row for each item of a list, each with its place."""
+        (field,) = arrow_fields(one for one in step.fields_in if one.name == step.column)
+        lists = arrow_column(self.columns[step.column], field.type)
+        counts = np.where(lists.is_null(), 0, np.diff(lists.offsets)).astype(np.int64)
+        long = np.flatnonzero(counts > FLAT_ROWS_MAX)
+        if len(long):
+            lists = lists.take(pa.array(np.delete(np.arange(self.count), long)))
+            counts = np.delete(counts, long)
+            self.reject(dict.fromkeys(long.tolist(), TOO_MANY_ROWS), step.name)
+        self.columns.keep(np.repeat(np.arange(self.count), counts))
+        over = self._repeat(counts)
+        self.columns.add({step.into: lists.flatten()})
+        self.seen = {}
+        self.reject(over, step.name)
+
     def _repeat(self, counts: Ints) -> dict[int, str]:
         """Let each row be there so many times, at places that tell its index in its record.
 
@@ -267,7 +289,7 @@ class Rows(Held):
         assert self.offsets is not None, "rows that multiply have places"
         self.offsets, over = renumbered(self.offsets[at], self.origin)
         self.count = len(at)
-        return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
+        return dict.fromkeys(over, TOO_MANY_ROWS)
 
     def _take_over(
         self,

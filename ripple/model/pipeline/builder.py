@@ -284,20 +284,25 @@ class Pipeline:
     def flat_map(
         self,
         name: str,
-        function: Callable[[Row], Iterable[Row]],
+        function: Callable[[Row], Iterable[Row]] | Expr,
         /,
         *,
-        into: type | Schema,
+        into: type | Schema | str | None = None,
     ) -> Pipeline:
         """Replace each event by the rows that ``function`` returns: none, one or many.
 
         function: called per row as that of ``map``; returns an iterable of rows with the fields of
         ``into``, at most 10,000 of one record. A record of which it makes a row that does not fit,
         or too many, is a dead letter as a whole.
+
+        Or a field that is a list, ``rp.col("tags")``: each row becomes one for each item, without a
+        call in Python. The item is in the field's place, under the name ``into``, by default its
+        own; other fields stay. An empty list and null make no row.
         """
         with self._step("flat_map", name) as draft:
             step = flat_map_of(name, draft, function, into=into)
-            return _with_step(draft, "flat_map", step, row=step.into)
+            row = step.into if isinstance(step, FlatMap) else None
+            return _with_step(draft, "flat_map", step, row=row)
 
     @named
     def partition(

@@ -13,6 +13,7 @@ from ripple.model.pipeline.nodes import (
     Derive,
     Distinct,
     EventNode,
+    Explode,
     Fields,
     Filter,
     Finals,
@@ -341,7 +342,9 @@ def window_text(window: WindowSpec) -> str:
     return f"{window.name}: {text}, lateness {span_text(window.lateness_ns)}, {window.trigger!r}"
 
 
-def _function_text(step: Map | FlatMap | Ask | StepScan) -> str:
+def _function_text(step: Map | FlatMap | Explode | Ask | StepScan) -> str:
+    if isinstance(step, Explode):
+        return f"items of {step.column}"
     name = getattr(step.function, "__qualname__", repr(step.function))
     return f"{name} per {'batch' if isinstance(step, Map) and step.batch else 'row'}"
 

@@ -17,6 +17,7 @@ from ripple.model.pipeline.nodes import (
     ConstantJoin,
     Derive,
     Distinct,
+    Explode,
     Filter,
     Finals,
     Fold,
@@ -130,6 +131,8 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):
         kind, about = "filter", repr(step.condition.expr)
+    elif isinstance(step, Explode):
+        kind, about = "flat_map", f"items of {step.column}"
     elif isinstance(step, ConstantJoin):
         kind, about = "constant", constant_join_text(step)
     else:

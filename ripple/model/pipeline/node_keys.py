@@ -24,6 +24,7 @@ from ripple.model.pipeline.nodes import (
     ConstantJoin,
     Derive,
     Distinct,
+    Explode,
     Filter,
     Finals,
     FlatMap,
@@ -161,7 +162,7 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             return _source_meaning(node)
         case Union() | Finals() | Distinct() | Scan() | StreamJoin() | Ask():
             return [type(node).__name__.lower(), *_parameters(node)]
-        case Derive() | Filter() | ConstantJoin():
+        case Derive() | Filter() | Explode() | ConstantJoin():
             return _row_meaning(node)
         case Map() | FlatMap():
             kind: list[Sexp] = ["map" if isinstance(node, Map) else "flat-map", forms.of_map(node)]
@@ -183,13 +184,15 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             return ["sink", node.topic or "", *by]
 
 
-def _row_meaning(step: Derive | Filter | ConstantJoin) -> list[Sexp]:
+def _row_meaning(step: Derive | Filter | Explode | ConstantJoin) -> list[Sexp]:
     """Return the meaning of a step in which each row is for itself, without a user's code."""
     if isinstance(step, Filter):
         return ["filter", step.condition.canonical]
     if isinstance(step, Derive):
         derived: list[Sexp] = [[name, bound.canonical] for name, bound in step.exprs]
         return ["derive", *derived]
+    if isinstance(step, Explode):
+        return ["explode", step.column, _shape(step.fields_in), _shape(step.fields_out)]
     added = zip(step.taken, step.added, strict=True)
     shown: list[Sexp] = [[name, field.name] for name, field in added]
     pairs: list[Sexp] = [list(pair) for pair in zip(step.on, step.constant.key, strict=True)]

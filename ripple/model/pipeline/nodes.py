@@ -185,6 +185,24 @@ class FlatMap:
         return ()
 
 
+# Invariant: as of a FlatMap.
+@frozen
+class Explode:
+    """Replaces each event by a row for each item of a list, in order; other fields stay.
+
+    column: the field that is a list; an empty one and null make no row. into: the field of the
+    item, in its place.
+    """
+
+    name: str
+    column: str
+    into: str
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+    reads: str
+
+
 @frozen
 class ConstantJoin:
     """Each row with a row of a constant, by its fields.
@@ -213,7 +231,7 @@ class ConstantJoin:
 FLAT_ROWS_MAX = 10_000
 SOURCES_MAX = 16
 
-Step: TypeAlias = Derive | Filter | Map | FlatMap | ConstantJoin
+Step: TypeAlias = Derive | Filter | Map | FlatMap | Explode | ConstantJoin
 
 
 @frozen

@@ -27,6 +27,7 @@ from ripple.model.pipeline.nodes import (
     Ask,
     Distinct,
     EventNode,
+    Explode,
     Fields,
     Finals,
     FlatMap,
@@ -259,7 +260,9 @@ class Plan:
             and above == [fold.name for fold in self.folds[:-1]]
             and not any(fold.expiry is not None for fold in self.folds)
             and not self.table_joins
-            and not any(isinstance(step, FlatMap | Union | Waiting) for step in self.steps)
+            and not any(
+                isinstance(step, FlatMap | Explode | Union | Waiting) for step in self.steps
+            )
             and not any(output.is_stream for output in self.outputs)
         )
 

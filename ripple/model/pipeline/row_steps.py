@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr, Operand, as_operand
-from ripple.model.expression.typed import Kind
+from ripple.model.expression.typed import Kind, unknown_field
 from ripple.model.pipeline.checks import blaming_field, check_new_field, kept_first, record_of
-from ripple.model.pipeline.nodes import Derive, Filter, FlatMap, Map, types_of
-from ripple.model.schema.types import Field
+from ripple.model.pipeline.description import type_text
+from ripple.model.pipeline.nodes import Derive, Explode, Filter, FlatMap, Map, types_of
+from ripple.model.schema.logical.lists import is_read
+from ripple.model.schema.types import Field, List, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -74,17 +76,50 @@ def map_of(
 
 
 def flat_map_of(
-    name: str, draft: Draft, function: Callable[[Any], Iterable[Any]], *, into: type | Schema
-) -> FlatMap:
+    name: str,
+    draft: Draft,
+    function: Callable[[Any], Iterable[Any]] | Expr,
+    *,
+    into: type | Schema | str | None,
+) -> FlatMap | Explode:
     """Return the step of a ``.flat_map(...)``."""
-    _need_function(function)
+    if not isinstance(function, Expr):
+        _need_function(function)
     if draft.is_held:
         raise PlanError(
             "rows of one event are told apart before: put it before .distinct, .ask and joins"
         )
+    if isinstance(function, Expr):
+        return _explode_of(name, draft, function, into)
+    if into is None or isinstance(into, str):
+        raise PlanError(f"into is {shown(into)}: a function makes rows of a record class or schema")
     cls, schema = record_of(into, "into")
     at, key, fields = draft.at, draft.below(name), schema.fields
     return FlatMap(name, function, draft.row, cls, schema, draft.fields, fields, key, at)
+
+
+def _explode_of(name: str, draft: Draft, items: Expr, into: object) -> Explode:
+    types = types_of(draft.fields)
+    if items.operation != "col":
+        raise PlanError(f"{items!r} is no field: .derive it first, or use a function")
+    column = items.value
+    of = bare_type(types[column]) if column in types else None
+    if of is None:
+        raise unknown_field(column, types)
+    if not isinstance(of, List) or not is_read(of):
+        found = f"is {type_text(types[column])}" if not isinstance(of, List) else "has other items"
+        raise PlanError(
+            f"{items!r} makes a row of each item of a list such as tags: list[str], and the field "
+            f"{column!r} {found}: use a function"
+        )
+    if into is None:
+        into = column
+    if not isinstance(into, str):
+        raise PlanError(f"into= names the field of the item, a text, not {shown(into)}")
+    check_new_field(into, [one for one in types if one != column])
+    item = Field(into, of.of)
+    out = tuple(item if one.name == column else one for one in draft.fields)
+    return Explode(name, column, into, draft.fields, out, draft.below(name), draft.at)
 
 
 def _need_function(function: object) -> None:

@@ -29,7 +29,13 @@ from ripple.model.window.spec import (
 )
 from ripple.testing.reference import aggregates
 from ripple.testing.reference.aggregates import Entry
-from ripple.testing.reference.expressions import Failed, evaluate, python_type
+from ripple.testing.reference.expressions import (
+    Failed,
+    Items,
+    evaluate,
+    expression_kind,
+    python_type,
+)
 from ripple.testing.reference.steps import (
     TIME_END_NS,
     FunctionFailed,
@@ -483,6 +489,8 @@ def typed(event: Mapping[str, Any], source: SourceSpec) -> Row:
             )
         if isinstance(value, Real) and python_type(field.type) is float:
             value = float(value)
+        if isinstance(value, (list, tuple)) and expression_kind(field.type) == Items(float):
+            value = [float(item) for item in value]
         row[field.name] = number_of(value, type_of(field))
     return row
 

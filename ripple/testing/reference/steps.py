@@ -15,6 +15,7 @@ from ripple.model.pipeline.nodes import (
     ConstantJoin,
     Derive,
     EventNode,
+    Explode,
     Fields,
     Filter,
     FlatMap,
@@ -166,7 +167,7 @@ def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
                 return None
             shown = zip(step.taken, step.added, strict=True)
             row = {**row, **{field.name: partner and partner[name] for name, field in shown}}
-        elif isinstance(step, FlatMap | Union | Waiting):
+        elif isinstance(step, FlatMap | Explode | Union | Waiting):
             raise TypeError(f"{step.name} is no step from row to row: see rows_after")
         else:
             row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
@@ -201,13 +202,19 @@ def rows_of(step: Step, rows: Sequence[Row]) -> list[Row]:
 
     Raises :class:`RefusedRow` if one of them is refused, and :class:`FunctionFailed`.
     """
-    if not isinstance(step, FlatMap):
+    if not isinstance(step, FlatMap | Explode):
         stepped = [run_steps((step,), row) for row in rows]
         return [row for row in stepped if row is not None]
-    made = [one for row in rows for one in _flat_mapped(step, row)]
+    each = _exploded if isinstance(step, Explode) else _flat_mapped
+    made = [one for row in rows for one in each(step, row)]  # type: ignore[arg-type]  # as tested
     if len(made) > FLAT_ROWS_MAX:
         raise RefusedRow(step.name, f"more than {FLAT_ROWS_MAX} rows")
     return made
+
+
+def _exploded(step: Explode, row: Row) -> list[Row]:
+    others = {name: value for name, value in row.items() if name != step.column}
+    return [{**others, step.into: item} for item in row[step.column] or ()]
 
 
 def _flat_mapped(step: FlatMap, row: Row) -> list[Row]:

@@ -94,8 +94,38 @@ class ListReading:
 
     def texts(self, column: pa.Array) -> pa.Array:
         """Return a column that ``takes`` accepts as texts."""
+        joined = _joined(column) if len(column) else None
+        if joined is not None:
+            return joined
         made = (None if one is None else self.text(one) for one in column.to_pylist())
         return pa.array(made, pa.string())
+
+
+def _joined(column: pa.Array) -> pa.Array | None:
+    """Return the arrays of JSON of a column of lists; None for kinds and values of others."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    if not (kinds.is_list(column.type) or kinds.is_large_list(column.type)):
+        return None
+    items = column.flatten()
+    if kinds.is_string(items.type) or kinds.is_large_string(items.type):
+        if pc.any(pc.match_substring_regex(items, r'["\\\x00-\x1f]')).as_py():
+            return None  # letters with an escape
+        texts = pc.binary_join_element_wise('"', items.cast(pa.string()), '"', "")
+    elif kinds.is_floating(items.type):
+        if not pc.all(pc.is_finite(items)).as_py():
+            return None
+        texts = items.cast(pa.float64()).cast(pa.string())
+        texts = pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)  # which is an integer in JSON
+    elif kinds.is_integer(items.type) or kinds.is_boolean(items.type):
+        texts = items.cast(pa.string())
+    else:
+        return None
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    ends = np.concatenate([[0], np.cumsum(np.asarray(lengths))]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(ends), pc.fill_null(texts, "null"))
+    arrays = pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")
+    return pc.if_else(column.is_valid(), arrays, None) if column.null_count else arrays
 
 
 def _plain(item: Any) -> Any:
