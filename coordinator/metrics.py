@@ -40,6 +40,8 @@ def _of_cluster(found: Samples, status: Status) -> None:
     _set(found, "replicas_heard", len(status.replicas))
     _set(found, "candidates", len(status.waiting))
     _set(found, "problems", len(status.problems))
+    if status.scale is not None:
+        _set(found, "workers_wanted", status.scale.wanted)
     standings = Counter(member.standing for member in status.members)
     for name in RULES:
         count = sum(one.alert.name == name for one in status.alerts)

@@ -1,4 +1,4 @@
-"""HTTP pages of a coordinator: /health, /ready, /alerts and /metrics."""
+"""HTTP pages of a coordinator: /health, /ready, /alerts, /metrics and /scale."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
 
 
 def metrics_of(shell: Shell, validity: Validity | None = None) -> dict[str, Callable[[], Page]]:
-    """Return the page of the metrics port."""
+    """Return the pages of the metrics port: for Prometheus, and for an autoscaler."""
 
     def metrics() -> Page:
         found = samples_of(shell)
@@ -55,4 +55,10 @@ def metrics_of(shell: Shell, validity: Validity | None = None) -> dict[str, Call
             found.set("ripple_coordinator_certificate_seconds_left", validity.left_s)
         return Page(exposition(OF_COORDINATORS, found), content_type=CONTENT_TYPE)
 
-    return {"/metrics": metrics}
+    def scale() -> Page:
+        status = shell.status
+        if status is None or status.scale is None:
+            return Page("NOT KNOWN: a worker has not reported its load yet\n", 503)
+        return Page(json.dumps(asdict(status.scale)) + "\n", content_type="application/json")
+
+    return {"/metrics": metrics, "/scale": scale}

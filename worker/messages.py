@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ripple.control.assignment import Alert, Assignment, Backpressure, Report
+from ripple.control.assignment import Alert, Assignment, Backpressure, Demand, Report
 from ripple.control.assignment.bounds import Encoded
 from ripple.control.assignment.form import AssignmentContent
 from ripple.control.rpc import engine_pb2 as pb
@@ -138,13 +138,20 @@ def together(
     for one in reports.values():
         for name, count in one.inputs:
             inputs[name] = max(count, inputs.get(name, 0))
+    live = frozenset(pair for one in reports.values() for pair in one.live)
     return Report(
         load=max((one.load for one in reports.values()), default=0.0),
         starts=starts,
-        live=frozenset(pair for one in reports.values() for pair in one.live),
+        live=live,
         followers=tuple(each for one in reports.values() for each in one.followers),
         failed=tuple(each for one in reports.values() for each in one.failed),
         inputs=tuple(sorted(inputs.items())),
         backpressure=max((one.backpressure for one in reports.values()), default=Backpressure()),
         alerts=alerts,
+        demand=Demand(
+            sum(one.demand.busy for one in reports.values()) / max(len(starts), 1),
+            max((one.demand.backlog_s for one in reports.values()), default=0.0),
+            max((one.demand.debt_s for one in reports.values()), default=0.0),
+            len(live),
+        ),
     )

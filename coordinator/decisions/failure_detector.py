@@ -128,7 +128,7 @@ class FailureDetector:
     def view(self, now_ns: int) -> View:
         """Return its own view, with the next number."""
         self._number += 1
-        return View(self.replica, self._number, tuple(sorted(self._sightings(now_ns).items())))
+        return View(self.replica, self._number, tuple(sorted(self.sightings(now_ns).items())))
 
     def fresh(self, now_ns: int) -> list[View]:
         """Return the views of others that have advanced lately."""
@@ -143,7 +143,7 @@ class FailureDetector:
     def verdicts(self, now_ns: int) -> dict[Who, WorkerHealth]:
         """Return the health of each member, from all fresh views."""
         others = (dict(view.sightings) for view in self.fresh(now_ns))
-        return merged(self._sightings(now_ns), others, self._limits)
+        return merged(self.sightings(now_ns), others, self._limits)
 
     def evictable(
         self, verdicts: dict[Who, WorkerHealth], now_ns: int, returned: Container[str] = ()
@@ -170,7 +170,8 @@ class FailureDetector:
             return False
         return not self._guards("look_first") or self._is_recent(self._looked_ns, now_ns)
 
-    def _sightings(self, now_ns: int) -> dict[Who, Observation]:
+    def sightings(self, now_ns: int) -> dict[Who, Observation]:
+        """Return its own observations of the members."""
         return {
             who: Observation(now_ns - heard.at_ns, heard.was_heard, heard.has_ended)
             for who, heard in self._heard.items()

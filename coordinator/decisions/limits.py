@@ -88,6 +88,18 @@ class Limits:
     move_retry_ms: int = _limit("time before a failed move is tried again", 60_000)
     standbys: int = _limit("hot standbys of each partition: 0 or 1", 0, least=0, most=1)
     alert_silent_ms: int = _limit("alert if a member is silent for longer", 30_000)
+    scale_busy_percent: int = _limit(
+        "CPU share at which the number of wanted workers aims", 60, most=100
+    )
+    scale_up_after_ms: int = _limit(
+        "time for which more workers are needed before some are", 30_000
+    )
+    scale_down_after_ms: int = _limit(
+        "time for which fewer workers are needed before one may go", 600_000
+    )
+    scale_debt_max_ms: int = _limit(
+        "age of records in no checkpoint beyond which no worker should go", 60_000
+    )
     rejoin_step_ms: int = _limit(
         "additional time that a flapping worker waits after each eviction", 10_000
     )

@@ -13,6 +13,8 @@ incarnation change nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator.decisions import events as ev
 from coordinator.decisions.checkpoint_triggers import CheckpointTriggers
 from coordinator.decisions.commands import Command, Move
@@ -37,7 +39,8 @@ from coordinator.decisions.pending_commands import PendingCommands
 from coordinator.decisions.planning import Facts, next_version
 from coordinator.decisions.progress import Progress
 from coordinator.decisions.ring import point_of
-from coordinator.decisions.views import HealthState, WorkerHealth
+from coordinator.decisions.scaling import Scaling, newest
+from coordinator.decisions.views import Demands, HealthState, View, WorkerHealth
 from ripple.control.assignment import Assignment, Candidate, Stage, empty
 from ripple.control.assignment.bounds import Who
 from ripple.control.rpc import membership_messages as msg
@@ -78,6 +81,7 @@ class Coordinator:
         self.progress = Progress(self.limits, guards=guards)
         self.asked = PendingCommands(self.limits)
         self.triggers = CheckpointTriggers(replica, self.limits)
+        self.scaling = Scaling(self.limits)
         self._left: set[Who] = set()
         self._since_ns: dict[Who, int] = {}
         self._version_ns = now_ns
@@ -101,6 +105,15 @@ class Coordinator:
     def verdicts(self, now_ns: int) -> dict[Who, WorkerHealth]:
         """Return the health of each member."""
         return self.detector.verdicts(now_ns)
+
+    def view(self, now_ns: int) -> View:
+        """Return its own view, with the next number."""
+        return replace(self.detector.view(now_ns), demands=self._demands)
+
+    @property
+    def _demands(self) -> Demands:
+        reports = self.progress.reports
+        return tuple((who, reports[who].demand) for who in sorted(reports))
 
     def _take(self, event: ev.Event, now_ns: int) -> list[Instruction]:
         match event:
@@ -282,6 +295,10 @@ class Coordinator:
         self.waiting.forget_silent(now_ns)
         self.progress.forget_old(now_ns)
         verdicts = self.verdicts(now_ns)
+        if self.now is not None:
+            own = (tuple(self.detector.sightings(now_ns).items()), self._demands)
+            heard = ((view.sightings, view.demands) for view in self.detector.fresh(now_ns))
+            self.scaling.look(self.now, newest((own, *heard)), now_ns)
         is_somebody_silent = any(v.standing is not HealthState.ACTIVE for v in verdicts.values())
         done: list[Instruction] = [*self.asked.given_up(now_ns)]
         # While it cannot judge yet it reads views, too: those of replicas that died before it
@@ -295,7 +312,7 @@ class Coordinator:
             self._wrote_ns, self.limits.view_interval_ms, now_ns
         ):
             self._wrote_ns = now_ns
-            done.append(WriteView(self.detector.view(now_ns)))
+            done.append(WriteView(self.view(now_ns)))
         active = [who for who, v in verdicts.items() if v.standing is HealthState.ACTIVE]
         others = [view.replica for view in self.detector.fresh(now_ns)]
         due = self.triggers.due(active, others, now_ns)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.decisions.compatibility import input_problems
 from coordinator.decisions.limits import MS
+from coordinator.decisions.scaling import Scale
 from coordinator.decisions.views import HealthState, WorkerHealth, is_mass_silence
 from ripple.control.assignment import Alert, Assignment, Backpressure, Phase, stage_names, worker_of
 from ripple.control.assignment.bounds import Growing, Names, Who
@@ -73,7 +74,8 @@ class Status:
 
     version, cause: of the newest version of the assignment, and why it came. replicas: the others
     with fresh views. waiting: candidates, and why they wait. problems: for an operator to look at.
-    owners: by partition. alerts: firing ones, by worker and name.
+    owners: by partition. alerts: firing ones, by worker and name. scale: how many workers are
+    wanted; None while the demand on one of them is unknown.
     """
 
     replica: str
@@ -90,6 +92,7 @@ class Status:
     problems: tuple[str, ...]
     owners: tuple[PartitionStatus, ...] = ()
     alerts: tuple[AlertStatus, ...] = ()
+    scale: Scale | None = None
 
     @property
     def summary(self) -> tuple[int, int, int, int]:
@@ -136,6 +139,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
         problems=tuple(_problems(coordinator, now, verdicts)),
         owners=_owners(now),
         alerts=_alerts(coordinator, verdicts),
+        scale=coordinator.scaling.scale,
     )
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from coordinator.decisions.limits import MS
-from ripple.control.assignment import AssignmentError
+from ripple.control.assignment import AssignmentError, Demand
 from ripple.control.assignment.bounds import AtMost, Checked, Growing, Name, Who
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ class Observation:
     has_ended: bool = False
 
 
+Sightings: TypeAlias = Annotated[tuple[tuple[Who, Observation], ...], AtMost(MEMBERS_MAX)]
+Demands: TypeAlias = Annotated[tuple[tuple[Who, Demand], ...], AtMost(MEMBERS_MAX)]
+
+
 def _check_replica(name: str) -> None:
     if not name:
         raise AssignmentError("a view has no replica id")
@@ -68,11 +72,15 @@ def _check_replica(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The observations of a replica; ``number`` counts them. replica: a nonce of its process."""
+    """The observations of a replica; ``number`` counts them. replica: a nonce of its process.
+
+    demands: of the workers that report to it.
+    """
 
     replica: Annotated[Name, Checked(_check_replica)]
     number: int
-    sightings: Annotated[tuple[tuple[Who, Observation], ...], AtMost(MEMBERS_MAX)]
+    sightings: Sightings
+    demands: Demands = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class Shell:
     @property
     def view(self) -> View:
         """The own view, for others."""
-        return self.state.detector.view(self._clock.monotonic_ns())
+        return self.state.view(self._clock.monotonic_ns())
 
     @property
     def is_ready(self) -> bool:

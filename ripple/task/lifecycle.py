@@ -113,6 +113,10 @@ class PartitionTask(Generic[S]):
         self._context = context
         self._state = TaskState.CREATED
         self._run: Run | None = None
+        self.is_at_end = False
+        """Whether it has taken in all of its input, for now."""
+        self.ends = 0
+        """How often it has come there."""
 
     @property
     def state(self) -> TaskState:
@@ -190,7 +194,9 @@ class PartitionTask(Generic[S]):
             found = await run.intake.take()
             if found is Signal.ENDED:
                 return False
-            if found is Signal.WAITING:
+            self.is_at_end = found is Signal.WAITING
+            if self.is_at_end:
+                self.ends += 1
                 await run.wait()
         await run.keep()
         return True

@@ -23,7 +23,15 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from ripple.control.assignment import Alert, Assignment, AssignmentChain, Candidate, Code, Report
+from ripple.control.assignment import (
+    Alert,
+    Assignment,
+    AssignmentChain,
+    Candidate,
+    Code,
+    Demand,
+    Report,
+)
 from ripple.control.rpc.methods import SERVICE
 from ripple.storage.store import DiskStore
 from ripple.world import LiveDisk, live_world
@@ -76,7 +84,7 @@ class Process:
         return self.process.returncode, said
 
     def page(self, path: str) -> tuple[int, str]:
-        where = self.metrics if path == "/metrics" else self.probes
+        where = self.metrics if path in ("/metrics", "/scale") else self.probes
         try:
             with urllib.request.urlopen(f"http://{where}{path}", timeout=PATIENCE_S) as reply:
                 return reply.status, reply.read().decode()
@@ -255,6 +263,22 @@ async def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Pa
             await until_shown(one, "/alerts", '"w2"')
             await shown(one)
             late.cancel()
+
+
+async def test_each_coordinator_says_how_many_workers_the_load_needs(tmp_path: Path) -> None:
+    busy = Report(demand=Demand(busy=0.9, live=4))
+    with (
+        started(tmp_path, "--scale-up-after-ms", "1") as one,
+        started(tmp_path, "--scale-up-after-ms", "1", "--peers", one.address) as two,
+    ):
+        assert await one.look("/scale") == "NOT KNOWN: a worker has not reported its load yet\n"
+        async with joined(Worker("w1", tmp_path, one.address, report=busy)):
+            for each in (one, two):
+                await until_shown(each, "/scale", '"wanted": 2, "now": 1')
+                assert "ripple_coordinator_workers_wanted 2.0" in await each.look("/metrics")
+            given = ("cluster", "status", "--coordinator", two.address)
+            text = await asyncio.to_thread(run_command, RIPPLE, *given)
+            assert "1/1 active, 2 are wanted: 90 % busy, 60 % are meant" in text.out
 
 
 def test_second_signal_ends_at_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ CHART = ROOT / "deploy/helm/ripple"
 TEMPLATE = ["template", "ripple", CHART, "--kube-version", tools.KUBERNETES]
 OTHER_VALUES = [
     "--set=worker.processes=3",
-    "--set=worker.replicas=20",
+    "--set=worker.autoscaling.enabled=true",
     "--set=worker.cache.storageClass=fast",
     "--set=pipeline.configMap=mine",
     "--set=pipeline.path=/pipelines/mine.py",
@@ -81,9 +81,10 @@ def test_the_chart_makes_the_plain_manifests(helm: Path) -> None:
 def test_other_values_make_objects_of_kubernetes_too(helm: Path, tmp_path: Path) -> None:
     made = tools.run([helm, *TEMPLATE, *OTHER_VALUES])
     (tmp_path / "made.yaml").write_text(made)
-    assert _validated([tmp_path / "made.yaml"]).count("passed") == 15
+    assert _validated([tmp_path / "made.yaml"]).count("passed") == 16
     for expected in ("containerPort: 10101", "storageClassName: fast", "name: mine", "team: desk"):
         assert expected in made
+    assert "replicas" not in manifests.objects(made)["StatefulSet", "ripple-worker"]["spec"]
     to_each = manifests.objects(made)["NetworkPolicy", "ripple-worker-of-gateways"]
     ports = [one["port"] for one in to_each["spec"]["ingress"][0]["ports"]]
     assert ports == ["rpc", "rpc-1", "rpc-2"]

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from ripple.control.assignment import Backpressure, Follower, Level, MoveFailed, Report, Stage
+from ripple.control.assignment import (
+    Backpressure,
+    Demand,
+    Follower,
+    Level,
+    MoveFailed,
+    Report,
+    Stage,
+)
 from ripple.control.assignment.version import empty
 from ripple.control.rpc import engine_pb2 as pb
 from ripple.control.rpc.mapping import RpcError
@@ -44,8 +52,9 @@ REPORT = Report(
     failed=(MoveFailed(3, "w/1", "its digest differs"),),
     inputs=(("trades", 8),),
     backpressure=Backpressure(Level.WARN, 0.7, "outboxes"),
+    demand=Demand(0.5, 4.5, 2.5, 1),
 )
-HEALTH = TaskHealth(True, 3, "why", 7, 100, 20, 2, True)
+HEALTH = TaskHealth(True, 3, "why", 7, 100, 20, 2, True, 4.5, 2.5)
 
 
 def samples() -> Samples:

@@ -34,6 +34,7 @@ class Flaky:
         self.is_live = asyncio.Event()
         self.is_awake = asyncio.Event()
         self.report = Report()
+        self.is_at_end, self.ends = True, 0
         self.clock = clock or LiveClock()
         self.runner = runner.Runner(self.clock, 3, self.events.append, self)
 

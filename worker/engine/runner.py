@@ -12,6 +12,7 @@ from ripple.task.owned_state import Ownership
 from ripple.task.spec import TaskContext
 from ripple.world.pauses import Pauses
 from worker.engine.concurrency import BackgroundJob, ConcurrencyLimit
+from worker.engine.demand import PartitionDemand
 from worker.health import TaskHealth
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Runner:
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
         self._is_spent = False
+        self._demand = PartitionDemand(clock)
 
     @property
     def health(self) -> TaskHealth:
@@ -82,6 +84,8 @@ class Runner:
             rows_out=self._rows_out + (0 if report is None else report.rows_out),
             checkpoints=self._stored,
             is_spent=self._is_spent,
+            backlog_s=self._demand.backlog_s(self._task) if is_live and self._task else 0.0,
+            debt_s=self._demand.debt_s if is_live else 0.0,
         )
 
     @property
@@ -237,6 +241,7 @@ class Runner:
 
     def _on_event(self, event: Event) -> None:
         """Handle an event of a task, and pass it on."""
+        self._demand.on_event(event)
         if isinstance(event, Stored):
             self._stored += 1
         if isinstance(event, Restored):

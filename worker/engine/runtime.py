@@ -13,7 +13,14 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.control.assignment import Assignment, Backpressure, Follower, MoveFailed, Report
+from ripple.control.assignment import (
+    Assignment,
+    Backpressure,
+    Demand,
+    Follower,
+    MoveFailed,
+    Report,
+)
 from ripple.core.errors import RippleError
 from worker.engine.hosting import runner_of
 from worker.engine.stages import check_stages
@@ -109,8 +116,9 @@ class Runtime:
     def report(self) -> Report:
         """Return the report for a heartbeat."""
         standings, intake = self.standings, self._context.intake
+        load = self._load()
         return Report(
-            load=self._load(),
+            load=load,
             live=frozenset(
                 (partition, since)
                 for partition, held in self._held.items()
@@ -134,6 +142,11 @@ class Runtime:
             ),
             inputs=self._counts,
             backpressure=Backpressure() if intake is None else intake.look().report,
+            demand=Demand(
+                load,
+                max((one.backlog_s for one in standings.values()), default=0.0),
+                max((one.debt_s for one in standings.values()), default=0.0),
+            ),
         )
 
     @property

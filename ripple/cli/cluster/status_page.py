@@ -26,7 +26,10 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     print(f"Coordinator:  {address} (replica {status.replica}, {others})")
     print("Format:       text")
     print("Status:       [connected]")
-    print(f"Workers:      {active}/{workers} active")
+    scale = status.scale
+    wanted = "" if scale is None or scale.wanted == scale.now else f", {scale.wanted} are wanted"
+    why = f": {scale.why}" if scale is not None and wanted else ""
+    print(f"Workers:      {active}/{workers} active{wanted}{why}")
     print(f"Partitions:   {assigned}")
     # The version of the assignment: the epochs of partitions derive from it.
     print(

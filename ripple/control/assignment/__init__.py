@@ -25,6 +25,7 @@ from ripple.control.assignment.member import Candidate, Code, Member, process_of
 from ripple.control.assignment.report import (
     Alert,
     Backpressure,
+    Demand,
     Follower,
     Level,
     MoveFailed,
@@ -42,6 +43,7 @@ __all__ = [
     "Backpressure",
     "Candidate",
     "Code",
+    "Demand",
     "Follower",
     "Level",
     "Member",

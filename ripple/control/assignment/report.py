@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from ripple.control.assignment.bounds import (
     REASON_LENGTH_MAX,
@@ -22,6 +22,7 @@ from ripple.control.assignment.version import PARTITIONS_MAX
 SECONDS_MAX = 1e12
 ALERTS_MAX = 64  # of one member, each by its rule
 _EACH = AtMost(PARTITIONS_MAX)
+Seconds: TypeAlias = Annotated[float, AtMost(SECONDS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,23 @@ class Alert:
     name: Name
     severity: Name
     cause: Reason
-    seconds: Annotated[float, AtMost(SECONDS_MAX)]
+    seconds: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """How much a member has to do, for a choice of the number of workers.
+
+    busy: mean CPU share of its processes, 0 to 1. backlog_s: for how long one of its partitions has
+    not come to the end of its input; 0 if all have, lately. debt_s: for how long a partition has
+    had committed records in no checkpoint, which its next owner replays. Both are the longest.
+    live: how many partitions it owns and has caught up with.
+    """
+
+    busy: Share = 0.0
+    backlog_s: Seconds = 0.0
+    debt_s: Seconds = 0.0
+    live: Annotated[int, AtMost(PARTITIONS_MAX)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,7 @@ class Report:
 
     live: (partition, since) of the partitions that its processes own and have caught up with.
     inputs: how many partitions each input has, by name, sorted. backpressure: of the fullest
-    process. alerts: firing ones.
+    process. alerts: firing ones. demand: on its processes.
     """
 
     load: Share = 0.0
@@ -90,3 +107,4 @@ class Report:
     inputs: Counts = ()
     backpressure: Backpressure = Backpressure()
     alerts: Annotated[tuple[Alert, ...], AtMost(ALERTS_MAX)] = ()
+    demand: Demand = Demand()

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from ripple.control.rpc import worker_pb2 as ripple_dot_rpc_dot_worker__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ripple/rpc/cluster.proto\x12\nripple.rpc\x1a\x17ripple/rpc/worker.proto\"d\n\x08Sighting\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x11\n\tsilent_ns\x18\x02 \x01(\x04\x12\x11\n\twas_heard\x18\x03 \x01(\x08\x12\x11\n\thas_ended\x18\x04 \x01(\x08\"P\n\x04View\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\'\n\tsightings\x18\x03 \x03(\x0b\x32\x14.ripple.rpc.Sighting\"\r\n\x0bViewRequest\"=\n\nViewAnswer\x12\x1e\n\x04view\x18\x01 \x01(\x0b\x32\x10.ripple.rpc.View\x12\x0f\n\x07version\x18\x02 \x01(\x04\"\x08\n\x06\x46reeze\"\n\n\x08Unfreeze\"(\n\x03Pin\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\"\x1a\n\x05Unpin\x12\x11\n\tpartition\x18\x01 \x01(\r\"\x17\n\x05\x44rain\x12\x0e\n\x06worker\x18\x01 \x01(\t\"\x19\n\x07Undrain\x12\x0e\n\x06worker\x18\x01 \x01(\t\")\n\x04Move\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\"\xad\x02\n\x0e\x43ommandRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12$\n\x06\x66reeze\x18\x02 \x01(\x0b\x32\x12.ripple.rpc.FreezeH\x00\x12(\n\x08unfreeze\x18\x03 \x01(\x0b\x32\x14.ripple.rpc.UnfreezeH\x00\x12\x1e\n\x03pin\x18\x04 \x01(\x0b\x32\x0f.ripple.rpc.PinH\x00\x12\"\n\x05unpin\x18\x05 \x01(\x0b\x32\x11.ripple.rpc.UnpinH\x00\x12\"\n\x05\x64rain\x18\x06 \x01(\x0b\x32\x11.ripple.rpc.DrainH\x00\x12&\n\x07undrain\x18\x07 \x01(\x0b\x32\x13.ripple.rpc.UndrainH\x00\x12 \n\x04move\x18\x08 \x01(\x0b\x32\x10.ripple.rpc.MoveH\x00\x42\t\n\x07\x63ommand\" \n\rCommandAnswer\x12\x0f\n\x07version\x18\x01 \x01(\x04\"\x0f\n\rStatusRequest\"\x88\x02\n\x0cMemberStatus\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x04\x12\x10\n\x08standing\x18\x03 \x01(\t\x12\x11\n\tsilent_ms\x18\x04 \x01(\x04\x12\x11\n\x04load\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\npartitions\x18\x06 \x01(\r\x12\x12\n\nis_leaving\x18\x07 \x01(\x08\x12(\n\taddresses\x18\x08 \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12\x33\n\x0c\x62\x61\x63kpressure\x18\t \x01(\x0b\x32\x18.ripple.rpc.BackpressureH\x01\x88\x01\x01\x42\x07\n\x05_loadB\x0f\n\r_backpressure\"b\n\nMoveStatus\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\r\n\x05phase\x18\x04 \x01(\t\x12\x12\n\ntimes_near\x18\x05 \x01(\x04\">\n\tPinStatus\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x7f\n\x0fPartitionStatus\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x12\n\x05owner\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05since\x18\x04 \x01(\x04\x12\x14\n\x07standby\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_ownerB\n\n\x08_standby\"?\n\x0b\x41lertStatus\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12 \n\x05\x61lert\x18\x02 \x01(\x0b\x32\x11.ripple.rpc.Alert\"\xb1\x03\n\x0cStatusAnswer\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\r\n\x05\x63\x61use\x18\x03 \x01(\t\x12\x13\n\x06\x66rozen\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x12\n\npartitions\x18\x05 \x01(\r\x12\x0f\n\x07unowned\x18\x06 \x01(\r\x12)\n\x07members\x18\x07 \x03(\x0b\x32\x18.ripple.rpc.MemberStatus\x12%\n\x05moves\x18\x08 \x03(\x0b\x32\x16.ripple.rpc.MoveStatus\x12#\n\x04pins\x18\t \x03(\x0b\x32\x15.ripple.rpc.PinStatus\x12\x10\n\x08replicas\x18\n \x03(\t\x12&\n\x07waiting\x18\x0b \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12\x10\n\x08problems\x18\x0c \x03(\t\x12+\n\x06owners\x18\r \x03(\x0b\x32\x1b.ripple.rpc.PartitionStatus\x12\'\n\x06\x61lerts\x18\x0e \x03(\x0b\x32\x17.ripple.rpc.AlertStatus\x12\x12\n\ncredential\x18\x0f \x01(\tB\t\n\x07_frozenb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ripple/rpc/cluster.proto\x12\nripple.rpc\x1a\x17ripple/rpc/worker.proto\"d\n\x08Sighting\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x11\n\tsilent_ns\x18\x02 \x01(\x04\x12\x11\n\twas_heard\x18\x03 \x01(\x08\x12\x11\n\thas_ended\x18\x04 \x01(\x08\"O\n\x08\x44\x65manded\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\"\n\x06\x64\x65mand\x18\x02 \x01(\x0b\x32\x12.ripple.rpc.Demand\"w\n\x04View\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\'\n\tsightings\x18\x03 \x03(\x0b\x32\x14.ripple.rpc.Sighting\x12%\n\x07\x64\x65mands\x18\x04 \x03(\x0b\x32\x14.ripple.rpc.Demanded\"\r\n\x0bViewRequest\"=\n\nViewAnswer\x12\x1e\n\x04view\x18\x01 \x01(\x0b\x32\x10.ripple.rpc.View\x12\x0f\n\x07version\x18\x02 \x01(\x04\"\x08\n\x06\x46reeze\"\n\n\x08Unfreeze\"(\n\x03Pin\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\"\x1a\n\x05Unpin\x12\x11\n\tpartition\x18\x01 \x01(\r\"\x17\n\x05\x44rain\x12\x0e\n\x06worker\x18\x01 \x01(\t\"\x19\n\x07Undrain\x12\x0e\n\x06worker\x18\x01 \x01(\t\")\n\x04Move\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\"\xad\x02\n\x0e\x43ommandRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12$\n\x06\x66reeze\x18\x02 \x01(\x0b\x32\x12.ripple.rpc.FreezeH\x00\x12(\n\x08unfreeze\x18\x03 \x01(\x0b\x32\x14.ripple.rpc.UnfreezeH\x00\x12\x1e\n\x03pin\x18\x04 \x01(\x0b\x32\x0f.ripple.rpc.PinH\x00\x12\"\n\x05unpin\x18\x05 \x01(\x0b\x32\x11.ripple.rpc.UnpinH\x00\x12\"\n\x05\x64rain\x18\x06 \x01(\x0b\x32\x11.ripple.rpc.DrainH\x00\x12&\n\x07undrain\x18\x07 \x01(\x0b\x32\x13.ripple.rpc.UndrainH\x00\x12 \n\x04move\x18\x08 \x01(\x0b\x32\x10.ripple.rpc.MoveH\x00\x42\t\n\x07\x63ommand\" \n\rCommandAnswer\x12\x0f\n\x07version\x18\x01 \x01(\x04\"\x0f\n\rStatusRequest\"\x88\x02\n\x0cMemberStatus\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x04\x12\x10\n\x08standing\x18\x03 \x01(\t\x12\x11\n\tsilent_ms\x18\x04 \x01(\x04\x12\x11\n\x04load\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\npartitions\x18\x06 \x01(\r\x12\x12\n\nis_leaving\x18\x07 \x01(\x08\x12(\n\taddresses\x18\x08 \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12\x33\n\x0c\x62\x61\x63kpressure\x18\t \x01(\x0b\x32\x18.ripple.rpc.BackpressureH\x01\x88\x01\x01\x42\x07\n\x05_loadB\x0f\n\r_backpressure\"b\n\nMoveStatus\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\r\n\x05phase\x18\x04 \x01(\t\x12\x12\n\ntimes_near\x18\x05 \x01(\x04\">\n\tPinStatus\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x7f\n\x0fPartitionStatus\x12\r\n\x05stage\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x12\n\x05owner\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05since\x18\x04 \x01(\x04\x12\x14\n\x07standby\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_ownerB\n\n\x08_standby\"?\n\x0b\x41lertStatus\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12 \n\x05\x61lert\x18\x02 \x01(\x0b\x32\x11.ripple.rpc.Alert\"?\n\x05Scale\x12\x0e\n\x06wanted\x18\x01 \x01(\x04\x12\x0b\n\x03now\x18\x02 \x01(\x04\x12\x0c\n\x04most\x18\x03 \x01(\x04\x12\x0b\n\x03why\x18\x04 \x01(\t\"\xd3\x03\n\x0cStatusAnswer\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\r\n\x05\x63\x61use\x18\x03 \x01(\t\x12\x13\n\x06\x66rozen\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x12\n\npartitions\x18\x05 \x01(\r\x12\x0f\n\x07unowned\x18\x06 \x01(\r\x12)\n\x07members\x18\x07 \x03(\x0b\x32\x18.ripple.rpc.MemberStatus\x12%\n\x05moves\x18\x08 \x03(\x0b\x32\x16.ripple.rpc.MoveStatus\x12#\n\x04pins\x18\t \x03(\x0b\x32\x15.ripple.rpc.PinStatus\x12\x10\n\x08replicas\x18\n \x03(\t\x12&\n\x07waiting\x18\x0b \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12\x10\n\x08problems\x18\x0c \x03(\t\x12+\n\x06owners\x18\r \x03(\x0b\x32\x1b.ripple.rpc.PartitionStatus\x12\'\n\x06\x61lerts\x18\x0e \x03(\x0b\x32\x17.ripple.rpc.AlertStatus\x12 \n\x05scale\x18\x10 \x01(\x0b\x32\x11.ripple.rpc.Scale\x12\x12\n\ncredential\x18\x0f \x01(\tB\t\n\x07_frozenb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,42 +34,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SIGHTING']._serialized_start=65
   _globals['_SIGHTING']._serialized_end=165
-  _globals['_VIEW']._serialized_start=167
-  _globals['_VIEW']._serialized_end=247
-  _globals['_VIEWREQUEST']._serialized_start=249
-  _globals['_VIEWREQUEST']._serialized_end=262
-  _globals['_VIEWANSWER']._serialized_start=264
-  _globals['_VIEWANSWER']._serialized_end=325
-  _globals['_FREEZE']._serialized_start=327
-  _globals['_FREEZE']._serialized_end=335
-  _globals['_UNFREEZE']._serialized_start=337
-  _globals['_UNFREEZE']._serialized_end=347
-  _globals['_PIN']._serialized_start=349
-  _globals['_PIN']._serialized_end=389
-  _globals['_UNPIN']._serialized_start=391
-  _globals['_UNPIN']._serialized_end=417
-  _globals['_DRAIN']._serialized_start=419
-  _globals['_DRAIN']._serialized_end=442
-  _globals['_UNDRAIN']._serialized_start=444
-  _globals['_UNDRAIN']._serialized_end=469
-  _globals['_MOVE']._serialized_start=471
-  _globals['_MOVE']._serialized_end=512
-  _globals['_COMMANDREQUEST']._serialized_start=515
-  _globals['_COMMANDREQUEST']._serialized_end=816
-  _globals['_COMMANDANSWER']._serialized_start=818
-  _globals['_COMMANDANSWER']._serialized_end=850
-  _globals['_STATUSREQUEST']._serialized_start=852
-  _globals['_STATUSREQUEST']._serialized_end=867
-  _globals['_MEMBERSTATUS']._serialized_start=870
-  _globals['_MEMBERSTATUS']._serialized_end=1134
-  _globals['_MOVESTATUS']._serialized_start=1136
-  _globals['_MOVESTATUS']._serialized_end=1234
-  _globals['_PINSTATUS']._serialized_start=1236
-  _globals['_PINSTATUS']._serialized_end=1298
-  _globals['_PARTITIONSTATUS']._serialized_start=1300
-  _globals['_PARTITIONSTATUS']._serialized_end=1427
-  _globals['_ALERTSTATUS']._serialized_start=1429
-  _globals['_ALERTSTATUS']._serialized_end=1492
-  _globals['_STATUSANSWER']._serialized_start=1495
-  _globals['_STATUSANSWER']._serialized_end=1928
+  _globals['_DEMANDED']._serialized_start=167
+  _globals['_DEMANDED']._serialized_end=246
+  _globals['_VIEW']._serialized_start=248
+  _globals['_VIEW']._serialized_end=367
+  _globals['_VIEWREQUEST']._serialized_start=369
+  _globals['_VIEWREQUEST']._serialized_end=382
+  _globals['_VIEWANSWER']._serialized_start=384
+  _globals['_VIEWANSWER']._serialized_end=445
+  _globals['_FREEZE']._serialized_start=447
+  _globals['_FREEZE']._serialized_end=455
+  _globals['_UNFREEZE']._serialized_start=457
+  _globals['_UNFREEZE']._serialized_end=467
+  _globals['_PIN']._serialized_start=469
+  _globals['_PIN']._serialized_end=509
+  _globals['_UNPIN']._serialized_start=511
+  _globals['_UNPIN']._serialized_end=537
+  _globals['_DRAIN']._serialized_start=539
+  _globals['_DRAIN']._serialized_end=562
+  _globals['_UNDRAIN']._serialized_start=564
+  _globals['_UNDRAIN']._serialized_end=589
+  _globals['_MOVE']._serialized_start=591
+  _globals['_MOVE']._serialized_end=632
+  _globals['_COMMANDREQUEST']._serialized_start=635
+  _globals['_COMMANDREQUEST']._serialized_end=936
+  _globals['_COMMANDANSWER']._serialized_start=938
+  _globals['_COMMANDANSWER']._serialized_end=970
+  _globals['_STATUSREQUEST']._serialized_start=972
+  _globals['_STATUSREQUEST']._serialized_end=987
+  _globals['_MEMBERSTATUS']._serialized_start=990
+  _globals['_MEMBERSTATUS']._serialized_end=1254
+  _globals['_MOVESTATUS']._serialized_start=1256
+  _globals['_MOVESTATUS']._serialized_end=1354
+  _globals['_PINSTATUS']._serialized_start=1356
+  _globals['_PINSTATUS']._serialized_end=1418
+  _globals['_PARTITIONSTATUS']._serialized_start=1420
+  _globals['_PARTITIONSTATUS']._serialized_end=1547
+  _globals['_ALERTSTATUS']._serialized_start=1549
+  _globals['_ALERTSTATUS']._serialized_end=1612
+  _globals['_SCALE']._serialized_start=1614
+  _globals['_SCALE']._serialized_end=1677
+  _globals['_STATUSANSWER']._serialized_start=1680
+  _globals['_STATUSANSWER']._serialized_end=2147
 # @@protoc_insertion_point(module_scope)

@@ -19,15 +19,25 @@ class Sighting(_message.Message):
     has_ended: bool
     def __init__(self, who: _Optional[_Union[_worker_pb2.Member, _Mapping]] = ..., silent_ns: _Optional[int] = ..., was_heard: _Optional[bool] = ..., has_ended: _Optional[bool] = ...) -> None: ...
 
+class Demanded(_message.Message):
+    __slots__ = ("who", "demand")
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
+    who: _worker_pb2.Member
+    demand: _worker_pb2.Demand
+    def __init__(self, who: _Optional[_Union[_worker_pb2.Member, _Mapping]] = ..., demand: _Optional[_Union[_worker_pb2.Demand, _Mapping]] = ...) -> None: ...
+
 class View(_message.Message):
-    __slots__ = ("replica", "number", "sightings")
+    __slots__ = ("replica", "number", "sightings", "demands")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SIGHTINGS_FIELD_NUMBER: _ClassVar[int]
+    DEMANDS_FIELD_NUMBER: _ClassVar[int]
     replica: str
     number: int
     sightings: _containers.RepeatedCompositeFieldContainer[Sighting]
-    def __init__(self, replica: _Optional[str] = ..., number: _Optional[int] = ..., sightings: _Optional[_Iterable[_Union[Sighting, _Mapping]]] = ...) -> None: ...
+    demands: _containers.RepeatedCompositeFieldContainer[Demanded]
+    def __init__(self, replica: _Optional[str] = ..., number: _Optional[int] = ..., sightings: _Optional[_Iterable[_Union[Sighting, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demanded, _Mapping]]] = ...) -> None: ...
 
 class ViewRequest(_message.Message):
     __slots__ = ()
@@ -181,8 +191,20 @@ class AlertStatus(_message.Message):
     alert: _worker_pb2.Alert
     def __init__(self, worker: _Optional[str] = ..., alert: _Optional[_Union[_worker_pb2.Alert, _Mapping]] = ...) -> None: ...
 
+class Scale(_message.Message):
+    __slots__ = ("wanted", "now", "most", "why")
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    wanted: int
+    now: int
+    most: int
+    why: str
+    def __init__(self, wanted: _Optional[int] = ..., now: _Optional[int] = ..., most: _Optional[int] = ..., why: _Optional[str] = ...) -> None: ...
+
 class StatusAnswer(_message.Message):
-    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners", "alerts", "credential")
+    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners", "alerts", "scale", "credential")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
@@ -197,6 +219,7 @@ class StatusAnswer(_message.Message):
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     OWNERS_FIELD_NUMBER: _ClassVar[int]
     ALERTS_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     replica: str
     version: int
@@ -212,5 +235,6 @@ class StatusAnswer(_message.Message):
     problems: _containers.RepeatedScalarFieldContainer[str]
     owners: _containers.RepeatedCompositeFieldContainer[PartitionStatus]
     alerts: _containers.RepeatedCompositeFieldContainer[AlertStatus]
+    scale: Scale
     credential: str
-    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[AlertStatus, _Mapping]]] = ..., credential: _Optional[str] = ...) -> None: ...
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[AlertStatus, _Mapping]]] = ..., scale: _Optional[_Union[Scale, _Mapping]] = ..., credential: _Optional[str] = ...) -> None: ...

@@ -64,7 +64,7 @@ class ToEngine(_message.Message):
     def __init__(self, begin: _Optional[_Union[Begin, _Mapping]] = ..., assign: _Optional[_Union[Assign, _Mapping]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., inspect: _Optional[_Union[Inspect, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ...) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("is_live", "behind", "failure", "epoch", "events", "rows_out", "checkpoints", "is_spent")
+    __slots__ = ("is_live", "behind", "failure", "epoch", "events", "rows_out", "checkpoints", "is_spent", "backlog_s", "debt_s")
     IS_LIVE_FIELD_NUMBER: _ClassVar[int]
     BEHIND_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,8 @@ class Health(_message.Message):
     ROWS_OUT_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     IS_SPENT_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_S_FIELD_NUMBER: _ClassVar[int]
+    DEBT_S_FIELD_NUMBER: _ClassVar[int]
     is_live: bool
     behind: int
     failure: str
@@ -81,7 +83,9 @@ class Health(_message.Message):
     rows_out: int
     checkpoints: int
     is_spent: bool
-    def __init__(self, is_live: _Optional[bool] = ..., behind: _Optional[int] = ..., failure: _Optional[str] = ..., epoch: _Optional[int] = ..., events: _Optional[int] = ..., rows_out: _Optional[int] = ..., checkpoints: _Optional[int] = ..., is_spent: _Optional[bool] = ...) -> None: ...
+    backlog_s: float
+    debt_s: float
+    def __init__(self, is_live: _Optional[bool] = ..., behind: _Optional[int] = ..., failure: _Optional[str] = ..., epoch: _Optional[int] = ..., events: _Optional[int] = ..., rows_out: _Optional[int] = ..., checkpoints: _Optional[int] = ..., is_spent: _Optional[bool] = ..., backlog_s: _Optional[float] = ..., debt_s: _Optional[float] = ...) -> None: ...
 
 class Standing(_message.Message):
     __slots__ = ("partition", "health")

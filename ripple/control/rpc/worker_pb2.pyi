@@ -116,8 +116,20 @@ class Alert(_message.Message):
     seconds: float
     def __init__(self, name: _Optional[str] = ..., severity: _Optional[str] = ..., cause: _Optional[str] = ..., seconds: _Optional[float] = ...) -> None: ...
 
+class Demand(_message.Message):
+    __slots__ = ("busy", "backlog_s", "debt_s", "live")
+    BUSY_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_S_FIELD_NUMBER: _ClassVar[int]
+    DEBT_S_FIELD_NUMBER: _ClassVar[int]
+    LIVE_FIELD_NUMBER: _ClassVar[int]
+    busy: float
+    backlog_s: float
+    debt_s: float
+    live: int
+    def __init__(self, busy: _Optional[float] = ..., backlog_s: _Optional[float] = ..., debt_s: _Optional[float] = ..., live: _Optional[int] = ...) -> None: ...
+
 class Report(_message.Message):
-    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure", "alerts")
+    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure", "alerts", "demand")
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
@@ -126,6 +138,7 @@ class Report(_message.Message):
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     BACKPRESSURE_FIELD_NUMBER: _ClassVar[int]
     ALERTS_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
     load: float
     starts: _containers.RepeatedScalarFieldContainer[int]
     live: _containers.RepeatedCompositeFieldContainer[Live]
@@ -134,7 +147,8 @@ class Report(_message.Message):
     inputs: _containers.RepeatedCompositeFieldContainer[NamedCount]
     backpressure: Backpressure
     alerts: _containers.RepeatedCompositeFieldContainer[Alert]
-    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ...) -> None: ...
+    demand: Demand
+    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("who", "report")

@@ -262,6 +262,7 @@ OF_COORDINATORS: tuple[Metric, ...] = (
     _gauge("coordinator_problems", "Problems for an operator; see ripple cluster status"),
     _gauge("coordinator_alerts", "Workers with this alert firing", "alert"),
     _gauge("coordinator_workers", "Members by health", "standing"),
+    _gauge("coordinator_workers_wanted", "Workers that the load needs; see /scale"),
     _gauge("coordinator_worker_partitions", "Partitions that a worker owns", "worker"),
     _gauge("coordinator_worker_silent_seconds", "Time since a worker was last heard", "worker"),
     _gauge("coordinator_worker_load", "Last reported load of a worker, 0 to 1", "worker"),
