@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from ripple.engine.graph.kept cimport Kept
+from ripple.core.kept cimport Kept
 from ripple.model.schema.exported cimport ArrowArray
 
 cdef extern from "canonical.hpp" namespace "ripple" nogil:
@@ -46,6 +46,3 @@ cdef class Read:
     cdef Growing* column
 
     cdef int hand_out(self, ArrowArray* out) except -1
-
-
-cdef Kept* kept_text(const char* text, int64_t size, int64_t* into) except NULL

@@ -14,8 +14,7 @@ from libcpp.vector cimport vector
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.core.hashing cimport xxh64
-from ripple.engine.graph.kept cimport Kept, kept_bytes, kept_drop, kept_new
+from ripple.core.kept cimport Kept, kept_bytes, kept_drop, kept_new, kept_text, print_of
 from ripple.model.schema.exported cimport ArrowArray, Exported
 
 cdef extern from "Python.h":
@@ -24,7 +23,6 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 cdef extern from "canonical.hpp" namespace "ripple" nogil:
-    size_t number_into(char* text, char kind, int64_t number, char end)
     void write_number(string& out, char kind, int64_t number, char end) except +
     void write_text(string& out, const char* text, size_t size) except +
     void write_float(string& out, double value) except +
@@ -51,11 +49,7 @@ def fingerprint(value):
     """Return 63 bits that stand for a value that is not a number: equal values, equal bits."""
     cdef string out
     write_value(out, value)
-    return fingerprint_of(out.data(), out.size())
-
-
-cdef inline int64_t fingerprint_of(const char* held, Py_ssize_t size) noexcept nogil:
-    return <int64_t>(xxh64(<const uint8_t*>held, size, 0) >> 1)
+    return print_of(out.data(), out.size())
 
 
 cdef int write_value(string& out, value) except -1:
@@ -141,7 +135,7 @@ cdef class Form:
                 write(out, shape, &array.whole, i)
             else:
                 write_value(out, values[i])
-            made.prints[i] = fingerprint_of(out.data(), out.size())
+            made.prints[i] = print_of(out.data(), out.size())
             if out.size() == 1 and out[0] == <char>b"n":
                 continue
             kept = kept_new(out.size())
@@ -210,25 +204,13 @@ cdef class Written:
         return list(self.prints)
 
 
-cdef Kept* kept_text(const char* text, int64_t size, int64_t* into) except NULL:
-    """Return a text as columns hold it; its fingerprint goes into ``into``."""
-    cdef char[24] number
-    cdef size_t head = number_into(number, b"s", size, b":")
-    cdef Kept* kept = kept_new(head + <size_t>size)
-    if not kept:
-        raise MemoryError
-    memcpy(kept_bytes(kept), number, head)
-    memcpy(kept_bytes(kept) + head, text, size)
-    into[0] = fingerprint_of(kept_bytes(kept), kept.size)
-    return kept
-
-
 cdef int keep_texts(bint wide, const ArrowArray* texts, Written made) except -1:
     """Keep texts, of which the offsets have 64 bits if they are wide."""
     cdef int64_t i, at, begin, end
+    cdef Kept* kept
     cdef const char* base = <const char*>texts.buffers[2]
     cdef const uint8_t* there = <const uint8_t*>texts.buffers[0]
-    cdef int64_t null_print = fingerprint_of(b"n", 1)
+    cdef int64_t null_print = print_of(b"n", 1)
     if texts.null_count == 0:
         there = NULL
     for i in range(texts.length):
@@ -240,7 +222,11 @@ cdef int keep_texts(bint wide, const ArrowArray* texts, Written made) except -1:
             begin, end = (<const int64_t*>texts.buffers[1])[at], (<const int64_t*>texts.buffers[1])[at + 1]
         else:
             begin, end = (<const int32_t*>texts.buffers[1])[at], (<const int32_t*>texts.buffers[1])[at + 1]
-        made.held[i] = kept_text(base + begin, end - begin, &made.prints[i])
+        kept = kept_text(base + begin, <size_t>(end - begin))
+        if not kept:
+            raise MemoryError
+        made.held[i] = kept
+        made.prints[i] = print_of(kept_bytes(kept), kept.size)
     return 0
 
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.math cimport isnan
 from libc.string cimport memcpy
 
-from ripple.engine.graph.kept cimport Kept
+from ripple.core.kept cimport Kept
 from ripple.engine.graph.node cimport Node
 from ripple.model.keys.slots cimport SlotSet
 

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 from ripple.engine.graph.column cimport HELD, Column, Field
-from ripple.engine.graph.kept cimport Kept, kept_again, kept_drop
+from ripple.core.kept cimport Kept, kept_again, kept_drop
 from ripple.model.keys.checked cimport check_length, check_slots
 
 

@@ -9,9 +9,8 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from ripple.core.int64s cimport int64s
-from ripple.engine.graph.canonical cimport kept_text
 from ripple.engine.graph.column cimport FLOAT, HELD, Column, Field, float_bits
-from ripple.engine.graph.kept cimport Kept, kept_drop
+from ripple.core.kept cimport Kept, kept_bytes, kept_drop, kept_text, print_of
 from ripple.engine.kernels.arrow_batch cimport BATCH_MADE, BATCH_TEXT
 from ripple.engine.kernels.row_order cimport CRowOrder, Near, Nearness, OrderKey, OrderRow
 from ripple.engine.kernels.stored cimport Stored, StoredColumn
@@ -291,7 +290,10 @@ cdef class OpenRows:
                 raise ValueError(f"the field {column.names[f]!r} cannot be null")
             if there and of.kind == BATCH_TEXT:
                 begin = of.begin(at[i])
-                kept = kept_text(of.bytes.data() + begin, of.words[at[i]] - begin, &bits)
+                kept = kept_text(of.bytes.data() + begin, <size_t>(of.words[at[i]] - begin))
+                if not kept:
+                    raise MemoryError
+                bits = print_of(kept_bytes(kept), kept.size)
             elif there:
                 bits = of.words[at[i]]
                 if field.kind == FLOAT:

@@ -371,7 +371,7 @@ cdef class States:
             self.valid.resize(n * fields)
         bits, valid = self.bits.data(), self.valid.data()
         at = listed(slots, n) if self.others else None
-        others = [state.results(at) for _, state, _ in self.others]
+        others = [state.shown(at) for _, state, _ in self.others]
         made = [None] * fields
         for f, source in enumerate(self.shown):
             if isinstance(source, str):
@@ -383,7 +383,9 @@ cdef class States:
             elif source[0] is not None:
                 (<Read>source[0]).read(slots, n, bits + f * n, valid + f * n)
             else:
-                made[f] = self.typed(f, *others[source[1]][source[2]])
+                made[f] = others[source[1]][source[2]]
+                if not isinstance(made[f][0], tuple):
+                    made[f] = self.typed(f, *made[f])
         if isinstance(column, InputColumn):
             column.graph.refuse_while_busy("write a column")
         column.touch_all(slots, n)

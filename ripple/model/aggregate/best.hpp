@@ -1,6 +1,9 @@
 // The best rows of each slot, of a stream that only grows: at most `limit`, in order, each with a
 // copy of what is shown of it.
 //
+// Texts of rows that are shown as fields are kept as columns hold them, so that a column shows them
+// without a copy. The includer brings ripple/core/kept.pxd.
+//
 // The rows of a batch are compared where they are. Only those that are still among the best at its
 // end are copied, so that an event which is overtaken in its batch costs no memory.
 #ifndef RIPPLE_BEST_HPP
@@ -9,6 +12,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -137,6 +142,14 @@ inline void append_row(const char* at, const std::string& kinds, std::vector<Enc
     }
 }
 
+constexpr size_t CELL_BYTES = 9; // a byte for whether there is a value, then its bits or address
+
+inline std::string_view word_of(const Kept* kept)
+{
+    const char* begin = kept_letters(kept);
+    return {begin, static_cast<size_t>(kept_bytes(kept) + kept->size - begin)};
+}
+
 struct Best {
     // row: where it is in the batch at hand, or -1, and then `word` and `copy` have it.
     struct Entry {
@@ -148,8 +161,19 @@ struct Best {
     int64_t limit = 1;
     char by_kind = 0; // 0: only the place decides
     bool largest = false, latest = false;
+    bool keeps_texts = false; // whether a copy has cells, with the addresses of texts
     std::string kinds; // of the fields
-    std::vector<std::vector<Entry>> slots;
+    std::deque<std::vector<Entry>> slots;
+
+    Best() = default;
+    Best(const Best&) = delete;
+    Best& operator=(const Best&) = delete;
+    ~Best()
+    {
+        for (std::vector<Entry>& held : slots)
+            for (Entry& entry : held)
+                drop(entry.copy);
+    }
 
     // Invariant between calls: no entry is of a batch.
     void add(
@@ -180,7 +204,7 @@ struct Best {
                 old.row = i;
                 continue;
             }
-            put(held, entry);
+            put(held, Entry(entry));
             changed.push_back(slot[i]);
         }
         for (const int64_t at : changed)
@@ -193,18 +217,26 @@ struct Best {
     {
         for (Entry& entry : slots[source])
             if (static_cast<int64_t>(slots[into].size()) < limit ||
-                better(entry, slots[into].back()))
-                put(slots[into], entry);
+                better(entry, slots[into].back())) {
+                put(slots[into], std::move(entry));
+                entry.copy.clear();
+            }
         clear(source);
     }
 
-    void clear(int64_t slot) { std::vector<Entry>().swap(slots[slot]); }
+    void clear(int64_t slot)
+    {
+        for (Entry& entry : slots[slot])
+            drop(entry.copy);
+        std::vector<Entry>().swap(slots[slot]);
+    }
 
     // Write the entries of a slot, the best first, behind those that were written before.
     void encode(
         int64_t slot, std::vector<int64_t>& numbers, Encoded& by, std::vector<Encoded>& fields
     ) const
     {
+        std::vector<Seen> row;
         for (const Entry& entry : slots[slot]) {
             numbers.push_back(entry.time_ns);
             numbers.push_back(entry.offset);
@@ -212,27 +244,72 @@ struct Best {
                 by.append(std::string_view(entry.word), true);
             else
                 by.append(bits_of_key(largest ? ~entry.key : entry.key, by_kind), true);
-            append_row(entry.copy.data(), kinds, fields);
+            see(entry, row);
+            for (size_t f = 0; f < row.size(); f++)
+                if (kinds[f] == 's')
+                    fields[f].append(row[f].word, row[f].valid);
+                else
+                    fields[f].append(row[f].bits, row[f].valid);
+        }
+    }
+
+    // Write a field of the best row of each slot: the bits of numbers, the addresses of texts that
+    // it keeps; and whether there is a value.
+    void show(const int64_t* slot, int64_t n, size_t field, int64_t* bits, uint8_t* valid) const
+    {
+        for (int64_t i = 0; i < n; i++) {
+            const std::vector<Entry>& held = slots[slot[i]];
+            const char* cell = held.empty() ? nullptr : held[0].copy.data() + field * CELL_BYTES;
+            valid[i] = cell && *cell;
+            bits[i] = valid[i] ? bits_in(cell) : 0;
         }
     }
 
     int64_t nbytes() const
     {
-        size_t total = slots.capacity() * sizeof(slots[0]);
+        size_t total = slots.size() * sizeof(slots[0]);
         for (const auto& held : slots) {
             total += held.capacity() * sizeof(Entry);
-            for (const Entry& entry : held)
+            for (const Entry& entry : held) {
                 total += heap_of(entry.word) + heap_of(entry.copy);
+                if (keeps_texts)
+                    for (size_t f = 0; f < kinds.size(); f++)
+                        if (const Kept* kept = kept_in(entry.copy, f))
+                            total += sizeof(Kept) + kept->size;
+            }
         }
         return static_cast<int64_t>(total);
     }
 
   private:
+    // A field of a row: whether there is a value, and it.
+    struct Seen {
+        bool valid;
+        int64_t bits;
+        std::string_view word;
+    };
+
     const Strip* batch_by = nullptr;
     const std::vector<Strip>* batch_fields = nullptr;
     std::vector<int64_t> changed;
 
     static size_t heap_of(const std::string& text) { return text.capacity() > 15 ? text.capacity() : 0; }
+
+    static int64_t bits_in(const char* cell)
+    {
+        int64_t bits;
+        std::memcpy(&bits, cell + 1, 8);
+        return bits;
+    }
+
+    // Returns the text in a field of a copy with cells, or null.
+    Kept* kept_in(const std::string& copy, size_t field) const
+    {
+        const char* cell = copy.data() + field * CELL_BYTES;
+        if (copy.empty() || kinds[field] != 's' || !*cell)
+            return nullptr;
+        return reinterpret_cast<Kept*>(bits_in(cell));
+    }
 
     uint64_t key_at(int64_t i) const
     {
@@ -243,7 +320,7 @@ struct Best {
         return largest ? ~key : key;
     }
 
-    std::string_view word_of(const Entry& entry) const
+    std::string_view deciding(const Entry& entry) const
     {
         return entry.row >= 0 ? batch_by->word(entry.row) : std::string_view(entry.word);
     }
@@ -254,67 +331,134 @@ struct Best {
         if (one.key != other.key)
             return one.key < other.key;
         if (by_kind == 's')
-            if (const int by = word_of(one).compare(word_of(other)))
+            if (const int by = deciding(one).compare(deciding(other)))
                 return (by < 0) != largest;
         if (one.time_ns != other.time_ns)
             return (one.time_ns < other.time_ns) != latest;
         if (one.offset != other.offset)
             return (one.offset < other.offset) != latest;
-        if (kinds.empty())
-            return false;
-        const int by = compare(copied(one), copied(other));
+        const int by = compare(one, other);
         return by != 0 && (by < 0) != latest;
     }
 
-    void put(std::vector<Entry>& held, const Entry& entry) const
+    void put(std::vector<Entry>& held, Entry&& entry) const
     {
         const auto place = std::upper_bound(
             held.begin(), held.end(), entry,
             [this](const Entry& one, const Entry& other) { return better(one, other); }
         );
-        held.insert(place, entry);
-        if (static_cast<int64_t>(held.size()) > limit)
+        held.insert(place, std::move(entry));
+        if (static_cast<int64_t>(held.size()) > limit) {
+            drop(held.back().copy);
             held.pop_back();
+        }
     }
 
     void keep(Entry& entry) const
     {
-        entry.copy = copied(entry);
+        if (keeps_texts)
+            keep_cells(entry);
+        else
+            entry.copy = row_copied(*batch_fields, entry.row);
         if (by_kind == 's')
             entry.word = batch_by->word(entry.row);
         entry.row = -1;
     }
 
-    std::string copied(const Entry& entry) const
+    // Copy a row into cells; a text that stays the same is not copied again.
+    void keep_cells(Entry& entry) const
     {
-        return entry.row < 0 ? entry.copy : row_copied(*batch_fields, entry.row);
+        std::string& copy = entry.copy;
+        if (copy.empty())
+            copy.assign(kinds.size() * CELL_BYTES, 0);
+        for (size_t f = 0; f < kinds.size(); f++) {
+            const Strip& column = (*batch_fields)[f];
+            const bool valid = column.has(entry.row);
+            char* cell = copy.data() + f * CELL_BYTES;
+            int64_t bits = 0;
+            if (kinds[f] != 's') {
+                bits = valid ? column.numbers[entry.row] : 0;
+            } else {
+                Kept* old = kept_in(copy, f);
+                if (valid) {
+                    const std::string_view word = column.word(entry.row);
+                    if (old && word_of(old) == word)
+                        continue;
+                    Kept* kept = kept_text(word.data(), word.size());
+                    if (!kept)
+                        throw std::bad_alloc();
+                    bits = reinterpret_cast<int64_t>(kept);
+                }
+                if (old)
+                    kept_drop(old);
+            }
+            *cell = valid;
+            std::memcpy(cell + 1, &bits, 8);
+        }
     }
 
-    int compare(const std::string& one, const std::string& other) const
+    // Forget a copy.
+    void drop(std::string& copy) const
     {
-        const char *a = one.data(), *b = other.data();
-        for (const char kind : kinds) {
-            const bool in_a = *a++, in_b = *b++;
-            if (in_a != in_b)
-                return in_a ? 1 : -1;
-            if (!in_a)
-                continue;
-            if (kind == 's') {
-                const std::string_view first = word_at(a), second = word_at(b);
-                if (const int by = first.compare(second))
-                    return by;
-                a += 8 + first.size();
-                b += 8 + second.size();
+        if (keeps_texts)
+            for (size_t f = 0; f < kinds.size(); f++)
+                if (Kept* kept = kept_in(copy, f))
+                    kept_drop(kept);
+        copy.clear();
+    }
+
+    // Read a row where it is.
+    void see(const Entry& entry, std::vector<Seen>& row) const
+    {
+        row.assign(kinds.size(), Seen{false, 0, {}});
+        const char* at = entry.copy.data();
+        for (size_t f = 0; f < kinds.size(); f++) {
+            Seen& one = row[f];
+            if (entry.row >= 0) {
+                const Strip& column = (*batch_fields)[f];
+                one.valid = column.has(entry.row);
+                if (one.valid && kinds[f] == 's')
+                    one.word = column.word(entry.row);
+                else if (one.valid)
+                    one.bits = column.numbers[entry.row];
                 continue;
             }
-            int64_t bits[2];
-            std::memcpy(&bits[0], a, 8);
-            std::memcpy(&bits[1], b, 8);
-            const uint64_t first = key_of_bits(bits[0], kind), second = key_of_bits(bits[1], kind);
+            one.valid = *at;
+            if (keeps_texts) {
+                one.bits = bits_in(at);
+                if (const Kept* kept = kept_in(entry.copy, f))
+                    one.word = word_of(kept);
+                at += CELL_BYTES;
+                continue;
+            }
+            at++;
+            if (one.valid && kinds[f] == 's')
+                one.word = word_at(at);
+            else if (one.valid)
+                std::memcpy(&one.bits, at, 8);
+            at += one.valid ? 8 + one.word.size() : 0;
+        }
+    }
+
+    int compare(const Entry& one, const Entry& other) const
+    {
+        std::vector<Seen> a, b;
+        see(one, a);
+        see(other, b);
+        for (size_t f = 0; f < kinds.size(); f++) {
+            if (a[f].valid != b[f].valid)
+                return a[f].valid ? 1 : -1;
+            if (!a[f].valid)
+                continue;
+            if (kinds[f] == 's') {
+                if (const int by = a[f].word.compare(b[f].word))
+                    return by;
+                continue;
+            }
+            const uint64_t first = key_of_bits(a[f].bits, kinds[f]);
+            const uint64_t second = key_of_bits(b[f].bits, kinds[f]);
             if (first != second)
                 return first < second ? -1 : 1;
-            a += 8;
-            b += 8;
         }
         return 0;
     }

@@ -7,11 +7,13 @@ import numpy as np
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
+from libcpp.deque cimport deque
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from ripple.model.aggregate.errors import AggregateError
 from ripple.core.int64s cimport int64s
+from ripple.core.kept cimport Kept, kept_bytes, print_of
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
@@ -35,8 +37,9 @@ cdef extern from "best.hpp" namespace "ripple" nogil:
         char by_kind
         cbool largest
         cbool latest
+        cbool keeps_texts
         string kinds
-        vector[vector[Entry]] slots
+        deque[vector[Entry]] slots
         void add(
             const int64_t* slot, int64_t n, const Strip& by, const int64_t* time_ns,
             const int64_t* offset, const vector[Strip]& fields,
@@ -46,6 +49,9 @@ cdef extern from "best.hpp" namespace "ripple" nogil:
         void encode(
             int64_t slot, vector[int64_t]& numbers, Encoded& by, vector[Encoded]& fields
         ) except +
+        void show(
+            const int64_t* slot, int64_t n, size_t field, int64_t* bits, uint8_t* valid
+        )
         int64_t nbytes()
 
 cdef extern from "held.hpp" namespace "ripple" nogil:
@@ -69,7 +75,7 @@ cdef class BestOf:
 
     by: the kind of the value, "d", "i" or "s" (text), or "" where the place (time, offset) alone
     decides. Between equal values the earlier place is the better one, or with ``latest`` the later.
-    kinds: those of the fields of a row.
+    kinds: those of the fields of a row. keeps_texts: keep them as columns do, for ``show``.
 
     A column is a tuple (numbers, starts, bytes, valid): int64[n] with the bits of numbers, or
     int64[n + 1] and uint8[...] of texts; uint8[n], or None if no value is null.
@@ -77,11 +83,21 @@ cdef class BestOf:
 
     cdef Best best
 
-    def __init__(self, *, int64_t limit, str by, bint largest, bint latest, str kinds):
+    def __init__(
+        self,
+        *,
+        int64_t limit,
+        str by,
+        bint largest,
+        bint latest,
+        str kinds,
+        bint keeps_texts=False,
+    ):
         self.best.limit = limit
         self.best.by_kind = ord(by) if by else 0
         self.best.largest, self.best.latest = largest, latest
         self.best.kinds = kinds.encode()
+        self.best.keeps_texts = keeps_texts
 
     def resize(self, Py_ssize_t slots):
         self.best.slots.resize(slots)
@@ -107,6 +123,9 @@ cdef class BestOf:
             first = strip(by, self.best.by_kind, n)
         for at, column in enumerate(fields):
             others.push_back(strip(column, self.best.kinds[<size_t>at], n))
+        if self.best.keeps_texts:
+            self.best.add(&slots[0], n, first, &time_ns[0], &offset[0], others)
+            return
         with nogil:
             self.best.add(&slots[0], n, first, &time_ns[0], &offset[0], others)
 
@@ -160,6 +179,35 @@ cdef class BestOf:
             encoded(by),
             [encoded(fields[at]) for at in range(fields.size())],
         )
+
+    def show(self, const int64_t[::1] slots not None):
+        """Return the fields of the best row of each slot, if the state keeps texts.
+
+        A field is a tuple (bits int64[n], prints int64[n] or None, valid uint8[n]). A text's bits
+        are the address of it, which is there until the state changes, and its print that of
+        columns.
+        """
+        cdef int64_t[::1] bits, prints
+        cdef uint8_t[::1] valid
+        cdef Py_ssize_t i, n = slots.shape[0]
+        cdef const Kept* kept
+        cdef size_t field
+        assert self.best.keeps_texts, "the state keeps copies"
+        check_slots(slots, self.best.slots.size())
+        shown = []
+        for field in range(self.best.kinds.size()):
+            bits, valid = np.empty(n, np.int64), np.empty(n, np.uint8)
+            prints = None
+            if n:
+                self.best.show(&slots[0], n, field, &bits[0], &valid[0])
+            if self.best.kinds[field] == <char>b"s":
+                prints = np.zeros(n, np.int64)
+                for i in range(n):
+                    if valid[i]:
+                        kept = <const Kept*>bits[i]
+                        prints[i] = print_of(kept_bytes(kept), kept.size)
+            shown.append((bits.base, None if prints is None else prints.base, valid.base))
+        return shown
 
     @property
     def nbytes(self):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ripple.model.aggregate.best_columns import Strip
-    from ripple.model.aggregate.contract import Column
+    from ripple.model.aggregate.contract import Column, KeptColumn
     from ripple.model.aggregate.whole_rows import WholeRows
     from ripple.model.schema.types import FieldType
 
@@ -86,6 +86,7 @@ class BestRows(RowsState):
             largest=aggregate.last and aggregate.by_value,
             latest=aggregate.last and not aggregate.by_value,
             kinds=_kinds(self._fields),
+            keeps_texts=not aggregate.is_list,
         )
 
     def resize(self, slots: int) -> None:
@@ -113,6 +114,18 @@ class BestRows(RowsState):
     def clear(self, slots: Slots) -> None:
         """Empty the slots."""
         self._best.clear(slots)
+
+    def shown(self, slots: Slots) -> tuple[Column | KeptColumn, ...]:
+        """Read a column for each field of the best row, texts as they are kept."""
+        if self._aggregate.is_list:
+            return self.results(slots)
+        every = np.ones(len(slots), np.bool_)
+        return tuple(
+            spread((bits, None, None, valid), of, every)
+            if prints is None
+            else ((bits, prints), valid.view(np.bool_))
+            for (bits, prints, valid), of in zip(self._best.show(slots), self._fields, strict=True)
+        )
 
     def _best_rows(self, slots: Slots) -> tuple[Slots, Sequence[Strip]]:
         starts, _, _, fields = self._best.encode(slots)

@@ -35,6 +35,8 @@ Slots: TypeAlias = "npt.NDArray[np.int64]"
 Values: TypeAlias = "npt.NDArray[Any] | pa.Array | list[Any]"
 # A result column: values in slot order, and which of them exist (None: all of them).
 Column: TypeAlias = "tuple[npt.NDArray[Any] | list[Any], npt.NDArray[np.bool_] | None]"
+# Likewise of texts that a state keeps: their addresses and prints, see ``BestOf.show``.
+KeptColumn: TypeAlias = "tuple[tuple[Slots, Slots], npt.NDArray[np.bool_]]"
 # A field's name, or an expression object, which aggregates store and never look into.
 Input: TypeAlias = Any
 
@@ -84,6 +86,13 @@ class State(ABC):
         Raises AggregateError when one of the slots has no result; the others then have theirs when
         they are read without it.
         """
+
+    def shown(self, slots: Slots) -> tuple[Column | KeptColumn, ...]:
+        """Read the same columns as ``results``, for a column that is written before the next call.
+
+        Texts that the state keeps as columns do come as they are kept.
+        """
+        return self.results(slots)
 
     @abstractmethod
     def dump(self, slots: Slots) -> dict[str, pa.Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 import ripple as rp
 import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError
+from ripple.model.aggregate.best import BestOf
+from ripple.model.aggregate.best_columns import strip
 from ripple.model.aggregate.single import Accumulator, as_python
 from ripple.model.schema.types import Bool, Field, Float, Int64, List, Option, Record, String
 from ripple.testing import check_pipeline, crash_test
@@ -201,3 +204,42 @@ def test_texts_of_a_stream_are_read_from_dumps_that_hold_all_of_them(aggregate: 
     every.load(slots(0), best.dump(slots(0)))
     texts = [*map(as_python, every.result(slots(0))[0])]
     assert texts == best.result(slots(0))[0].to_pylist()
+
+
+@settings(max_examples=4 * EXAMPLES)
+@given(data=st.data())
+def test_rows_with_kept_texts_are_those_with_copies(data: st.DataObject) -> None:
+    # States keep rows in two forms: of those shown as lists there are copies.
+    def state(*, keeps_texts: bool) -> BestOf:
+        best = BestOf(
+            limit=1, by="", largest=False, latest=True, kinds="si", keeps_texts=keeps_texts
+        )
+        best.resize(3)
+        return best
+
+    both = state(keeps_texts=True), state(keeps_texts=False)
+    empty = both[0].nbytes
+    text = st.sampled_from([None, "", "a", "b" * 9, "é"])
+    step = st.tuples(st.integers(0, 2), st.integers(0, 2), text, st.integers(0, 1))
+    for kind, at, word, place in data.draw(st.lists(step, max_size=12)):
+        for best in both:
+            if kind == 0:
+                best.merge(slots(at), slots((at + 1) % 3))
+            elif kind == 1:
+                best.clear(slots(at))
+            else:
+                fields = [strip(pa.array([word, "c"]), String()), strip([1, 0], Int64())]
+                best.add(slots(at, at), None, fields, slots(place, 0), slots(0, 0))
+    rows = [best.encode(slots(0, 1, 2)) for best in both]
+    assert as_lists(rows[0]) == as_lists(rows[1])
+    shown = both[0].show(slots(0, 1, 2))
+    assert [bool(one) for one in shown[1][2]] == [bool(n) for n in np.diff(rows[0][0])]
+    both[0].clear(slots(0, 1, 2))
+    assert both[0].nbytes == empty
+
+
+def as_lists(value: Any) -> Any:
+    """Return arrays in tuples and lists as lists, so that they can be compared."""
+    if isinstance(value, (tuple, list)):
+        return [as_lists(one) for one in value]
+    return value if value is None else value.tolist()

@@ -47,7 +47,8 @@ class Side:
         self._values = values
         self._changed: list[Ints] = []
         self._moved: list[Ints] = []
-        self._left: list[Ints] = []
+        self.left: list[Ints] = []
+        """Values that rows do not have any more, where rows without a partner are shown."""
         self.alone = _NONE
 
     def take(self) -> Ints:
@@ -63,9 +64,7 @@ class Side:
         self.reserve()
         self._changed.append(slots)
         self._moved.append(slots[self.valued.links_of(slots) != found])
-        left = self.valued.put(slots, found)
-        self._left.append(left)
-        return left
+        return self.valued.put(slots, found)
 
     def reserve(self) -> None:
         """Make room for all rows and values."""
@@ -82,8 +81,8 @@ class Side:
     def values_of(self, moved: Ints) -> Ints:
         """Return the values that rows have now, and, once, those that some do not have any more."""
         values = self.valued.links_of(moved)
-        found = np.unique(np.concatenate([values[values >= 0], *self._left]))
-        self._left.clear()
+        found = np.unique(np.concatenate([values[values >= 0], *self.left]))
+        self.left.clear()
         return found
 
     @property
@@ -123,7 +122,10 @@ class PairedRows(TableJoinRows):
         """Note the changed rows of a side, and their values."""
         for side in self._sides:
             if side.column is parent:
-                self._loose.append(side.take())
+                left = side.take()
+                self._loose.append(left)
+                if any(self._hows):
+                    side.left.append(left)
 
     def recompute_now(self) -> None:
         """Show the pairs of changed rows, and those of rows with other values."""
@@ -141,11 +143,12 @@ class PairedRows(TableJoinRows):
             self._join(lefts, rights)
         for rights, lefts in _matches(right_moved, theirs, mine):
             self._join(lefts, rights)
-        values = mine.values_of(left_moved), theirs.values_of(right_moved)
-        for number, changed in enumerate((left, right)):
-            if self._hows[number]:
-                near = self._sides[number].valued.rows_of(values[1 - number])
-                self._leave_alone(number, np.union1d(changed, near))
+        if any(self._hows):
+            values = mine.values_of(left_moved), theirs.values_of(right_moved)
+            for number, changed in enumerate((left, right)):
+                if self._hows[number]:
+                    near = self._sides[number].valued.rows_of(values[1 - number])
+                    self._leave_alone(number, np.union1d(changed, near))
         super().recompute_now()
 
     def _leave_alone(self, number: int, rows: Ints) -> None:
