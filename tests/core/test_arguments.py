@@ -126,6 +126,12 @@ def running(function: Any) -> rp.Pipeline:
     return SOURCE.scan("sc", "k", settled=True, y=function)
 
 
+def book(**changed: Any) -> rp.Pipeline:
+    given = {"side": "k", "price": "n", "size": "n", "begins": "empty", **changed}
+    step = rp.OrderBook(**{"sequence": "n", "rule": "dense", **given})
+    return SOURCE.scan("sc", "t", settled=True, step=step)
+
+
 def record(annotation: Any = int, **options: Any) -> rp.Schema:
     cls = type("A", (), {"__annotations__": {"a": annotation}})
     return rp.schema_of(rp.record(**options)(cls))
@@ -382,6 +388,24 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(columns)": P(
         lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"
     ),
+    **{
+        f"OrderBook({name})": P(lambda v, name=name: book(**{name: v}), takes, says)
+        for name, takes, says in (
+            ("side", "", f"side (is missing|takes)|{INPUT}"),
+            ("price", "expr", f"price is missing|{INPUT}"),
+            ("size", "expr", f"size is missing|{INPUT}"),
+            ("action", "none", f"action takes|{INPUT}"),
+            ("order", "none", f"action is missing|{INPUT}"),
+            ("sequence", "", f"sequence (is missing|takes)|{INPUT}"),
+            ("rule", "", "rule"),
+            ("previous", "none", "previous"),
+            ("last", "none", f"last takes|{INPUT}"),
+            ("show", "", "show"),
+            ("depth", "three np_int", "depth"),
+            ("begins", "", "begins"),
+            ("strict", "true false", "strict"),
+        )
+    },
     "cum_sum(x)": P(lambda v: running(rp.cum_sum(v)), "", f"adds integers|{INPUT}"),
     "bar(x)": P(lambda v: running(rp.bar(v, every=2)), "none expr", INPUT),
     "bar(every)": P(lambda v: running(rp.bar("x", every=v)), "half three np_float huge endless"),

@@ -40,6 +40,7 @@ from ripple.model.pipeline.input_names import inputs_by_source
 from ripple.model.pipeline.nodes import (
     Ask,
     AsofJoin,
+    BookScan,
     Distinct,
     IntervalJoin,
     LastTable,
@@ -381,6 +382,10 @@ class GraphEngine(Engine):
             )
 
             holder = RunningScanRows(node, feeds[0], self._origins)
+        elif isinstance(node, BookScan):
+            from ripple.engine.operators.book_scan_rows import BookScanRows  # noqa: PLC0415
+
+            holder = BookScanRows(node, feeds[0], self._origins)
         elif isinstance(node, IntervalJoin) and node.shows_right:
             from ripple.engine.operators.joins.outer_interval_rows import (  # noqa: PLC0415
                 OuterIntervalRows,

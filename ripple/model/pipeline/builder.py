@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.constant import Constant
     from ripple.model.pipeline.nodes import RowTable
+    from ripple.model.running.order_book import OrderBook
     from ripple.model.window.spec import Assigner, Trigger
 
 Key: TypeAlias = Operand
@@ -434,7 +435,7 @@ class Pipeline:
         key: Key | Sequence[Key],
         *,
         state: type[S] | None = None,
-        step: Callable[[S, Any], Any] | None = None,
+        step: Callable[[S, Any], Any] | OrderBook | None = None,
         into: type | Schema | None = None,
         settled: bool = False,
         show: Literal["rows", "last"] = "rows",
@@ -447,6 +448,7 @@ class Pipeline:
         Or add ``columns`` to each row, as ``previous=rp.lag("price")``, without state, step and
         into: ``rp.lag``, ``rp.ema``, ``rp.cum_max``, ``rp.cum_min``, ``rp.cum_sum``,
         ``rp.bar`` and ``rp.rolling_sum``, ``rolling_mean``, ``rolling_max`` and ``rolling_min``.
+        Or, with ``step=rp.OrderBook(...)``, give the best levels of an order book at each change.
 
         The order is by event time; rows of one time stand in the order of sources and offsets.
         key: the field, or fields; never null. state: a dataclass of numbers, texts and booleans,

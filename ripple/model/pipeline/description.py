@@ -9,6 +9,7 @@ from ripple.model.pipeline.nodes import (
     DELETED,
     Ask,
     AsofJoin,
+    BookScan,
     ConstantJoin,
     Derive,
     Distinct,
@@ -163,6 +164,8 @@ def _by_key_text(step: Distinct | Scan) -> str:
     if isinstance(step, StepScan):
         made = f"{_function_text(step)}, by {key} -> {fields_text(step.fields_out)}"
         return f"scan {step.name}: {made}"
+    if isinstance(step, BookScan):
+        return f"scan {step.name}: {step.book.text}, by {key} -> {fields_text(step.fields_out)}"
     assert isinstance(step, RunningScan), "no other scans"
     columns = (_running_text(*column) for column in step.columns)
     return f"scan {step.name}: by {key}, {', '.join(columns)}"

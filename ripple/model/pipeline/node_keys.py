@@ -21,6 +21,7 @@ from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.nodes import (
     Ask,
     AsofJoin,
+    BookScan,
     ConstantJoin,
     Derive,
     Distinct,
@@ -208,6 +209,9 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
             for name, of, read in node.columns
         ]
         return [*common, _shape(node.fields_in), columns]
+    if isinstance(node, BookScan):
+        roles: list[Sexp] = [[role, field.name] for role, field in node.roles]
+        return [*common, _shape(node.fields_in), ["book", roles, node.book.parameters]]
     assert isinstance(node, StepScan), "no other scans"
     defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]

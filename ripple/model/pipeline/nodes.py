@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ripple.model.expression.bound import Bound
     from ripple.model.pipeline.constant import Constant
     from ripple.model.running.functions import Running
+    from ripple.model.running.order_book import OrderBook
     from ripple.model.window.spec import WindowSpec
 
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
@@ -336,6 +337,20 @@ class RunningScan(Scan):
     """
 
     columns: tuple[tuple[str, Running, Field | None], ...]
+
+
+# Invariant: ``fields_out`` are the kept fields of a message, then those that the book adds.
+@frozen
+class BookScan(Scan):
+    """The rows of an order book by key: its best levels, where they change.
+
+    roles: the fields of a message that the book reads, by what they are to it. added: the fields
+    that it makes.
+    """
+
+    book: OrderBook
+    roles: tuple[tuple[str, Field], ...]
+    added: Fields
 
 
 @frozen

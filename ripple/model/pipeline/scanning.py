@@ -17,10 +17,11 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import lateness_of, need_records, need_time
-from ripple.model.pipeline.nodes import ROW_KEY, RunningScan, StepScan, type_of, types_of
+from ripple.model.pipeline.nodes import ROW_KEY, BookScan, RunningScan, StepScan, type_of, types_of
 from ripple.model.pipeline.row_table import last_table, row_table
 from ripple.model.records.members import members_of
 from ripple.model.running.functions import Bar, Running
+from ripple.model.running.order_book import OrderBook
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Logical, String, bare_type
 from ripple.model.window.duration import duration_ns
@@ -43,19 +44,29 @@ def scan_of(
     columns: Mapping[str, Running],
     *,
     state: type | None,
-    step: Callable[[Any, Any], Any] | None,
+    step: Callable[[Any, Any], Any] | OrderBook | None,
     into: type | Schema | None,
     settled: bool,
     show: str,
     lateness: str | int | None,
     ttl: str | int | None,
-) -> StepScan | RunningScan:
+) -> StepScan | RunningScan | BookScan:
     """Return the node of a ``.scan(...)`` over the draft's rows.
 
     Raises PlanError for rows without an order in time, and for arguments at fault.
     """
     common = _common(name, draft, key, settled=settled, lateness=lateness, ttl=ttl)
     is_last = _is_last(show, settled=settled)
+    if isinstance(step, OrderBook):
+        for what, value in {**columns, "state": state, "into": into}.items():
+            if value is not None:
+                raise PlanError(f"{what} is given, and an order book takes none: leave it out")
+        if not settled:
+            raise PlanError(
+                "settled is False, but the rows of an order book are given once, when no message "
+                "can precede theirs any more: say settled=True"
+            )
+        return _book_of(step, common)
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
@@ -180,6 +191,27 @@ def _bound(
     if len(splits) > 1:
         raise PlanError(f"{' and '.join(splits)} both split rows: take two scans")
     return found
+
+
+def _book_of(book: OrderBook, common: dict[str, Any]) -> BookScan:
+    """Return the node of an order book. Raises PlanError."""
+    fields = common["fields_in"]
+    types, by_name = types_of(fields), {field.name: field for field in fields}
+    roles = {
+        role: by_name[field_name(given, types, f"OrderBook: {role}")]
+        for role, given in book.inputs.items()
+    }
+    for role, field in roles.items():
+        book.check_type(role, type_of(field))
+    kept = book.kept(fields, roles)
+    missing = [one.name for one in common["key"] if one not in kept]
+    if missing:
+        raise PlanError(f"OrderBook: {missing[0]!r} is the key, and read as another field")
+    added = book.fields_out(roles)
+    for field in added:
+        check_new_field(field.name, types_of(kept))
+    out = (*kept, *added)
+    return BookScan(**common, fields_out=out, book=book, roles=tuple(roles.items()), added=added)
 
 
 def _fields_out(key: Fields, schema: Schema) -> Fields:

@@ -1,6 +1,7 @@
 """Running values of ``.scan(...)``: functions of a row and the rows of its key before it.
 
-functions  the functions that users call, with the types of fields and results
+functions   the functions that users call, with the types of fields and results
+order_book  the order book as a step
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from ripple.model.running.functions import (
     rolling_min,
     rolling_sum,
 )
+from ripple.model.running.order_book import OrderBook
 
 __all__ = [
     "Bar",
     "Ema",
     "Extreme",
     "Lag",
+    "OrderBook",
     "Rolling",
     "Running",
     "Sum",

@@ -17,6 +17,7 @@ from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
     Ask,
     AsofJoin,
+    BookScan,
     Distinct,
     Finals,
     Fold,
@@ -44,7 +45,7 @@ from ripple.testing.reference.interpreter import (
 )
 from ripple.testing.reference.joins import joined_view, shown_row
 from ripple.testing.reference.running import divided
-from ripple.testing.reference.scans import States, applied
+from ripple.testing.reference.scans import States, applied, applied_message
 from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
@@ -255,23 +256,46 @@ class GraphReference(Reference):
             if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
                 continue
             row.is_decided = True
-            made = applied(node, states, row.key, row.time_ns, row.row)
-            if made is None:
+            if isinstance(node, BookScan):
+                self._message(node, states, row, arrived)
                 continue
-            if isinstance(made, RefusedRow):
-                self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), made))
+            result = applied(node, states, row.key, row.time_ns, row.row)
+            if result is None:
+                continue
+            if isinstance(result, RefusedRow):
+                self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), result))
                 continue
             if is_eager:
                 continue
-            parts = divided(node, states[row.key][1], made)
+            parts = divided(node, states[row.key][1], result)
             if parts is None:
-                self._give(node, replace(row, row=made), arrived)
+                self._give(node, replace(row, row=result), arrived)
                 continue
-            for part in parts:
-                record = (node.name, row.name, row.place[:3])
-                index = self._parts[record] = self._parts.get(record, -1) + 1
-                one = replace(row, row=part, place=(*row.place[:3], index))
-                self._give(node, one, arrived)
+            self._give_parts(node, row, parts, arrived)
+
+    def _message(
+        self, node: BookScan, states: States, row: Held, arrived: dict[str, list[Event]]
+    ) -> None:
+        """Apply a final message to the book of its key."""
+        lost, rows = applied_message(node, states, row.key, row.time_ns, row.row)
+        for one in lost:
+            entry = ((*row.key, row.time_ns), one)
+            self._lost_rows.setdefault(node.name, []).append(entry)
+        if node.book.show == "levels":
+            self._give_parts(node, row, rows, arrived)
+            return
+        for made in rows:
+            self._give(node, replace(row, row=made), arrived)
+
+    def _give_parts(
+        self, node: Scan, row: Held, parts: Sequence[Row], arrived: dict[str, list[Event]]
+    ) -> None:
+        """Pass on the rows made of one, each with an index in its record."""
+        for part in parts:
+            record = (node.name, row.name, row.place[:3])
+            index = self._parts[record] = self._parts.get(record, -1) + 1
+            one = replace(row, row=part, place=(*row.place[:3], index))
+            self._give(node, one, arrived)
 
     def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side that became final, with its match."""

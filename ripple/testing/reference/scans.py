@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.model.pipeline.nodes import RunningScan, StepScan
+from ripple.model.pipeline.nodes import BookScan, RunningScan, StepScan
 from ripple.model.records.instances import instances_of
+from ripple.testing.reference.books import with_book
 from ripple.testing.reference.running import with_running
 from ripple.testing.reference.steps import RefusedRow, checked, given_of
 
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 
 States: TypeAlias = dict[tuple[Any, ...], tuple[int, Any]]
 """Per key the time of its last row, and the state after it."""
+
+
+def applied_message(
+    node: BookScan, states: States, key: tuple[Any, ...], time_ns: int, row: Row
+) -> tuple[list[RefusedRow], list[Row]]:
+    """Apply a message to the book of its key; return why it failed, and the rows made of it."""
+    last_ns, book = states.get(key, (time_ns, None))
+    if node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns:
+        book = None
+    book, lost, made = with_book(node, book, row)
+    states[key] = time_ns, book
+    return lost, made
 
 
 def applied(

@@ -1,0 +1,503 @@
+// The order books of keys: messages change levels and orders, and what is shown of them is noted.
+#ifndef RIPPLE_ORDER_BOOK_HPP
+#define RIPPLE_ORDER_BOOK_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+namespace ripple {
+
+// Numbers of the tables in ripple/model/running/order_book.py.
+enum Action : int64_t { ADD, MODIFY, TAKE, SET, CLEAR, BEGIN, FINISH, NOTHING, ACTIONS };
+enum Status : int64_t { NEW, OPEN, LOADING, GAP, LOCKED, CROSSED };
+enum Rule : int64_t { NONE, DENSE, LINKED, RANGE, CHANNEL };
+enum Fault : int64_t {
+    FINE,
+    BAD_ACTION,
+    BAD_SIDE,
+    BAD_PRICE,
+    BAD_SIZE,
+    NO_ORDER,
+    NO_SEQUENCE,
+    NO_PREVIOUS,
+    KNOWN_ORDER,
+    UNKNOWN_ORDER,
+    TOO_LARGE,
+    NOT_BEGUN,
+    GAPPED,
+    TOO_OLD
+};
+
+constexpr int64_t ALL = INT64_MAX; // the size of a message that takes an order off whole
+
+// A message: ``side`` is 0 for bids and 1 for asks; ``last``, whether it ends an event.
+struct Message {
+    int64_t action, side, price, size, order, sequence, previous, last;
+};
+
+// rank: the price of a bid, the complement of that of an ask, so that the best is the greatest.
+struct Level {
+    int64_t rank, size, count;
+    bool operator==(const Level& other) const
+    {
+        return rank == other.rank && size == other.size && count == other.count;
+    }
+};
+
+struct Order {
+    int64_t side, price, size;
+};
+
+// The levels of a side, the best one last, where nearly all changes are.
+struct Side {
+    std::vector<Level> levels;
+
+    // The first level that is not below ``rank``.
+    size_t find(int64_t rank) const
+    {
+        size_t at = levels.size(), near = at < 8 ? 0 : at - 8;
+        while (at > near && levels[at - 1].rank >= rank)
+            --at;
+        if (at > near || !at || levels[at - 1].rank < rank)
+            return at;
+        return std::lower_bound(levels.begin(), levels.begin() + at, rank,
+                   [](const Level& level, int64_t bound) { return level.rank < bound; })
+            - levels.begin();
+    }
+
+    bool has(size_t at, int64_t rank) const { return at < levels.size() && levels[at].rank == rank; }
+
+    void set(int64_t rank, int64_t size)
+    {
+        size_t at = find(rank);
+        if (has(at, rank)) {
+            if (size)
+                levels[at].size = size;
+            else
+                levels.erase(levels.begin() + at);
+        } else if (size) {
+            levels.insert(levels.begin() + at, Level { rank, size, 1 });
+        }
+    }
+
+    // Adds an order; returns false, without a change, if the sizes of the level are too large.
+    bool add(int64_t rank, int64_t size)
+    {
+        size_t at = find(rank);
+        if (!has(at, rank)) {
+            levels.insert(levels.begin() + at, Level { rank, size, 1 });
+            return true;
+        }
+        int64_t sum;
+        if (__builtin_add_overflow(levels[at].size, size, &sum))
+            return false;
+        levels[at].size = sum;
+        ++levels[at].count;
+        return true;
+    }
+
+    // Takes ``size`` off a level that has as much, and with it ``count`` orders.
+    void take(int64_t rank, int64_t size, int64_t count)
+    {
+        size_t at = find(rank);
+        levels[at].size -= size;
+        levels[at].count -= count;
+        if (!levels[at].count)
+            levels.erase(levels.begin() + at);
+    }
+};
+
+// A book. Invariants: it has levels only while its status is OPEN or LOADING; in a book by order a
+// level is the sum of its orders; ``kept`` is empty while the status is OPEN.
+struct Book {
+    int64_t status = NEW, has_sequence = 0, sequence = 0;
+    int64_t fresh = 0; // no message was applied since the snapshot
+    int64_t in_event = 0; // the message before was applied, and did not end its event
+    int64_t gaps = 0, has_lost = 0, lost_to = 0; // the greatest number of a message not kept
+    Side sides[2];
+    std::unordered_map<int64_t, Order> orders;
+    std::vector<Message> kept; // since the book became unknown, for the next snapshot
+    std::vector<int64_t> shown; // the last row of tops
+    std::vector<Level> shown_levels[2]; // or the levels that were shown
+};
+
+struct Settings {
+    int64_t depth, rule, by_order, begins_empty, strict, kept_max, shows_levels;
+};
+
+// Rows to show, each with its words, and messages that were not applied, each with its reason.
+struct Found {
+    std::vector<int64_t> rows, words, failed, faults;
+};
+
+class Books {
+public:
+    std::vector<Book> books;
+    Settings settings {};
+    Found found;
+
+    void take(int64_t slot, const Message& message, int64_t fault, int64_t row)
+    {
+        Book& book = books[slot];
+        Message own = message;
+        if (fault != FINE) {
+            own.action = NOTHING;
+            report(book, fault, row);
+        }
+        if (fault != NO_SEQUENCE && fault != NO_PREVIOUS)
+            process(book, own, row);
+        if (message.last || book.status != OPEN)
+            show(book, row);
+    }
+
+    void begin(Book& book) const
+    {
+        book = Book();
+        if (settings.begins_empty)
+            book.status = OPEN;
+    }
+
+private:
+    std::vector<int64_t> seen_;
+
+    bool is_known(const Book& book) const { return book.status == OPEN || book.status == LOADING; }
+
+    void clear(Book& book)
+    {
+        book.sides[0].levels.clear();
+        book.sides[1].levels.clear();
+        book.orders.clear();
+    }
+
+    // Makes a book unknown until a snapshot.
+    void lose(Book& book)
+    {
+        book.status = GAP;
+        ++book.gaps;
+        book.in_event = 0;
+        clear(book);
+    }
+
+    void report(Book& book, int64_t fault, int64_t row)
+    {
+        found.failed.push_back(row);
+        found.faults.push_back(fault);
+        if (settings.strict && is_known(book))
+            lose(book);
+    }
+
+    void keep(Book& book, const Message& message)
+    {
+        if (settings.rule == NONE)
+            return;
+        if ((int64_t)book.kept.size() == settings.kept_max) {
+            int64_t number = book.kept.front().sequence;
+            book.lost_to = book.has_lost ? std::max(book.lost_to, number) : number;
+            book.has_lost = 1;
+            book.kept.erase(book.kept.begin());
+        }
+        book.kept.push_back(message);
+    }
+
+    void process(Book& book, const Message& m, int64_t row)
+    {
+        bool counts = settings.rule != NONE;
+        if (m.action == BEGIN || (m.action == CLEAR && book.status != LOADING)) {
+            clear(book);
+            book.status = m.action == BEGIN ? LOADING : OPEN;
+            book.has_sequence = counts;
+            book.sequence = m.sequence;
+            book.fresh = 1;
+            book.in_event = 0;
+            if (m.action == CLEAR)
+                replay(book, row);
+        } else if (m.action == FINISH) {
+            if (book.status != LOADING)
+                return report(book, NOT_BEGUN, row);
+            book.status = OPEN;
+            replay(book, row);
+        } else if (book.status == LOADING) {
+            if (!counts || m.sequence == book.sequence)
+                apply(book, m, row);
+            else if (m.sequence > book.sequence)
+                keep(book, m);
+        } else if (book.status != OPEN) {
+            keep(book, m);
+        } else if (follows(book, m)) {
+            book.has_sequence = counts;
+            book.sequence = m.sequence;
+            book.fresh = 0;
+            book.in_event = !m.last;
+            apply(book, m, row);
+        } else if (!is_old(book, m)) {
+            found.failed.push_back(row);
+            found.faults.push_back(GAPPED);
+            lose(book);
+            keep(book, m);
+        }
+    }
+
+    bool is_old(const Book& book, const Message& m) const
+    {
+        return settings.rule != CHANNEL && m.sequence <= book.sequence;
+    }
+
+    bool follows(const Book& book, const Message& m) const
+    {
+        if (settings.rule == NONE || !book.has_sequence)
+            return true;
+        if (book.in_event && m.sequence == book.sequence)
+            return true;
+        switch (settings.rule) {
+        case DENSE:
+            return m.sequence > book.sequence && m.sequence - 1 == book.sequence;
+        case LINKED:
+            if (m.previous == book.sequence)
+                return true;
+            return book.fresh && m.previous < book.sequence && m.sequence > book.sequence;
+        case RANGE:
+            if (m.sequence <= book.sequence)
+                return false;
+            return m.previous <= book.sequence ? book.fresh : m.previous - 1 == book.sequence;
+        default:
+            return m.sequence >= book.sequence;
+        }
+    }
+
+    // Applies the messages above a snapshot that came before its end.
+    void replay(Book& book, int64_t row)
+    {
+        if (settings.rule == NONE)
+            return;
+        std::vector<Message> kept;
+        kept.swap(book.kept);
+        int64_t number = book.sequence;
+        if (book.has_lost && book.lost_to > number) {
+            found.failed.push_back(row);
+            found.faults.push_back(TOO_OLD);
+            lose(book);
+            book.kept.swap(kept);
+            return;
+        }
+        book.has_lost = book.lost_to = 0;
+        for (const Message& message : kept)
+            if (message.sequence > number)
+                process(book, message, row);
+    }
+
+    void apply(Book& book, const Message& m, int64_t row)
+    {
+        Side& side = book.sides[m.side];
+        int64_t rank = m.side ? ~m.price : m.price;
+        switch (m.action) {
+        case SET:
+            side.set(rank, m.size);
+            break;
+        case CLEAR: // of a snapshot that is being read
+            clear(book);
+            break;
+        case ADD: {
+            auto [at, is_new] = book.orders.try_emplace(m.order, Order { m.side, m.price, m.size });
+            if (!is_new)
+                return report(book, KNOWN_ORDER, row);
+            if (!side.add(rank, m.size)) {
+                book.orders.erase(at);
+                report(book, TOO_LARGE, row);
+            }
+            break;
+        }
+        case MODIFY: {
+            auto at = book.orders.find(m.order);
+            if (at == book.orders.end())
+                return report(book, UNKNOWN_ORDER, row);
+            Order old = at->second;
+            Side& before = book.sides[old.side];
+            int64_t rank_before = old.side ? ~old.price : old.price;
+            before.take(rank_before, old.size, 1);
+            if (!side.add(rank, m.size)) {
+                before.add(rank_before, old.size);
+                return report(book, TOO_LARGE, row);
+            }
+            at->second = Order { m.side, m.price, m.size };
+            break;
+        }
+        case TAKE: {
+            auto at = book.orders.find(m.order);
+            if (at == book.orders.end())
+                return report(book, UNKNOWN_ORDER, row);
+            Order& order = at->second;
+            int64_t rank_of = order.side ? ~order.price : order.price;
+            if (m.size < order.size) {
+                order.size -= m.size;
+                book.sides[order.side].take(rank_of, m.size, 0);
+            } else {
+                book.sides[order.side].take(rank_of, order.size, 1);
+                book.orders.erase(at);
+            }
+            break;
+        }
+        }
+    }
+
+    int64_t best(const Book& book, int64_t side, int64_t at) const
+    {
+        int64_t rank = (book.sides[side].levels.end() - 1 - at)->rank;
+        return side ? ~rank : rank;
+    }
+
+    void show(Book& book, int64_t row)
+    {
+        if (settings.shows_levels)
+            return show_levels(book, row);
+        size_t depth = settings.depth;
+        seen_.assign(4 + 4 * depth, 0);
+        size_t counts[2];
+        for (size_t side = 0; side < 2; ++side) {
+            const std::vector<Level>& levels = book.sides[side].levels;
+            size_t count = book.status == OPEN ? std::min(depth, levels.size()) : 0;
+            counts[side] = count;
+            seen_[2 + side] = count;
+            int64_t* words = &seen_[4 + 2 * depth * side];
+            for (size_t at = 0; at < count; ++at) {
+                const Level& level = *(levels.end() - 1 - at);
+                words[2 * at] = side ? ~level.rank : level.rank;
+                words[2 * at + 1] = level.size;
+            }
+        }
+        seen_[0] = book.status;
+        if (counts[0] && counts[1]) {
+            int64_t bid = best(book, 0, 0), ask = best(book, 1, 0);
+            seen_[0] = bid > ask ? CROSSED : bid == ask ? LOCKED : OPEN;
+        }
+        seen_[1] = book.gaps;
+        if (seen_ == book.shown || (book.shown.empty() && book.status == NEW))
+            return;
+        book.shown = seen_;
+        found.rows.push_back(row);
+        found.words.insert(found.words.end(), seen_.begin(), seen_.end());
+    }
+
+    void put(int64_t row, int64_t side, int64_t rank, int64_t size, int64_t count)
+    {
+        found.rows.push_back(row);
+        int64_t words[4] = { side, side ? ~rank : rank, size, count };
+        found.words.insert(found.words.end(), words, words + 4);
+    }
+
+    // Notes the best levels that differ from the shown ones, the best of each side last.
+    void show_levels(Book& book, int64_t row)
+    {
+        for (int64_t side = 0; side < 2; ++side) {
+            const std::vector<Level>& levels = book.sides[side].levels;
+            size_t count = book.status == OPEN ? std::min<size_t>(settings.depth, levels.size()) : 0;
+            auto now = levels.end() - count;
+            std::vector<Level>& before = book.shown_levels[side];
+            if (before.size() == count && std::equal(before.begin(), before.end(), now))
+                continue;
+            auto old = before.begin();
+            while (now != levels.end() || old != before.end()) {
+                if (now == levels.end() || (old != before.end() && old->rank < now->rank)) {
+                    put(row, side, old->rank, 0, 0);
+                    ++old;
+                    continue;
+                }
+                bool is_same = old != before.end() && old->rank == now->rank;
+                if (!is_same || !(*old == *now))
+                    put(row, side, now->rank, now->size, now->count);
+                old += is_same;
+                ++now;
+            }
+            before.assign(levels.end() - count, levels.end());
+        }
+    }
+
+public:
+    // --- snapshots: a book as words ---
+
+    void dump(const Book& book, std::vector<int64_t>& meta, std::vector<int64_t>& resting,
+        std::vector<int64_t>& kept, std::vector<int64_t>& shown) const
+    {
+        const int64_t own[] = { book.status, book.has_sequence, book.sequence, book.fresh, book.in_event,
+            book.gaps, book.has_lost, book.lost_to };
+        meta.insert(meta.end(), own, own + 8);
+        if (settings.by_order) {
+            std::vector<int64_t> ids;
+            for (const auto& one : book.orders)
+                ids.push_back(one.first);
+            std::sort(ids.begin(), ids.end());
+            for (int64_t id : ids) {
+                const Order& order = book.orders.at(id);
+                const int64_t words[] = { id, order.side, order.price, order.size };
+                resting.insert(resting.end(), words, words + 4);
+            }
+        } else {
+            for (int64_t side = 0; side < 2; ++side)
+                for (const Level& level : book.sides[side].levels) {
+                    const int64_t words[] = { 0, side, side ? ~level.rank : level.rank, level.size };
+                    resting.insert(resting.end(), words, words + 4);
+                }
+        }
+        for (const Message& m : book.kept) {
+            const int64_t words[]
+                = { m.action, m.side, m.price, m.size, m.order, m.sequence, m.previous, m.last };
+            kept.insert(kept.end(), words, words + 8);
+        }
+        shown.insert(shown.end(), book.shown.begin(), book.shown.end());
+        for (int64_t side = 0; side < 2; ++side)
+            for (const Level& level : book.shown_levels[side]) {
+                const int64_t words[] = { side, level.rank, level.size, level.count };
+                shown.insert(shown.end(), words, words + 4);
+            }
+    }
+
+    void load(int64_t slot, const int64_t* meta, const int64_t* resting, int64_t resting_count,
+        const int64_t* kept, int64_t kept_count, const int64_t* shown, int64_t shown_count)
+    {
+        Book& book = books[slot];
+        book = Book();
+        book.status = meta[0], book.has_sequence = meta[1], book.sequence = meta[2];
+        book.fresh = meta[3], book.in_event = meta[4];
+        book.gaps = meta[5], book.has_lost = meta[6], book.lost_to = meta[7];
+        for (int64_t at = 0; at + 4 <= resting_count; at += 4) {
+            const int64_t* words = resting + at;
+            Side& side = book.sides[words[1] & 1];
+            int64_t rank = words[1] & 1 ? ~words[2] : words[2];
+            if (settings.by_order) {
+                book.orders[words[0]] = Order { words[1] & 1, words[2], words[3] };
+                side.add(rank, words[3]);
+            } else {
+                side.set(rank, words[3]);
+            }
+        }
+        for (int64_t at = 0; at + 8 <= kept_count; at += 8) {
+            const int64_t* w = kept + at;
+            book.kept.push_back(Message { w[0], w[1] & 1, w[2], w[3], w[4], w[5], w[6], w[7] });
+        }
+        if (!settings.shows_levels) {
+            book.shown.assign(shown, shown + shown_count);
+            return;
+        }
+        for (int64_t at = 0; at + 4 <= shown_count; at += 4)
+            book.shown_levels[shown[at] & 1].push_back(
+                Level { shown[at + 1], shown[at + 2], shown[at + 3] });
+    }
+
+    int64_t nbytes() const
+    {
+        int64_t bytes = books.capacity() * sizeof(Book);
+        for (const Book& book : books) {
+            bytes += (book.sides[0].levels.capacity() + book.sides[1].levels.capacity()) * sizeof(Level);
+            bytes += book.orders.size() * 56 + book.kept.capacity() * sizeof(Message);
+            bytes += book.shown.capacity() * 8;
+            bytes += (book.shown_levels[0].capacity() + book.shown_levels[1].capacity()) * sizeof(Level);
+        }
+        return bytes;
+    }
+};
+
+} // namespace ripple
+
+#endif

@@ -1,0 +1,211 @@
+"""The rows of order books by key: their best levels, where messages change them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.order_book import Books, Messages
+from ripple.engine.operators.rows import RejectedRow, Rows, renumbered
+from ripple.engine.operators.scan_rows import ScanRows
+from ripple.engine.snapshots.internal import internal
+from ripple.model.expression.bound import Values, numbers
+from ripple.model.expression.typed import Kind, kind_of
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, BookScan, type_of
+from ripple.model.running.order_book import ACTIONS, KEPT_MAX, REASONS, RULES, SIDES, STATUSES
+from ripple.model.schema.types import Float, bare_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.model.schema.types import Field
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.uint8]
+
+_PARTS = ("book", "resting", "kept", "shown")  # of the state, as tables have it
+_SIDES = pa.array(["B", "A"])
+_NUMBERS = ("price", "size", "order", "sequence", "previous")
+
+
+class BookScanRows(ScanRows[BookScan]):
+    """Applies each final message to the book of its key, and gives the rows that it changes."""
+
+    def __init__(self, node: BookScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+        """Make an empty node; see HeldByKey."""
+        super().__init__(node, feeds, by_input)
+        book = node.book
+        self._roles = dict(node.roles)
+        self._shows_levels = book.show == "levels"
+        self._books = Books(
+            book.depth,
+            0 if book.rule is None else RULES.index(book.rule) + 1,
+            book.order is not None,
+            book.begins == "empty",
+            book.strict,
+            KEPT_MAX,
+            self._shows_levels,
+        )
+
+    def _made(self, rows: Rows, slots: Ints) -> Rows | None:
+        begins = np.zeros(rows.count, np.uint8)
+        by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
+        if self.node.ttl_ns is not None:
+            begins[by_slot.order] = self._begins(by_slot)
+        shown, words, failed, faults = self._books.take(slots, begins, self._messages(rows))
+        if len(failed):
+            reasons = [REASONS[fault] for fault in faults.tolist()]
+            each = zip(failed.tolist(), reasons, strict=True)
+            self._lose(rows, [RejectedRow(at, self.node.name, why) for at, why in each])
+        if not len(shown):
+            return None
+        table = words.reshape(len(shown), -1)
+        return (
+            self._levels(rows, shown, table)
+            if self._shows_levels
+            else self._tops(rows, table, shown)
+        )
+
+    def _messages(self, rows: Rows) -> Messages:
+        """Return the fields that a book reads."""
+        set_level, unread = ACTIONS["S"], np.zeros(rows.count, np.int64)
+        actions = np.full(rows.count, set_level, np.uint8)
+        if (action := self._roles.get("action")) is not None:
+            actions = _codes(rows, action, ACTIONS)
+        lasts = np.ones(rows.count, np.uint8)
+        if (last := self._roles.get("last")) is not None:
+            found = numbers(rows.columns[last.name], Kind.BOOL)
+            lasts = np.ascontiguousarray(found.truth()).view(np.uint8)
+        columns, there = [], []
+        for role in _NUMBERS:
+            field = self._roles.get(role)
+            if field is None:
+                columns.append(unread)
+                there.append(np.zeros(rows.count, np.uint8))
+                continue
+            column = numbers(rows.columns[field.name], kind_of(type_of(field))[0])
+            valid = np.ones(rows.count, np.bool_) if column.valid is None else column.valid
+            values = column.values
+            if isinstance(bare_type(field.type), Float):
+                valid = valid & np.isfinite(values)
+                values = _ordered(values)
+            columns.append(values)
+            there.append(np.ascontiguousarray(valid).view(np.uint8))
+        return Messages(actions, _codes(rows, self._roles["side"], SIDES), lasts, columns, there)
+
+    def _tops(self, rows: Rows, table: Ints, shown: Ints) -> Rows:
+        """Return the rows of messages that changed the best levels."""
+        if len(shown) == rows.count:
+            kept = rows
+        else:
+            mask = np.zeros(rows.count, np.bool_)
+            mask[shown] = True
+            kept = rows
+            kept.keep(mask)
+        depth = self.node.book.depth
+        names = iter(self.node.added)
+        added: dict[str, Any] = {
+            next(names).name: pa.array(STATUSES).take(pa.array(table[:, 0])),
+            next(names).name: Values(np.ascontiguousarray(table[:, 1])),
+        }
+        for level in range(depth):
+            for side in range(2):
+                at, valid = 4 + 2 * (depth * side + level), table[:, 2 + side] > level
+                for role in range(2):
+                    field = next(names)
+                    added[field.name] = Values(_values(table[:, at + role], field), valid)
+        columns = {one.name: kept.columns[one.name] for one in self._carried()}
+        made = Rows(Columns({**columns, **added}), kept.count, kept.offsets)
+        made.times_ns = kept.times_ns
+        return made
+
+    def _levels(self, rows: Rows, at: Ints, table: Ints) -> Rows | None:
+        """Return a row for each level that changed, those of a message by index in its record."""
+        taken = pa.array(at)
+        columns: dict[str, Any] = {
+            one.name: rows.columns.arrow(one.name).take(taken) for one in self._carried()
+        }
+        side, *rest = self.node.added
+        columns[side.name] = _SIDES.take(pa.array(table[:, 0]))
+        for number, field in enumerate(rest, 1):
+            columns[field.name] = Values(_values(table[:, number], field))
+        assert rows.offsets is not None, "rows of records have places"
+        records = rows.offsets[at] // FLAT_ROWS_MAX
+        origins = np.cumsum(np.append(0, records[1:] != records[:-1])[: len(records)])
+        places, over = renumbered(rows.offsets[at], origins)
+        made = Rows(Columns(columns), len(at), places)
+        made.times_ns = np.asarray(rows.times_ns)[at]
+        if over:
+            why = f"more than {FLAT_ROWS_MAX} rows were made of the record"
+            self._lose(made, [RejectedRow(row, self.node.name, why) for row in over])
+            mask = np.ones(len(at), np.bool_)
+            mask[over] = False
+            made.keep(mask)
+            made.origin = None
+        return made
+
+    def _carried(self) -> Sequence[Field]:
+        """Return the fields of messages that rows have."""
+        return self.node.fields_out[: -len(self.node.added)]
+
+    def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
+        self._books.grow(capacity)
+
+    def _end(self, slots: Ints) -> None:
+        self._books.end(slots)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return super().nbytes + self._books.nbytes
+
+    def _state_columns(self, slots: Ints) -> tuple[list[pa.Field], list[pa.Array]]:
+        arrays = [
+            pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(words))
+            for words, bounds in self._books.dump(slots)
+        ]
+        titles = [internal(f"state.{part}") for part in _PARTS]
+        fields = zip(titles, arrays, strict=True)
+        return [pa.field(title, one.type, nullable=False) for title, one in fields], arrays
+
+    def _load_states(self, slots: Ints, columns: Sequence[pa.ChunkedArray]) -> None:
+        parts = []
+        for column in columns:
+            lists = column.combine_chunks()
+            if isinstance(lists, pa.ChunkedArray):
+                lists = (
+                    pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
+                )
+            bounds = lists.offsets.to_numpy()
+            words = lists.flatten().to_numpy()
+            parts.append((words, np.ascontiguousarray(bounds - bounds[0])))
+        self._books.load(slots, parts)
+
+
+def _codes(rows: Rows, field: Field, numbers_of: Mapping[str, int]) -> Flags:
+    """Return the number of each text; 255 for one that has none, and for null."""
+    encoded = rows.columns.arrow(field.name).dictionary_encode()
+    known = [numbers_of.get(text, 255) for text in encoded.dictionary.to_pylist()]
+    indices = np.asarray(encoded.indices.fill_null(len(known)))
+    codes: Flags = np.array([*known, 255], np.uint8)[indices]
+    return codes
+
+
+def _ordered(values: npt.NDArray[np.float64]) -> Ints:
+    """Return integers in the order of floats; zero of both signs is 0."""
+    words = (values + 0.0).view(np.int64)
+    return words ^ ((words >> 63) & np.int64((1 << 63) - 1))
+
+
+def _values(words: Ints, field: Field) -> npt.NDArray[Any]:
+    """Return the values that a book counts as integers."""
+    if isinstance(bare_type(type_of(field)), Float):
+        return (words ^ ((words >> 63) & np.int64((1 << 63) - 1))).view(np.float64)
+    return np.ascontiguousarray(words)
