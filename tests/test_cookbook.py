@@ -195,6 +195,17 @@ def test_microprice_and_order_flow(cooked: Any) -> None:
     assert rows[0]["micro"] == (99.0 * 8 + 101.0 * 10) / 18
 
 
+def test_the_order_book_at_each_trade(cooked: Any) -> None:
+    with pytest.warns(rp.LostRecordsWarning, match="1 row of 'book' without a result .*a gap"):
+        rows = cooked("The order book at each trade")["trades"]
+    assert [(row["status"], row["spread"], row["imbalance"]) for row in rows] == [
+        ("open", "0.25", (22 - 28) / 50),
+        ("open", "0.25", (22 - 8) / 30),
+        ("gap", None, None),
+        ("open", "0.50", -0.5),
+    ]
+
+
 def test_a_trade_of_two_feeds_counts_once(cooked: Any) -> None:
     rows = cooked("The same message from two feeds")["volumes"]
     assert (rows[-1]["volume"], rows[-1]["trades"]) == (150, 2)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import ripple as rp
 from ripple.cli.lib.connector_template import files_of
 from ripple.connectors.registry import OF_STREAMS, USES, UseName, own
 from ripple.storage.checkpoint import Checkpoints
@@ -95,6 +96,22 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
 def test_python_document_runs(folder: Path) -> None:
     (folder / "page.py").write_text("".join(_python("docs/python.md")))
     runpy.run_path("page.py", run_name="page")
+
+
+def test_order_books_document_runs(folder: Path) -> None:
+    (folder / "books.py").write_text("".join(_python("docs/order-books.md")))
+    with pytest.warns(rp.LostRecordsWarning, match="a gap"):
+        runpy.run_path("books.py", run_name="books")
+    rows = [json.loads(line) for line in (folder / "tops.jsonl").read_text().splitlines()]
+    found = [(row["status"], row["bid"], row["ask"], row["gaps"]) for row in rows]
+    assert found == [
+        *(("loading", None, None, 0), ("open", 99.0, 101.0, 0), ("open", 100.0, 101.0, 0)),
+        *(("gap", None, None, 1), ("open", None, None, 1)),
+    ]
+    rows = [json.loads(line) for line in (folder / "levels.jsonl").read_text().splitlines()]
+    assert {(row["side"], row["price"]): row["size"] for row in rows} == {
+        ("B", 396): 10, ("A", 404): 8, ("B", 400): 5,
+    }  # fmt: skip
 
 
 def test_joins_document_runs(folder: Path) -> None:
