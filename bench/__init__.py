@@ -34,6 +34,7 @@ BENCHMARKS = (
     "b03_delta",
     "b05_replay",
     "b06_schema",
+    "newcomer",
     "aggregates",
     "expressions",
     "types",
