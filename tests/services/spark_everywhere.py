@@ -1,10 +1,13 @@
 """What Ripple does on Spark, each part once, with the PySpark of this environment.
 
-python -m tests.services.spark_everywhere FOLDER; a digest that differs ends it with exit code 1.
+python -m tests.services.spark_everywhere FOLDER [--connect]; a digest that differs ends it with
+exit code 1. With --connect the session is one of Spark Connect, whose server it starts.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,9 +29,10 @@ from tests.spark.here import replayed
 class Trial:
     """A session and inputs: a log of two partitions, and a folder of three files."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, connects: bool) -> None:
         settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
-        self.spark = session("local[2]", is_brief=True, **settings)
+        self.connects = connects
+        self.spark = connected(settings) if connects else session("local[2]", **settings)
         self.folder = folder
         self.place = Place(folder, 2)
 
@@ -43,6 +47,8 @@ class Trial:
         yield "run", self._run
         yield "validate", self._validate
         yield "backfill", self._backfill
+        yield "a streaming DataFrame", self._landing
+        yield "foreachBatch", self._each_batch
 
     def _file(self, name: str) -> str:
         return f"{self.place.file}:{name}"
@@ -68,6 +74,7 @@ class Trial:
         assert read.counters["consumed"] == len(history)
         rows = self.spark.sql(f"SELECT * FROM ripple_replay(TABLE(history), '{file}')").collect()
         assert sorted(rows) == sorted(one.rows().collect()) != []
+        assert sorted(frame.transform(rs.apply(file)).collect()) == sorted(rows)
 
     def _table(self) -> None:
         table = self.spark.read.format("ripple.log").load(f"{self.folder}/whole/trades")
@@ -93,9 +100,14 @@ class Trial:
             f"log:{self.folder}/ran/out",
             f"{self.folder}/ran-state",
             follow=False,
-            show=lambda _, found: reports.extend(found),
+            show=None if self.connects else lambda _, found: reports.extend(found),
         )
         query.awaitTermination()
+        seen = [one["observedMetrics"]["ripple"] for one in query.recentProgress]
+        counts = [one["values"][0] if self.connects else one["events"] for one in seen]
+        assert sum(filter(None, counts)) == len(TRADES)
+        if self.connects:  # its output is compared by the validation
+            return
         found = digests_of(load_plan(self._file("minutes")), reports)[1]
         assert found == self._expected("minutes", self.place.whole, closes=False)[0].digest
 
@@ -122,13 +134,70 @@ class Trial:
         )
         assert one.run().rows == sum(trade["t"] < UNTIL for trade in TRADES)
 
+    def _streamed(self) -> Any:
+        given = self.folder / "given"
+        if not given.exists():
+            given.mkdir()
+            (given / "0.json").write_text("\n".join(map(json.dumps, TRADES)))
+        schema = "symbol string, price double, size int, t long"
+        return self.spark.readStream.schema(schema).json(str(given))
+
+    def _landing(self) -> None:
+        query = rs.run(
+            self.spark,
+            self._file("minutes"),
+            self._streamed(),
+            f"log:{self.folder}/landed-out",
+            f"{self.folder}/landed-state",
+            landing=f"log:{self.folder}/landed",
+            partitions=2,
+            follow=False,
+        )
+        query.awaitTermination()
+        verdict = rs.validate(
+            self.spark,
+            self._file("minutes"),
+            f"log:{self.folder}/landed",
+            crashes=0,
+            oracle_rows=0,
+            against=(f"log:{self.folder}/landed-out", f"checkpoints:{self.folder}/landed-state"),
+        )
+        assert verdict.holds, verdict.text()
+
+    def _each_batch(self) -> None:
+        file, place = self._file("minutes"), str(self.folder / "batches")
+
+        def folded(frame: Any, number: int) -> None:
+            rows = frame.transform(rs.apply(file))
+            rows.write.mode("overwrite").parquet(f"{place}/{number}")
+
+        writer = self._streamed().writeStream.foreachBatch(folded)
+        writer = writer.option("checkpointLocation", f"{place}-state")
+        writer.trigger(availableNow=True).start().awaitTermination()
+        rows = rs.replay(self.spark, file, f"json:file:{self.folder}/given")
+        assert sorted(self.spark.read.parquet(f"{place}/0").collect()) == sorted(rows.collect())
+
+
+def connected(settings: dict[str, str]) -> Any:
+    """Return a session of Spark Connect, with a server of its own."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.remote("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    rs.register(spark)
+    return spark
+
 
 if __name__ == "__main__":
     import pyspark
 
     warnings.simplefilter("ignore")
     failed = False
-    for part, does in Trial(Path(sys.argv[1])).parts():
+    trial = Trial(Path(sys.argv[1]), connects="--connect" in sys.argv)
+    for part, does in trial.parts():
         try:
             does()
             outcome = "as expected"

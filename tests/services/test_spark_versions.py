@@ -1,4 +1,4 @@
-"""Each part of Ripple on Spark works with the oldest PySpark that is supported.
+"""Each part of Ripple on Spark works with the oldest PySpark, and on Spark Connect.
 
 $RIPPLE_SPARK_VERSIONS: other versions, as ``make test-spark-versions`` has them.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.services.missing import MissingError, skip
 
 ROOT = Path(__file__).parents[2]
 OLDEST = "4.0.5"
+CONNECT = ("--no-deps", "grpcio-status")  # what pyspark[connect] has beside what others need
 
 pytestmark = pytest.mark.services
 
@@ -41,11 +43,32 @@ def test_each_part_works(version: str, tmp_path: Path) -> None:
         installed = pyspark(version)
     except MissingError as error:
         skip(error)
+    check_parts(version, (installed,), tmp_path)
+
+
+def test_each_part_works_on_spark_connect(tmp_path: Path) -> None:
+    import pyspark as newest
+
+    version = str(newest.__version__)
+
+    def install(folder: Path) -> None:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        fetch([*pip, "--no-compile", "--target", str(folder), *CONNECT], folder, "grpcio-status")
+
+    try:
+        java("Spark")
+        needed = () if find_spec("grpc_status") else (kept("grpcio-status", install),)
+    except MissingError as error:
+        skip(error)
+    check_parts(version, needed, tmp_path, "--connect")
+
+
+def check_parts(version: str, packages: tuple[Path, ...], folder: Path, *more: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.services.spark_everywhere", str(tmp_path)],
+        [sys.executable, "-m", "tests.services.spark_everywhere", str(folder), *more],
         env={
             **os.environ,
-            "PYTHONPATH": f"{installed}{os.pathsep}{ROOT}",
+            "PYTHONPATH": os.pathsep.join(map(str, (*packages, ROOT))),
             "PYSPARK_PYTHON": sys.executable,
         },
         cwd=ROOT,
@@ -54,7 +77,7 @@ def test_each_part_works(version: str, tmp_path: Path) -> None:
         timeout=10 * PATIENCE_S,
         check=False,
     )
-    said = ended.stdout.splitlines()
-    assert len(said) == 9, ended.stderr
+    said = [one for one in ended.stdout.splitlines() if one.startswith("PySpark ")]
+    assert len(said) == 11, ended.stdout + ended.stderr
     assert [one for one in said if not one.startswith(f"PySpark {version}: ")] == []
     assert [one for one in said if not one.endswith(": as expected")] == [], ended.stderr

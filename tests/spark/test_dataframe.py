@@ -162,6 +162,7 @@ def test_tasks_have_the_tables_of_one_engine(file: Path, name: str) -> None:
 class Request:
     id: uuid.UUID
     day: dt.date
+    at: dt.datetime
 
 
 def test_rows_are_divided_where_a_key_is_known() -> None:
@@ -172,13 +173,22 @@ def test_rows_are_divided_where_a_key_is_known() -> None:
     assert division_of(by_size) == ((), "no field of the records is in all keys of all")
     requests = rp.Pipeline("p").source("requests", Request)
     for key, why in (
-        (["id"], "values of id may be written in"),
+        (["at"], "values of at may be written in several ways"),
+        (["id", "at"], None),
         (["id", "day"], None),
     ):
         by_id = requests.partition("by", key=key).fold("all", n=rp.count()).sink("out").plan()
-        divided, found = division_of(by_id)  # UUIDs of either case are one key
-        assert (divided, found is None) == (("day",) if why is None else (), why is None)
+        divided, found = division_of(by_id)
+        assert (divided, found is None) == (
+            () if why else tuple(name for name in key if name != "at"),
+            why is None,
+        )
         assert why is None or why in str(found)
+    texts = pa.schema([("id", pa.string()), ("at", pa.string())])
+    times = texts.set(1, pa.field("at", pa.timestamp("us", "UTC")))
+    by_time = requests.partition("by", key="at").fold("all", n=rp.count()).sink("out").plan()
+    assert division_of(by_time, texts)[0] == ()
+    assert division_of(by_time, times) == (("at",), None)
     events = rp.Pipeline("p").source("trades", Trade, time="t").sink("out").plan()
     assert division_of(events) == (("symbol",), None)
     assert "events of out have numbers" in str(numbered_why(events))

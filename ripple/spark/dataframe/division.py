@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.types as kinds
+
 from ripple.model.pipeline.copartition import other_keys_why
 from ripple.model.pipeline.division import undivided_why, waiting_why
 from ripple.model.pipeline.nodes import FlatMap, LastTable, Map
 from ripple.model.pipeline.stages import key_of, shared_fields
 from ripple.model.pipeline.topology import several_stages_why
-from ripple.model.schema.types import Date, Logical, bare_type
+from ripple.model.schema.types import Date, Logical, Uuid, bare_type
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import FieldType
 
 
-def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], str | None]:
+def division_of(
+    plan: Plan, columns: pa.Schema | None = None, *, is_open: bool = False
+) -> tuple[tuple[str, ...], str | None]:
     """Return the fields that divide the rows of all sources, or () and why one task reads all.
 
     Each task then has all rows of its keys, in order. Its results equal the results of one task
-    over all rows. is_open: whether windows stay open at the end.
+    over all rows. columns: of the only source, by field; None where they are unknown. is_open:
+    whether windows stay open at the end.
     """
     why = waiting_why(plan, is_open=is_open) or _reading_why(plan)
     if why is not None:
@@ -33,8 +43,9 @@ def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], 
     for source in plan.sources:
         own = {field.name: bare_type(field.type) for field in source.fields}
         found = tuple(name for name in found if name in own)
-        spelled = spelled or next((name for name in found if _is_spelled(own[name])), None)
-        found = tuple(name for name in found if not _is_spelled(own[name]))
+        many = [name for name in found if _is_spelled(name, own[name], columns)]
+        spelled = spelled or next(iter(many), None)
+        found = tuple(name for name in found if name not in many)
     if not found and spelled is not None:
         return (), f"values of {spelled} may be written in several ways, in rows of one key"
     if not found:
@@ -44,9 +55,21 @@ def division_of(plan: Plan, *, is_open: bool = False) -> tuple[tuple[str, ...], 
     return (found, None) if why is None else ((), why)
 
 
-def _is_spelled(kind: FieldType) -> bool:
-    """Tell whether columns that Spark reads may have one value of a type in several spellings."""
-    return isinstance(kind, Logical) and not isinstance(kind, Date)
+def uuids_in(source: SourceSpec, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields with UUIDs, whose texts are of one value in either case."""
+    uuids = {one.name for one in source.fields if isinstance(bare_type(one.type), Uuid)}
+    return tuple(name for name in names if name in uuids)
+
+
+def _is_spelled(name: str, kind: FieldType, columns: pa.Schema | None) -> bool:
+    """Tell whether a column may have one value of a type in several spellings.
+
+    Values of one type of column that is no text have one, and UUIDs one in lower case.
+    """
+    if not isinstance(kind, Logical) or isinstance(kind, Date | Uuid):
+        return False
+    at = -1 if columns is None else columns.get_field_index(name)
+    return columns is None or at < 0 or kinds.is_string(columns.field(at).type)
 
 
 def numbered_why(plan: Plan) -> str | None:

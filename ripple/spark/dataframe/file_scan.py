@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlparse
 
 from ripple.core.errors import SchemaError
 from ripple.model.keys.partitioner import key_bytes
+from ripple.spark.dataframe.division import uuids_in
 from ripple.spark.dataframe.paths import quoted
 from ripple.spark.dataframe.scan import scan_of
 from ripple.spark.options import NOWHERE
@@ -51,6 +52,7 @@ def files_scan(
         order=(time, *given.order_by, *given.tied_fields(one.source, key)),
         names={column: name for name, column in fields.items()},
         key=divides,
+        uuids=uuids_in(one.source, divides),
         tasks=tasks,
     )
     bounds = [

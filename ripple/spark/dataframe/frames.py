@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ripple.core.extras import needed
 from ripple.model.pipeline.topology import stages_of
-from ripple.spark.dataframe.division import division_of, numbered_why
+from ripple.spark.dataframe.division import division_of, numbered_why, uuids_in
 from ripple.spark.dataframe.file_scan import files_scan
 from ripple.spark.dataframe.frame_fold import SOURCE, FrameFold
 from ripple.spark.dataframe.given import names_of
@@ -19,13 +19,13 @@ from ripple.spark.dataframe.source_frame import KEY, REST, TIME, SourceFrame, co
 from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
-from ripple.spark.sources import Conforming, spark_schema
+from ripple.spark.sources import Conforming, arrow_schema, spark_schema
 from ripple.spark.work import packets_from
 from ripple.task.arguments import sources_of
 
 with needed("spark", "ripple.spark"):
     from pyspark import TaskContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -89,8 +89,6 @@ class Frames:
             names_of(plan, order_by, "order_by"),
             names_of(plan, identity, "identity"),
         )
-        key, why = division_of(plan, is_open=not closes)
-        why = numbered_why(plan) if why is None and partitions is None else why
         each = []
         for rank, one in enumerate(plan.sources):
             frame = SourceFrame.of(
@@ -101,6 +99,9 @@ class Frames:
                 identity=identities.get(one.name, ()),
             )
             each.append(frame.within(start, stop))
+        columns = arrow_schema(each[0].kinds) if len(each) == 1 else None
+        key, why = division_of(plan, columns, is_open=not closes)
+        why = numbered_why(plan) if why is None and partitions is None else why
         tasks = 1 if why is not None else _tasks(spark, partitions)
         order = {one.source.name: one.given.order_text(one.source) for one in each}
         given = tuple(one.given for one in each)
@@ -172,8 +173,15 @@ def _in_order(each: Sequence[SourceFrame], key: Sequence[str], tasks: int) -> Da
         rows = rows.unionByName(other, allowMissingColumns=True)
     is_one = len(each) == 1
     names = dict(each[0].given.columns)
-    by = [names[name] if is_one else f"{KEY}_{name}" for name in key] if tasks > 1 else []
-    divided = rows.repartition(tasks, *map(column_of, by))
+    by = [(name, names[name] if is_one else f"{KEY}_{name}") for name in key if tasks > 1]
+    uuids = uuids_in(each[0].source, key)
+    divided = rows.repartition(
+        tasks,
+        *(
+            functions.lower(column_of(column)) if name in uuids else column_of(column)
+            for name, column in by
+        ),
+    )
     first = [] if is_one else [column_of(name) for name in (TIME, SOURCE, REST)]
     in_order = divided.sortWithinPartitions(*first, *(c for one in each for c in one.order(key)))
     kept = [column for one in each for _, column in one.given.columns]

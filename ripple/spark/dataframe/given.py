@@ -12,6 +12,7 @@ from ripple.connectors.locate import open_source
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.schema.checks import untimed
+from ripple.model.schema.types import Date, Logical, bare_type
 from ripple.task.one_shot import at_once
 
 if TYPE_CHECKING:
@@ -53,10 +54,11 @@ class Given:
     def tied_fields(self, source: SourceSpec, key: Sequence[str]) -> tuple[str, ...]:
         """Return the fields that order rows of one time. key: the partition key of the rows."""
         names = dict(self.columns)
-        rest = self.identity or (
-            *(name for name in key if name in names),
-            *(name for name in names if name not in key),
-        )
+        # A value that has several texts does not order the rows of its key.
+        plain = {one.name for one in source.fields if not isinstance(bare_type(one.type), Logical)}
+        plain |= {one.name for one in source.fields if isinstance(bare_type(one.type), Date)}
+        first = [name for name in key if name in names and name in plain]
+        rest = self.identity or (*first, *(name for name in names if name not in first))
         return tuple(name for name in rest if name != source.time_field)
 
     def checks(self, source: SourceSpec) -> Mapping[str, Checks]:

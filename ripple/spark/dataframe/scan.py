@@ -56,7 +56,7 @@ class Scan:
     Invariant: ``pieces`` are in order of their first times. types: of the columns read.
     order: columns that order the rows, event time first. floats: columns with signed zeros,
     distinguished last. names: for each returned column, its name in the files. key:
-    columns. start, stop: times in the column's unit.
+    columns. uuids: of the key, texts of either case. start, stop: times in the column's unit.
     """
 
     pieces: tuple[Piece, ...]
@@ -65,6 +65,7 @@ class Scan:
     floats: tuple[str, ...]
     names: Mapping[str, str]
     key: tuple[str, ...]
+    uuids: tuple[str, ...]
     tasks: int
     start: int | None = None
     stop: int | None = None
@@ -124,7 +125,11 @@ class Scan:
         times = _integers(rows.column(self.order[0]))
         chosen: Any = None
         if self.tasks > 1:
-            chosen = _numbers(rows, self.key, self.tasks) == number
+            keys = rows.select(list(self.key))
+            for name in self.uuids:
+                at = self.key.index(name)
+                keys = keys.set_column(at, name, pc.ascii_lower(keys.column(name)))
+            chosen = _numbers(keys, self.key, self.tasks) == number
         for bound, is_start in ((self.start, True), (self.stop, False)):
             if bound is not None:
                 within = times >= bound if is_start else times < bound
@@ -142,10 +147,11 @@ def scan_of(
     names: Mapping[str, str],
     key: tuple[str, ...],
     tasks: int,
+    uuids: tuple[str, ...] = (),
 ) -> Scan | None:
     """Return a scan of Parquet files; None where Spark must read or sort them.
 
-    types: of the columns to read, as Spark has them. order, names, key: see ``Scan``.
+    types: of the columns to read, as Spark has them. order, names, key, uuids: see ``Scan``.
     """
     if len(paths) > FILES_MAX or not all(map(_is_sorted_here, types.values())):
         return None
@@ -162,7 +168,7 @@ def scan_of(
         pieces += found
     pieces.sort(key=lambda piece: (piece.first, piece.path, piece.group))
     floats = tuple(name for name in names.values() if kinds.is_floating(types[name]))
-    scan = Scan(tuple(pieces), types, order, floats, names, key, tasks)
+    scan = Scan(tuple(pieces), types, order, floats, names, key, uuids, tasks)
     return scan if scan.held_bytes <= HELD_BYTES_MAX else None
 
 
@@ -234,7 +240,7 @@ class _Files:
 
 def _numbers(rows: pa.Table, key: Sequence[str], tasks: int) -> npt.NDArray[np.int32]:
     """Return the partition of each row; 0 where a part of its key is null."""
-    (batch,) = rows.select(list(key)).combine_chunks().to_batches() or [None]
+    (batch,) = rows.combine_chunks().to_batches() or [None]
     found = np.zeros(rows.num_rows, np.int32)
     if batch is None:
         return found

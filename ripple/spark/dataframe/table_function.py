@@ -17,7 +17,7 @@ from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.logical.columns import as_shown
 from ripple.model.schema.types import Date, bare_type
-from ripple.spark.dataframe.division import division_of, numbered_why
+from ripple.spark.dataframe.division import division_of, numbered_why, uuids_in
 from ripple.spark.dataframe.frame_fold import FrameFold
 from ripple.spark.dataframe.given import Given, given_of, is_time
 from ripple.spark.dataframe.paths import path_in, plain, type_at
@@ -99,7 +99,9 @@ class ReplayFunction:
         columns = {name: plain(name, number) for number, name in enumerate(texts)}
         found = StructType([StructField(name, type_at(kind, name)) for name in texts])
         given = given_of(source, columns, arrow_schema(found), kind.names, order_by=(), identity=())
-        key, why = division_of(plan)
+        key, why = division_of(plan, arrow_schema(found))
+        uuids = uuids_in(source, key)
+        divides = [f"lower({texts[one]})" if one in uuids else texts[one] for one in key]
         is_apart = why is None and numbered_why(plan) is None and len(stages_of(plan)) == 1
         kinds = _kinds_of(source, arrow_schema(found))
         chosen = {
@@ -111,7 +113,7 @@ class ReplayFunction:
         return Analyzed(
             schema=spark_schema(pa.schema(shown_fields(plan.output(name).fields))),
             withSinglePartition=not is_apart,
-            partitionBy=[PartitioningColumn(texts[one]) for one in key] if is_apart else [],
+            partitionBy=[PartitioningColumn(one) for one in divides] if is_apart else [],
             orderBy=[OrderingColumn(text) for text in _order(source, texts, arrow_schema(found))],
             select=[SelectedColumn(text, alias=column) for column, text in chosen.items()],
             parcel=parcel,

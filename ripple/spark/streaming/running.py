@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import InputError, OutputError
+from ripple.core.extras import needed
 from ripple.model.pipeline.division import need_no_table
 from ripple.spark.driver import Driver
 from ripple.spark.parcel import Parcel
@@ -30,12 +31,15 @@ from ripple.task.home import check_home
 from ripple.task.settings import Settings
 from ripple.world import LiveClock, LiveRandom
 
+with needed("spark", "ripple.spark"):
+    from pyspark.sql import DataFrame, functions
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from ripple.core.cut import Cut
@@ -45,6 +49,9 @@ if TYPE_CHECKING:
     Show: TypeAlias = Callable[[int, Sequence[Mapping[str, Any]]], None]
 
 EVERY = "1 second"
+
+OBSERVED = "ripple"
+"""The name of the sums in ``query.lastProgress["observedMetrics"]``."""
 
 # Such a source never repeats batches that Spark has not committed.
 _FORGETS = re.compile(r"StreamingRelation\S* .*?(?:TextSocket|\bsocket\b)")
@@ -70,7 +77,14 @@ def _reports(spark: SparkSession, made: Stream) -> DataFrame:
     packed = base64.b64encode(pickled(made)).decode()
     reports = spark.readStream.format(NAME).option("stream", packed)
     driver = Driver.of(spark)
-    return reports.option("host", driver.host).option("bind", driver.bind).load()
+    found = reports.option("host", driver.host).option("bind", driver.bind).load()
+    mark = functions.get_json_object("report", "$.watermark_ns").cast("long")
+    return found.observe(
+        OBSERVED,
+        functions.sum("events").alias("events"),
+        functions.sum("rows_out").alias("rows_out"),
+        functions.min(mark).alias("watermark_ns"),
+    )
 
 
 def run(
@@ -83,7 +97,7 @@ def run(
     landing: str | None = None,
     follow: bool = True,
     every: str | None = None,
-    show: Show = lambda _, __: None,
+    show: Show | None = None,
     **more: Any,
 ) -> StreamingQuery:
     """Start a pipeline as a query, which resumes from the state in the store.
@@ -96,12 +110,18 @@ def run(
     store: of checkpoints, a folder shared by all executors or ``s3://bucket/prefix``. follow: wait
     for more at the end of the source; else stop at its present end. every: the interval of
     micro-batches with ``follow``, in Spark's notation, a second by default. show: called with the
-    reports of each. more: ``partitions`` of the pipeline, by default the source's, as in a cluster;
-    1 as with ``ripple run``; ``batch_rows`` and ``keep``, as of a run. Raises PlanError,
-    InputError, OutputError, SchemaError and StoreError.
+    reports of each, not on Spark Connect. more: ``partitions`` of the pipeline, by default the
+    source's, as in a cluster; 1 as with ``ripple run``; ``batch_rows`` and ``keep``, as of a run.
+    Raises PlanError, InputError, OutputError, SchemaError and StoreError.
     """
     if every is not None and not follow:
         raise InputError(f"every={every!r} needs follow")
+    if show is not None and getattr(spark, "_sc", None) is None:
+        raise InputError(
+            "show= cannot be called here on Spark Connect, only by its server: leave it out and "
+            "read query.lastProgress['observedMetrics'], or use a session without SPARK_REMOTE"
+        )
+    show = show or _not_shown
     parcel = _parcel(pipeline)
     if isinstance(source, (str, Mapping)):
         if landing is not None:
@@ -135,15 +155,25 @@ def _parcel(pipeline: str | os.PathLike[str] | Pipeline | Plan) -> Parcel:
     return Parcel.of(pipeline, pickled, has_markers=True, has_tables=True)
 
 
+def _not_shown(_: int, __: Sequence[Mapping[str, Any]]) -> None:
+    pass
+
+
 class _Landing:
-    """Handles a micro-batch of a DataFrame: it lands, and the partitions read it."""
+    """Handles a micro-batch of a DataFrame: it lands, and the partitions read it.
+
+    Spark Connect pickles it, for a process of its server.
+    """
 
     def __init__(self, made: Stream, landing: Landing, driver: Driver, show: Show) -> None:
         self._made, self._landing, self._show = made, landing, show
-        self._hints = Hints(driver)
+        self._driver = driver
+        self._hints: Hints | None = None
         self._done: Cut = {}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        if self._hints is None:
+            self._hints = Hints(self._driver)
         self._landing.take(number, frame.toArrow)
         _, end = self._made.bounds()
         jobs = [TurnJob(turn) for turn in turns(self._made, self._hints, self._done, end)]
