@@ -76,6 +76,13 @@ def _arguments() -> argparse.Namespace:
         metavar="RATIO",
         help="of processor times, beyond which --against fails (%(default)s)",
     )
+    parser.add_argument(
+        "--planted",
+        type=float,
+        default=1.0,
+        metavar="RATIO",
+        help="give this tree so many times the events, to see that --against finds it",
+    )
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     parser.add_argument("--date", default=now, help="the date to print, now by default")
     given = parser.parse_args()
@@ -108,7 +115,11 @@ def _check_nexmark(parser: argparse.ArgumentParser, given: argparse.Namespace) -
 def _against(given: argparse.Namespace) -> int:
     try:
         return against(
-            given.against, given.names or list(WORKLOADS), given.limit, quick=given.quick
+            given.against,
+            given.names or list(WORKLOADS),
+            given.limit,
+            planted=given.planted,
+            quick=given.quick,
         )
     except GateError as error:
         print(f"bench: {error}", file=sys.stderr)
