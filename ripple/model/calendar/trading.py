@@ -5,7 +5,9 @@ Everything takes these bounds, which are part of a plan: a run reads no calendar
 
 from __future__ import annotations
 
+import base64
 import hashlib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,10 +55,36 @@ class TradingSpans:
         places: Ints = np.searchsorted(self.spans.begins_ns, times_ns, side="right") - 1
         return np.minimum(places, last)
 
+    def starts_of(self, times_ns: Ints, *, own: bool) -> tuple[Ints, Mask]:
+        """Return where the window of each instant starts, and where there is one.
+
+        own: also the times between sessions have windows.
+        """
+        places = self.places_of(times_ns)
+        found = ~self.is_beyond(places) if own else self.is_open[places]
+        return self.spans.begins_of(times_ns), found
+
+    def packed(self) -> str:
+        """Return all of it as a text, for ``unpacked``."""
+        begins = self.spans.begins_ns.astype("<i8").tobytes()
+        parts = (begins, np.packbits(self.is_open, bitorder="little").tobytes())
+        texts = (base64.b64encode(part).decode() for part in parts)
+        return " ".join((str(self.spans.elapsed_ns), *texts))
+
     def is_beyond(self, places: Ints) -> Mask:
         """Return which of the places are before the calendar's begin or after its end."""
         beyond: Mask = (places == 0) | (places == len(self.is_open) - 1)
         return beyond
+
+
+@lru_cache(maxsize=16)
+def unpacked(text: str) -> TradingSpans:
+    """Return the spans of a text that ``TradingSpans.packed`` made."""
+    elapsed, *texts = text.split(" ")
+    begins, is_open = (base64.b64decode(part) for part in texts)
+    begins_ns = np.frombuffer(begins, "<i8").astype(np.int64)
+    flags = np.unpackbits(np.frombuffer(is_open, np.uint8), bitorder="little")
+    return _spans(begins_ns, flags[: len(begins_ns) - 1].astype(np.bool_), int(elapsed))
 
 
 def trading_spans(table: TradingTable, every_ns: int, *, cut: bool) -> TradingSpans:
@@ -77,10 +105,13 @@ def trading_spans(table: TradingTable, every_ns: int, *, cut: bool) -> TradingSp
     begins_ns = np.concatenate(([_LEAST_NS], first[kept], [_LAST_NS]))
     is_open = np.concatenate(([False], is_begin[kept]))
     is_open[-1] = False
+    return _spans(begins_ns, is_open, every_ns)
+
+
+def _spans(begins_ns: Ints, is_open: Mask, every_ns: int) -> TradingSpans:
     for column in (begins_ns, is_open):
         column.setflags(write=False)
     text = begins_ns.tobytes() + is_open.tobytes() + str(every_ns).encode()
     digest = hashlib.blake2b(text, digest_size=16).hexdigest()
-    lengths = np.diff(first[kept])
-    nominal_ns = every_ns or int(lengths.max(initial=1))
+    nominal_ns = every_ns or int(np.diff(begins_ns[1:-1]).max(initial=1))
     return TradingSpans(Spans(begins_ns, every_ns, nominal_ns, digest), is_open, digest)

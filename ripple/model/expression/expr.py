@@ -703,6 +703,10 @@ def _plain_text(expr: Expr, own: int) -> str:
     return _method_text(expr)
 
 
+# Of functions with a digest, or with all of a calendar, among their options.
+_SHOWN_OPTIONS = {"dt.in_zone": slice(1), "dt.session_start": slice(2, None)}
+
+
 def _method_text(expr: Expr) -> str:
     method, of = expr.operation, expr.args[0]
     rest = [_operand_text(arg) for arg in expr.args[1:]]
@@ -710,8 +714,8 @@ def _method_text(expr: Expr) -> str:
         rest = [_CASTS_SHOWN.get(expr.value) or str(expr.value), *map("strict={}".format, rest)]
     elif method == "str.split.list.get":
         method, rest = f"str.split({rest[0]}).list.get", rest[1:]
-    elif method == "dt.in_zone":
-        rest = rest[:1]
+    elif method in _SHOWN_OPTIONS:
+        rest = rest[_SHOWN_OPTIONS[method]]
     elif method == "dt.span_begin":
         method, rest = f"dt.in_zone({rest[1]}).truncate", rest[:1]
     elif method == "dt.truncate":

@@ -227,5 +227,5 @@ _RULES: dict[str, Callable[[Expr, tuple[Typed, ...], Kind], Typed]] = {
     "dt.epoch": _epoch,
     "dt.date": _date,
     "dt.truncate": _truncate,
-    "dt.span_begin": _begin,
+    **dict.fromkeys(("dt.span_begin", "dt.session_start"), _begin),
 }

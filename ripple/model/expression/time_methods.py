@@ -15,6 +15,9 @@ EPOCHS = ("ns", "us", "ms", "s", "d")
 DIRECTIVES = "%Y %m %d %H %M %S %j %u %F %T %R %3f %6f %9f %%"
 FORM_MAX = 200  # characters
 
+if TYPE_CHECKING:
+    from ripple.model.window.trading import TradingSessions
+
 _EVERY = re.compile(r"([0-9]{1,7})(ns|us|ms|s|m|h|d|w|mo|q|y)")
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
 _DAY = 86_400 * 10**9
@@ -109,6 +112,21 @@ class TimeMethods:
         if months:
             return self._of("truncate", count * months, "mo")
         return self._of("truncate", count, found[2])
+
+    def session_start(self, sessions: TradingSessions) -> Expr:
+        """Return the start of the time's window of ``rp.TradingSessions``; null where it has none.
+
+        So it is null outside of sessions, unless these say ``outside="own"``, and beyond their
+        calendar. Raises PlanError for anything but trading sessions.
+        """
+        from ripple.model.calendar.trading import TradingSpans  # noqa: PLC0415 - most have none
+
+        bounds = getattr(sessions, "bounds", None)
+        if not isinstance(bounds, TradingSpans):
+            raise PlanError(f"sessions must be rp.TradingSessions(...), not {shown(sessions)}")
+        own = sessions.outside == "own"
+        options = (lit(bounds.packed()), lit(own), lit(bounds.digest))
+        return Expr("dt.session_start", (self.expr, *options))  # the same in each zone
 
     def epoch(self, time_unit: str = "us") -> Expr:
         """Return the time since 1970 in ``"ns"``, ``"us"``, ``"ms"``, ``"s"`` or ``"d"``."""

@@ -156,7 +156,7 @@ def _of_times(  # one case an operation
         return bool, _COMPARE[operation]
     plain = find(operation).plain
     assert plain is not None
-    kind = dt.datetime if operation in ("dt.truncate", "dt.span_begin") else int
+    kind = dt.datetime if operation in ("dt.truncate", "dt.span_begin", "dt.session_start") else int
     return str if operation == "dt.to_string" else kind, lambda *a: _called(plain, *a)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+import ripple as rp
 from ripple.model.expression import Expr, coalesce, col, concat_str, greatest, least, lit, when
 from ripple.model.schema.types import Bool, FieldType, Float, Int64, Option, String
 
@@ -119,6 +120,12 @@ def _texts(depth: int) -> st.SearchStrategy[Expr]:
     return st.deferred(lambda: strings(depth - 1))
 
 
+HOUR_NS = 3_600 * 10**9
+_SESSIONS = [
+    {"open": day * 24 * HOUR_NS, "close": (day * 24 + 7) * HOUR_NS} for day in (-1, 0, 1, 5, 20_000)
+]
+TRADING = rp.TradingSessions(table=_SESSIONS)
+DIVIDED = rp.TradingSessions(table=_SESSIONS, every="5h", outside="own")
 _NUMBERS_OF_TIMES: list[Any] = [
     lambda x: x.dt.year(), lambda x: x.dt.quarter(), lambda x: x.dt.month(), lambda x: x.dt.day(),
     lambda x: x.dt.weekday(), lambda x: x.dt.hour(), lambda x: x.dt.minute(),
@@ -128,6 +135,7 @@ _NUMBERS_OF_TIMES: list[Any] = [
     lambda x: x.dt.in_zone("America/Havana").day(), lambda x: x.dt.in_zone("Asia/Tokyo").hour(),
     lambda x: x.dt.in_zone("America/Havana").truncate("1d"),
     lambda x: x.dt.in_zone("Europe/Paris").truncate("7h"),
+    lambda x: x.dt.session_start(TRADING), lambda x: x.dt.session_start(DIVIDED),
 ]  # fmt: skip
 FORMS = ["%F %T.%3f", "%j", "%u", "%H:%M é", "%Y%m%d%%%9f%6f", "%R", "%S"]
 _NUMBERS_OF_TEXTS: list[Any] = [

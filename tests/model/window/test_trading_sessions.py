@@ -16,6 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.description import window_text
 from ripple.model.window import window_spec
 from ripple.testing import check_pipeline
+from ripple.testing.reference.trading import trading_window_at
 
 HOUR_NS = 3_600 * 10**9
 
@@ -254,3 +255,50 @@ def test_a_missing_package_is_named_with_the_ways_out(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "exchange_calendars", None)
     with pytest.raises(PlanError, match=r"exchange_calendars: pip install .*table=\.\.\."):
         rp.TradingSessions("XNYS", "2020", "2021")
+
+
+@pytest.mark.parametrize("outside", ["refuse", "drop", "own"])
+@pytest.mark.parametrize(("every", "breaks"), [(None, "in"), ("90min", "cut")])
+def test_the_start_of_a_session_is_that_of_its_window(
+    outside: str, every: Any, breaks: str
+) -> None:
+    window = rp.TradingSessions(table=TABLE, every=every, breaks=breaks, outside=outside)
+    rows = rp.collect(
+        rp.Pipeline("starts")
+        .source("ticks", Tick)
+        .derive("start", start=rp.col("at").dt.session_start(window))
+        .sink("out"),
+        TICKS,
+    ).rows()
+    found = [row["start"] for row in rows]
+    expected = [trading_window_at(window, tick["at"]) for tick in TICKS]
+    start_ns, end_ns = window.covered_ns
+    assert found == [
+        None if bounds is None or not start_ns <= tick["at"] < end_ns else bounds[0]
+        for bounds, tick in zip(expected, TICKS, strict=True)
+    ]
+    assert {None, 34 * HOUR_NS} < {*found}
+
+
+def test_bars_begin_anew_with_a_session() -> None:
+    start = rp.col("at").dt.session_start(rp.TradingSessions(table=TABLE)).fill_null(0)
+    bars = (
+        rp.Pipeline("bars")
+        .source("ticks", Tick)
+        .derive("session", session=start)
+        .filter("in-session", rp.col("session") > 0)
+        .scan("numbers", key=["name", "session"], bar=rp.bar(every=5), settled=True)
+        .partition("by-bar", key=["session", "name", "bar"])
+        .fold("bars", n=rp.count())
+        .sink("out")
+    )
+    ticks = [{**tick, "name": "a"} for tick in TICKS]
+    rows = rp.collect(bars, ticks).rows()
+    counts: dict[int, list[int]] = {}
+    for row in sorted(rows, key=lambda row: (row["session"], row["bar"])):
+        counts.setdefault(row["session"] // HOUR_NS, []).append(row["n"])
+    assert counts == {10: [5, 3], 34: [5, 5, 2], 58: [5, 3], 62: [5, 3]}
+    digest = rp.TradingSessions(table=TABLE).digest
+    assert repr(start) == f'col("at").dt.session_start("{digest}").fill_null(0)'
+    with pytest.raises(PlanError, match=r"sessions must be rp\.TradingSessions"):
+        rp.col("at").dt.session_start("XNYS")  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+
 from ripple.model.expression.functions.formula import arithmetic, choice, comparison, whole
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.strings import formatted
@@ -191,6 +193,25 @@ def _plain_span_begin(t: int, size: str, name: str, _digest: str) -> int:
     return span_at(size, name, 0, t)[0]
 
 
+def _session_start(times: Any, bounds: str, own: bool, _digest: str) -> Any:
+    from ripple.model.calendar.trading import unpacked  # noqa: PLC0415
+
+    starts, found = unpacked(bounds).starts_of(times, own=own)
+    return pa.array(starts, mask=~found)
+
+
+def _plain_session_start(t: int, bounds: str, own: bool, _digest: str) -> int | None:
+    from ripple.model.calendar.trading import unpacked  # noqa: PLC0415
+
+    spans = unpacked(bounds)
+    begins, size = spans.spans.begins_ns.tolist(), spans.spans.elapsed_ns
+    place = max(at for at, begin in enumerate(begins[:-1]) if begin <= t)
+    if not (spans.is_open[place] or (own and 0 < place < len(begins) - 2)):
+        return None
+    begin: int = begins[place]
+    return begin + (t - begin) // size * size if size else begin
+
+
 _LONGER = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M"}
 
 
@@ -240,5 +261,13 @@ TIMES = table(
     Function("dt.zone_offset", _TIME, Kind.INT, _plain_offset, columns=_offset),
     Function("dt.in_zone", _TIME, Kind.INT, _plain_local, formula=_local),
     Function("dt.span_begin", _TIME, Kind.INT, _plain_span_begin, columns=_span_begin),
+    Function(
+        "dt.session_start",
+        _TIME,
+        Kind.INT,
+        _plain_session_start,
+        columns=_session_start,
+        may_be_null=True,
+    ),
     Function("dt.to_string", _TIME, Kind.TEXT, _plain_text, columns=_text),
 )
