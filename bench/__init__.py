@@ -22,6 +22,7 @@ BENCHMARKS = (
     "memory",
     "longest_turn",
     "beside_a_loop",
+    "market",
     "ordered",
     "scans",
     "joins",

@@ -60,7 +60,7 @@ NAV = {
     "reference-testing schemas log delta wire glossary stability "
     "changelog",
     "Explanation": "architecture engine stages exchange repartition seals simulation bench "
-    "nexmark compared",
+    "nexmark market compared",
     "Contributing": "contributing security",
 }
 _LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")

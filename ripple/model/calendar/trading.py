@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -85,6 +85,18 @@ def unpacked(text: str) -> TradingSpans:
     begins_ns = np.frombuffer(begins, "<i8").astype(np.int64)
     flags = np.unpackbits(np.frombuffer(is_open, np.uint8), bitorder="little")
     return _spans(begins_ns, flags[: len(begins_ns) - 1].astype(np.bool_), int(elapsed))
+
+
+class OfSessions(Protocol):
+    """What has bounds of sessions: ``rp.TradingSessions``."""
+
+    @property
+    def bounds(self) -> TradingSpans:
+        """The spans, and which of them are in a session."""
+
+    @property
+    def outside(self) -> str:
+        """The rule for times outside of all sessions."""
 
 
 def trading_spans(table: TradingTable, every_ns: int, *, cut: bool) -> TradingSpans:

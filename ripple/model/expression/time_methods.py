@@ -16,7 +16,7 @@ DIRECTIVES = "%Y %m %d %H %M %S %j %u %F %T %R %3f %6f %9f %%"
 FORM_MAX = 200  # characters
 
 if TYPE_CHECKING:
-    from ripple.model.window.trading import TradingSessions
+    from ripple.model.calendar.trading import OfSessions
 
 _EVERY = re.compile(r"([0-9]{1,7})(ns|us|ms|s|m|h|d|w|mo|q|y)")
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
@@ -113,7 +113,7 @@ class TimeMethods:
             return self._of("truncate", count * months, "mo")
         return self._of("truncate", count, found[2])
 
-    def session_start(self, sessions: TradingSessions) -> Expr:
+    def session_start(self, sessions: OfSessions) -> Expr:
         """Return the start of the time's window of ``rp.TradingSessions``; null where it has none.
 
         So it is null outside of sessions, unless these say ``outside="own"``, and beyond their

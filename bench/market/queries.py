@@ -1,0 +1,13 @@
+"""All queries, by name."""
+
+from __future__ import annotations
+
+from bench.market import folds, joins, positions
+from bench.market.query import Query
+
+QUERIES: dict[str, Query] = {
+    query.name: query
+    for query in sorted(
+        (*joins.QUERIES, *folds.QUERIES, *positions.QUERIES), key=lambda one: int(one.name[1:])
+    )
+}
