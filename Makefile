@@ -8,7 +8,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 export PIP_NO_COMPILE := 1
 
 .PHONY: help install install-hooks demo demo-kafka dashboard screenshots site test test-services test-spark-versions test-peers test-deploy test-containers lint \
-	bench bench-history gate wide fuzz sim scenarios missing kill chaos corruption protos lock sbom check sanitize clean
+	bench bench-history gate wide fuzz sim scenarios missing kill chaos soak corruption protos lock sbom check sanitize clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -190,6 +190,10 @@ chaos: $(VENV)/.dev  ## a real cluster in a hundred disturbances: EVENTS=100 SEE
 			--seed $(or $(SEED),0) --brokers $$brokers || exit 1; \
 		$(PYTHON) -m tests.services.kafka_owners --seed $(or $(SEED),0) --brokers $$brokers || exit 1; \
 	done
+
+# What grows in a cluster that is left alone with its work. Writes soak.csv and soak.svg.
+soak: $(VENV)/.dev  ## a cluster under steady load, nothing may grow: HOURS=2
+	$(PYTHON) -m tests.cluster.soak --hours $(or $(HOURS),2)
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev  ## each bit flip and truncation of a checkpoint
