@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from ripple.model.records.record import field as field
     from ripple.model.records.record import record as record
     from ripple.model.running import OrderBook as OrderBook
+    from ripple.model.running import Position as Position
     from ripple.model.running import bar as bar
     from ripple.model.running import cum_max as cum_max
     from ripple.model.running import cum_min as cum_min
@@ -188,6 +189,7 @@ _NAMES_BY_HOME = {
     "ripple.model.records.record": ("Timestamp", "field", "record"),
     "ripple.model.running": (
         "OrderBook",
+        "Position",
         "bar",
         "cum_max",
         "cum_min",

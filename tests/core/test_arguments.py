@@ -122,6 +122,11 @@ def scan(**changed: Any) -> rp.Pipeline:
     return SOURCE.scan(given.pop("name", "sc"), given.pop("key", "k"), **given)
 
 
+def position(quantity: Any = "n", price: Any = "n", **changed: Any) -> rp.Pipeline:
+    of = rp.Position(quantity, price, **{"method": "fifo", **changed})
+    return SOURCE.scan("sc", "k", step=of)
+
+
 def running(function: Any) -> rp.Pipeline:
     return SOURCE.scan("sc", "k", settled=True, y=function)
 
@@ -411,6 +416,13 @@ TABLE: dict[str, P] = {
     "bar(every)": P(lambda v: running(rp.bar("x", every=v)), "half three np_float huge endless"),
     "bar(split)": P(lambda v: running(rp.bar("n", every=2, split=v)), "true false", "split"),
     "lag(x)": P(lambda v: running(rp.lag(v)), "expr", INPUT),
+    "Position(quantity)": P(position, "", f"{INPUT}|are exact|quantity must be"),
+    "Position(price)": P(lambda v: position(price=v), "", f"{INPUT}|are exact"),
+    "Position(method)": P(lambda v: position(method=v), "", "method"),
+    "Position(fee)": P(lambda v: position(fee=v), "none", f"{INPUT}|are exact"),
+    "Position(busted)": P(lambda v: position(busted=v), "none", f"{INPUT}|is no bool"),
+    "Position(money)": P(lambda v: position(money=v), "none", "money"),
+    "Position(lots)": P(lambda v: position(lots=v), "three np_int", "lots"),
     "lag(n)": P(lambda v: running(rp.lag("x", v)), "three np_int"),
     "LiveTable(rows)": P(lambda v: rp.LiveTable(rows=v), "three np_int", "rows"),
     "LiveTable(by)": P(lambda v: rp.LiveTable(by=v), f"{TEXTS} none", "by"),

@@ -108,7 +108,7 @@ class LastTableRows(EagerRows):
         kept = np.array([slot for slot, _ in made], np.int64)
         of_key = zip(self._names, self.keys.arrays(kept), strict=True)
         rows = Rows(dict(of_key), len(made))
-        rows.take_made(self._node, [last for _, last in made])
+        self._scan.step.make(rows, [last for _, last in made])
         return kept, {field.name: rows.columns[field.name] for field in self._made}, {}
 
     def free(self, expired: Ints) -> None:

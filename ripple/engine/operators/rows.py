@@ -221,6 +221,11 @@ class Rows(Held):
         names = [field.name for field in made_by(step)]
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(names)}, {})
 
+    def take_columns(self, step: StepScan, columns: dict[str, Any]) -> None:
+        """Replace each row by these fields, which fit ``step``, beside ``kept``."""
+        self.columns = Columns({name: self.columns[name] for name in step.kept} | columns)
+        self.seen = {}
+
     def _take_results(
         self, step: Map | Ask, given: Iterable[Any], result_of: Callable[[Any], Any]
     ) -> None:

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.engine.kernels.state_call import Filled, StateCall
 from ripple.engine.operators.rows import as_list, attributes_of, made_by
 from ripple.model.expression.bound import Values
-from ripple.model.pipeline.nodes import type_of
+from ripple.model.pipeline.nodes import PositionScan, type_of
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.values import values_of
 from ripple.model.schema.nested import paths_in
 from ripple.model.schema.types import Bool, Float, Int, Int64, Logical, Option, String, bare_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ripple.engine.operators.position_step import PositionStep
+    from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.nodes import Fields, StepScan
     from ripple.model.schema.types import FieldType
 
@@ -52,6 +55,36 @@ class StateStep:
         """Takes a state and a row's values; returns the state after it, and the values of its
         result, None for no row. Raises any error of the function, and TypeError for values that do
         not fit."""
+        self._node = node
+
+    def given(self, columns: Mapping[str, Any]) -> Iterator[Stored]:
+        """Return the values of rows, by their fields."""
+        fields = self._node.fields_in
+        return zip(
+            *(values_of(as_list(columns[one.name]), one.type) for one in fields), strict=True
+        )
+
+    def make(self, rows: Rows, made: Sequence[Stored]) -> None:
+        """Replace each row by its result."""
+        rows.take_made(self._node, made)
+
+    def state_of(self, values: Stored) -> Stored:
+        """Return a state as it is kept, of the values of a checkpoint."""
+        return values
+
+    def result_of(self, values: Stored) -> Stored:
+        """Return a result as it is kept, of the same."""
+        return values
+
+
+def step_of(node: StepScan) -> StateStep | PositionStep:
+    """Return the step of a scan."""
+    if isinstance(node, PositionScan):
+        # Few scans are of positions.
+        from ripple.engine.operators.position_step import PositionStep  # noqa: PLC0415
+
+        return PositionStep(node)
+    return StateStep(node)
 
 
 def _changeable(cls: type) -> Any:

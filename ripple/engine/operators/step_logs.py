@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.held_rows import PLACE, TIME
-from ripple.engine.operators.rows import as_list, reason_of
-from ripple.engine.operators.state_step import StateStep
-from ripple.model.schema.logical.values import values_of
+from ripple.engine.operators.rows import reason_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -89,7 +87,8 @@ class StepLogs:
     def __init__(self, scan: StepScanRows) -> None:
         """Have no rows of ``scan`` yet."""
         self._scan, self._node = scan, scan.node
-        self._step = StateStep(scan.node).call
+        self._step = scan.step
+        self._call = self._step.call
         self._names = [field.name for field in scan.node.key]
         self._logs: dict[Key, _Log] = {}
         self.entries: dict[int, Entry] = {}
@@ -101,11 +100,10 @@ class StepLogs:
         self._ends.add(np.zeros_like(numbers), times, places, numbers)
         keys = list(zip(*(rows.column(name).to_pylist() for name in self._names), strict=True))
         self._begin(rows, keys)
-        fields = self._node.fields_in
-        columns = (values_of(as_list(rows.column(one.name)), one.type) for one in fields)
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         first: dict[Key, Mark] = {}
         marks = zip(times.tolist(), places.tolist(), strict=True)
-        each = zip(keys, marks, numbers.tolist(), zip(*columns, strict=True), strict=True)
+        each = zip(keys, marks, numbers.tolist(), self._step.given(columns), strict=True)
         for key, mark, number, row in each:
             entry = self.entries[number] = Entry(number, key, row)
             self._logs[key].add(mark, entry)
@@ -132,7 +130,7 @@ class StepLogs:
             if ttl_ns is not None and last_ns is not None and time_ns - last_ns >= ttl_ns:
                 state, last = initial, None
             try:
-                state, result = self._step(state, entry.row)
+                state, result = self._call(state, entry.row)
             except Exception as error:  # any error of a user's function
                 entry.result = reason_of(error)
             else:

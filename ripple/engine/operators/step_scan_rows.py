@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
-from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, reason_of
+from ripple.engine.operators.rows import RejectedRow, Rows, made_by, reason_of
 from ripple.engine.operators.scan_rows import ScanRows
-from ripple.engine.operators.state_step import StateStep
+from ripple.engine.operators.state_step import step_of
 from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.nodes import StepScan
 from ripple.model.schema.logical.values import numbers_of, values_of
@@ -42,9 +42,11 @@ class StepScanRows(ScanRows[StepScan]):
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
-        self._step = StateStep(node).call
+        self.step = step_of(node)
         fields = zip(node.initial, node.state_fields, strict=True)
-        self.initial = tuple(values_of([value], of.type)[0] for value, of in fields)
+        self.initial = self.step.state_of(
+            tuple(values_of([value], of.type)[0] for value, of in fields)
+        )
         self._states: list[Stored] = []
         self._lasts: list[Stored | None] = []
         self._reached: list[Entry] = []
@@ -54,21 +56,20 @@ class StepScanRows(ScanRows[StepScan]):
         self._reached = entries
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
-        node, states, step = self.node, self._states, self._step
+        node, states, call = self.node, self._states, self.step.call
         by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
         if node.is_eager:
             self._take_reached(rows, slots)
             return None
         begins = frozenset(by_slot.order[self._begins(by_slot)].tolist())
-        columns = (values_of(as_list(rows.columns[one.name]), one.type) for one in node.fields_in)
-        values = zip(*columns, strict=True)
+        values = self.step.given(rows.columns)
         made: list[Stored] = []
         kept = np.zeros(rows.count, np.bool_)
         failed: list[RejectedRow] = []
         for at, (slot, row) in enumerate(zip(slots.tolist(), values, strict=True)):
             before = self.initial if at in begins else states[slot]
             try:
-                states[slot], result = step(before, row)
+                states[slot], result = call(before, row)
             except Exception as error:  # any error of a user's function
                 states[slot] = before
                 failed.append(RejectedRow(at, node.name, reason_of(error)))
@@ -82,7 +83,7 @@ class StepScanRows(ScanRows[StepScan]):
         rows.origin = None
         if not rows.count:
             return None
-        rows.take_made(node, made)
+        self.step.make(rows, made)
         return rows
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
@@ -144,7 +145,7 @@ class StepScanRows(ScanRows[StepScan]):
         at = pa.array([None if last is None else next(numbers) for last in found], pa.int64())
         made = made_by(self.node)
         rows = Rows(dict.fromkeys(self.node.kept, pa.nulls(len(lasts))), len(lasts))
-        rows.take_made(self.node, lasts)
+        self.step.make(rows, lasts)
         of_last = [one.with_name(f"{HAS_LAST}.{one.name}") for one in arrow_fields(made)]
         kinds = zip(made, arrow_fields(made), strict=True)
         shown = [arrow_column(rows.columns[of.name], one.type).take(at) for of, one in kinds]
@@ -154,12 +155,12 @@ class StepScanRows(ScanRows[StepScan]):
         count = len(self.node.state_fields)
         values = _values_of(columns[:count], self.node.state_fields, len(slots))
         for slot, state in zip(slots.tolist(), values, strict=True):
-            self._states[slot] = state
+            self._states[slot] = self.step.state_of(state)
         if self.node.is_last:
             lasts = _values_of(columns[count + 1 :], made_by(self.node), len(slots))
             each = zip(slots.tolist(), columns[count].to_pylist(), lasts, strict=True)
             for slot, has_last, last in each:
-                self._lasts[slot] = last if has_last else None
+                self._lasts[slot] = self.step.result_of(last) if has_last else None
 
 
 def _values_of(

@@ -67,7 +67,7 @@ class StepTableRows(EagerRows):
             for at, (name, kind) in enumerate(self._scan.key_types.items())
         }
         rows = Rows(of_key, len(kept))
-        rows.take_made(self._node, made)
+        self._scan.step.make(rows, made)
         shown = {field.name: rows.columns[field.name] for field in self._node.fields_out}
         return np.array(kept, np.int64), shown, failed
 

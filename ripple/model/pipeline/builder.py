@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.constant import Constant
     from ripple.model.pipeline.nodes import RowTable
     from ripple.model.running.order_book import OrderBook
+    from ripple.model.running.position import Position
     from ripple.model.window.spec import Assigner, Trigger
 
 Key: TypeAlias = Operand
@@ -435,7 +436,7 @@ class Pipeline:
         key: Key | Sequence[Key],
         *,
         state: type[S] | None = None,
-        step: Callable[[S, Any], Any] | OrderBook | None = None,
+        step: Callable[[S, Any], Any] | OrderBook | Position | None = None,
         into: type | Schema | None = None,
         settled: bool = False,
         show: Literal["rows", "last"] = "rows",
@@ -450,20 +451,20 @@ class Pipeline:
         ``rp.bar`` and ``rp.rolling_sum``, ``rolling_mean``, ``rolling_max`` and ``rolling_min``.
         Or, with ``step=rp.OrderBook(...)``, give the best levels of an order book at each change.
 
-        The order is by event time; rows of one time stand in the order of sources and offsets.
-        key: the field, or fields; never null. state: a dataclass of numbers, texts and booleans,
-        each with a default as its value for a new key. step: changes the state, and returns an
-        instance of ``into``, or anything else with its fields as attributes, or a dict of them, or
-        None for no row. It reads no clock, draws no random number and keeps nothing elsewhere. If
-        it raises, the state is unchanged, and the row counts as one that cannot be computed. into:
-        the fields of a row, beside the key. settled: False, the rows are a table. Each is there
-        from its reading on, and corrected by earlier rows of its key, until it is final. True, they
-        are a stream. Each comes once, when no row on time can precede it: the watermark is past it
-        by ``lateness``. show: "last", without settled=True: the table has one row for each key, the
-        newest that the step made, as long as the state lasts. lateness: how far below the watermark
-        a row still counts, "60s" by default; rows that come by the watermark are never late, and
-        take none. ttl: how long after its last row a key's state lasts, in event time; for ever by
-        default.
+        The order is by event time; rows of one time stand in the order of sources and offsets. key:
+        the field, or fields; never null. state: a dataclass of numbers, texts and booleans, each
+        with a default as its value for a new key. step: changes the state, and returns an instance
+        of ``into``, or anything else with its fields as attributes, or a dict of them, or None for
+        no row; or an ``rp.Position``, without state and into. It reads no clock, draws no random
+        number and keeps nothing elsewhere. If it raises, the state is unchanged, and the row counts
+        as one that cannot be computed. into: the fields of a row, beside the key. settled: False,
+        the rows are a table. Each is there from its reading on, and corrected by earlier rows of
+        its key, until it is final. True, they are a stream. Each comes once, when no row on time
+        can precede it: the watermark is past it by ``lateness``. show: "last", without
+        settled=True: the table has one row for each key, the newest that the step made, as long as
+        the state lasts. lateness: how far below the watermark a row still counts, "60s" by default;
+        rows that come by the watermark are never late, and take none. ttl: how long after its last
+        row a key's state lasts, in event time; for ever by default.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415

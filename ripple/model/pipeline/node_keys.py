@@ -33,6 +33,7 @@ from ripple.model.pipeline.nodes import (
     IntervalJoin,
     Map,
     Output,
+    PositionScan,
     RowTable,
     RunningScan,
     Scan,
@@ -142,7 +143,7 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             # Ties are decided by the order of the sources, and rows numbered by that of the nodes.
             ranked: list[Sexp] = [digests[source.name] for source in plan.sources_of(node.name)]
             meaning = ["union", [digests[name] for name in inputs], ranked]
-        elif isinstance(node, StepScan):
+        elif isinstance(node, StepScan) and not isinstance(node, PositionScan):
             meaning = ["scan", *_parameters(node), forms.of_scan(node)]
         elif isinstance(node, TableJoin):
             meaning = [*_join_meaning(node), digests[node.reads_right]]
@@ -213,6 +214,9 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
         roles: list[Sexp] = [[role, field.name] for role, field in node.roles]
         return [*common, _shape(node.fields_in), ["book", roles, node.book.parameters]]
     assert isinstance(node, StepScan), "no other scans"
+    if isinstance(node, PositionScan) and node.position is not None:
+        shows: list[Sexp] = ["last" if node.is_last else "rows" if node.is_eager else "settled"]
+        return [*common, *node.position.parameters, _shape(node.fields_in), *shows]
     defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
     eager: list[Sexp] = ["eager"] if node.is_eager else []

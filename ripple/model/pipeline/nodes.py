@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.constant import Constant
     from ripple.model.running.functions import Running
     from ripple.model.running.order_book import OrderBook
+    from ripple.model.running.position import BoundPosition
     from ripple.model.window.spec import WindowSpec
 
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
@@ -325,6 +326,13 @@ class StepScan(Scan):
     def kept(self) -> tuple[str, ...]:
         """The fields of the key, carried over."""
         return tuple(field.name for field in self.key)
+
+
+@frozen
+class PositionScan(StepScan):
+    """The positions of fills, by key, in units. function: an ``rp.Position``, never called."""
+
+    position: BoundPosition | None = None
 
 
 # Invariant: ``columns`` are the last of ``fields_out``, after ``fields_in``.

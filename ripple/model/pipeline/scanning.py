@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError, SchemaError
@@ -17,11 +17,20 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import lateness_of, need_records, need_time
-from ripple.model.pipeline.nodes import ROW_KEY, BookScan, RunningScan, StepScan, type_of, types_of
+from ripple.model.pipeline.nodes import (
+    ROW_KEY,
+    BookScan,
+    PositionScan,
+    RunningScan,
+    StepScan,
+    type_of,
+    types_of,
+)
 from ripple.model.pipeline.row_table import last_table, row_table
 from ripple.model.records.members import members_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
+from ripple.model.running.position import Position
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Logical, String, bare_type
 from ripple.model.window.duration import duration_ns
@@ -44,7 +53,7 @@ def scan_of(
     columns: Mapping[str, Running],
     *,
     state: type | None,
-    step: Callable[[Any, Any], Any] | OrderBook | None,
+    step: Callable[[Any, Any], Any] | OrderBook | Position | None,
     into: type | Schema | None,
     settled: bool,
     show: str,
@@ -57,16 +66,12 @@ def scan_of(
     """
     common = _common(name, draft, key, settled=settled, lateness=lateness, ttl=ttl)
     is_last = _is_last(show, settled=settled)
-    if isinstance(step, OrderBook):
-        for what, value in {**columns, "state": state, "into": into}.items():
-            if value is not None:
-                raise PlanError(f"{what} is given, and an order book takes none: leave it out")
-        if not settled:
-            raise PlanError(
-                "settled is False, but the rows of an order book are given once, when no message "
-                "can precede theirs any more: say settled=True"
-            )
-        return _book_of(step, common)
+    if isinstance(step, OrderBook | Position):
+        taken = {**columns, "state": state, "into": into}
+        _need_none(step, [what for what, value in taken.items() if value is not None])
+        if isinstance(step, OrderBook):
+            return _book_of(step, common, settled=settled)
+        return _positions(step, draft, common, is_eager=not settled, is_last=is_last)
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
@@ -106,6 +111,42 @@ def scan_of(
         schema=schema,
         is_eager=not settled,
         is_last=is_last,
+    )
+
+
+def _positions(
+    of: Position, draft: Draft, common: dict[str, Any], *, is_eager: bool, is_last: bool
+) -> PositionScan:
+    """Return the node of positions. Raises PlanError."""
+    types, by_name = types_of(draft.fields), {field.name: field for field in draft.fields}
+
+    def named(what: str) -> Field:
+        with blaming_field(f"rp.Position: {what}"):
+            return by_name[field_name(getattr(of, what), types, what)]
+
+    fee = None if of.fee is None else named("fee")
+    busted = None if of.busted is None else named("busted")
+    position = of.bind(named("quantity"), named("price"), fee, busted)
+    schema = position.schema
+    for field in common["key"]:
+        if field.name in (one.name for one in schema.fields):
+            raise PlanError(
+                f"the key {field.name!r} has the name of a field of rp.Position: rename it with "
+                ".derive(...) before it"
+            )
+    return PositionScan(
+        **common,
+        fields_out=_fields_out(common["key"], schema),
+        function=cast("Any", of),
+        state=Position,
+        state_fields=position.state_fields,
+        initial=position.initial,
+        row=draft.row,
+        into=None,
+        schema=schema,
+        is_eager=is_eager,
+        is_last=is_last,
+        position=position,
     )
 
 
@@ -193,8 +234,20 @@ def _bound(
     return found
 
 
-def _book_of(book: OrderBook, common: dict[str, Any]) -> BookScan:
+def _need_none(step: OrderBook | Position, given: Sequence[str]) -> None:
+    """Raise PlanError for arguments of a step of ours."""
+    if given:
+        of = "an order book" if isinstance(step, OrderBook) else "rp.Position"
+        raise PlanError(f"{given[0]} is given, and {of} takes none: leave it out")
+
+
+def _book_of(book: OrderBook, common: dict[str, Any], *, settled: bool) -> BookScan:
     """Return the node of an order book. Raises PlanError."""
+    if not settled:
+        raise PlanError(
+            "settled is False, but the rows of an order book are given once, when no message can "
+            "precede theirs any more: say settled=True"
+        )
     fields = common["fields_in"]
     types, by_name = types_of(fields), {field.name: field for field in fields}
     roles = {

@@ -2,6 +2,7 @@
 
 functions   the functions that users call, with the types of fields and results
 order_book  the order book as a step
+position    positions of fills as a step
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ripple.model.running.functions import (
     rolling_sum,
 )
 from ripple.model.running.order_book import OrderBook
+from ripple.model.running.position import Position
 
 __all__ = [
     "Bar",
@@ -33,6 +35,7 @@ __all__ = [
     "Extreme",
     "Lag",
     "OrderBook",
+    "Position",
     "Rolling",
     "Running",
     "Sum",

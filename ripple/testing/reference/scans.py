@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.model.pipeline.nodes import BookScan, RunningScan, StepScan
+from ripple.model.pipeline.nodes import BookScan, PositionScan, RunningScan, StepScan
 from ripple.model.records.instances import instances_of
 from ripple.testing.reference.books import with_book
+from ripple.testing.reference.positions import positioned
 from ripple.testing.reference.running import with_running
 from ripple.testing.reference.steps import RefusedRow, checked, given_of
 
@@ -42,7 +43,9 @@ def applied(
         state = None
     made: Row | RefusedRow | None
     try:
-        if isinstance(node, StepScan):
+        if isinstance(node, PositionScan):
+            state, made = positioned(node, state or {}, row)
+        elif isinstance(node, StepScan):
             state, made = _scanned(node, state or {}, row)
         else:
             assert isinstance(node, RunningScan), "no other scans"

@@ -26,8 +26,10 @@ def values_of(listed: list[Any], kind: FieldType) -> list[Any]:
 
 
 def numbers_of(values: list[Any], kind: FieldType) -> list[Any]:
-    """Return values of a flat type as columns store them; None stays."""
+    """Return values of a flat type, or lists of one, as columns store them; None stays."""
     bare = bare_type(kind)
+    if isinstance(bare, List):
+        return [None if one is None else numbers_of(one, bare.of) for one in values]
     if not isinstance(bare, Logical):
         return values
     number = rule_of(bare).number

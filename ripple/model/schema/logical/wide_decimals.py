@@ -55,7 +55,7 @@ class WideDecimalRule(DigitsRule):
         return None if units is None else stored_text(units)
 
     def value(self, number: str) -> decimal.Decimal:
-        return of_units(int(number, 16) - _MIDDLE, self._scale)
+        return of_units(units_of_text(number), self._scale)
 
     def texts(self, column: pa.Array) -> pa.Array:
         from ripple.model.schema import wide  # noqa: PLC0415 - few have such decimals
@@ -66,6 +66,11 @@ class WideDecimalRule(DigitsRule):
 def stored_text(units: int) -> str:
     """Return the stored text of a number of units."""
     return format(units + _MIDDLE, f"0{STORED_LETTERS}x")
+
+
+def units_of_text(text: str) -> int:
+    """Return the number of units of a stored text."""
+    return int(text, 16) - _MIDDLE
 
 
 def units_in(column: pa.Array) -> Ints:

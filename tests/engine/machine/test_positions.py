@@ -1,0 +1,298 @@
+"""Positions of fills: worked examples, an exact invariant, and the reference in fractions."""
+
+from __future__ import annotations
+
+import decimal
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ripple as rp
+import ripple.model.aggregate as ra
+from ripple.core.errors import PlanError
+from ripple.engine.machine import Engine
+from ripple.engine.operators.state_step import step_of
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.nodes import PositionScan
+from ripple.testing import check_pipeline, crash_test
+from tests.examples import EXAMPLES, SAMPLED, SCATTERED
+
+SIZES = (1, 7, 1000)
+METHODS = ("average", "fifo", "lifo")
+
+
+@rp.record
+class Fill:
+    account: str
+    number: int
+    quantity: int
+    price: Annotated[decimal.Decimal, rp.Decimal(12, 2)]
+    fee: Annotated[decimal.Decimal, rp.Decimal(12, 2)] | None
+    busted: bool
+    at: rp.Timestamp
+
+
+@rp.record
+class Coins:
+    """Quantities with more digits than 64 bits have."""
+
+    account: str
+    quantity: Annotated[decimal.Decimal, rp.Decimal(38, 8)]
+    price: int | None
+    at: rp.Timestamp
+
+
+def start(record: Any = Fill) -> Pipeline:
+    return Pipeline("test").source("fills", record, out_of_order=10, reject_future=100_000)
+
+
+def positions(method: str, base: Pipeline | None = None, **said: Any) -> Pipeline:
+    of = rp.Position("quantity", "price", method=method, fee="fee", busted="busted")
+    return (base or start()).scan("position", "account", step=of, **({"lateness": 20} | said))
+
+
+def fill(number: int, quantity: int, price: str, **more: Any) -> dict[str, Any]:
+    own = {"account": "a", "number": number, "quantity": quantity, "price": Decimal(price)}
+    return own | {"fee": Decimal(1), "busted": False, "at": number} | more
+
+
+FILLS = [
+    fill(1, 100, "10.00"),
+    fill(2, 50, "10.60"),
+    fill(3, -120, "11.00"),
+    fill(4, -80, "10.50"),
+    fill(5, 50, "10.00"),
+]
+
+
+def shown(method: str, fills: list[dict[str, Any]], *, show: str = "rows") -> list[tuple[Any, ...]]:
+    """Return quantity, cost and realized profit of each row, in order, and check the invariant."""
+    pipeline = positions(method, show=show).sink("out")
+    rows = rp.collect(pipeline, source=fills).rows()
+    for row in rows:
+        assert row["cash"] + row["cost"] == row["realized"]
+    rows.sort(key=lambda row: row.get("row_offset", 0))
+    return [(row["quantity"], row["cost"], row["realized"]) for row in rows]
+
+
+def decimals(*rows: tuple[int, str, str]) -> list[tuple[Any, ...]]:
+    return [(held, Decimal(cost), Decimal(realized)) for held, cost, realized in rows]
+
+
+WORKED = {
+    "average": [(100, "1000", "0"), (150, "1530", "0"), (30, "306", "96"), (-50, "-525", "105")],
+    "fifo": [(100, "1000", "0"), (150, "1530", "0"), (30, "318", "108"), (-50, "-525", "105")],
+    "lifo": [(100, "1000", "0"), (150, "1530", "0"), (30, "300", "90"), (-50, "-525", "105")],
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fills_of_both_directions_and_a_flip(method: str) -> None:
+    assert shown(method, FILLS) == decimals(*WORKED[method], (0, "0", "130"))
+    assert shown(method, FILLS, show="last") == decimals((0, "0", "130"))
+    assert shown(method, [FILLS[at] for at in (0, 2, 3, 4, 1)], show="last") == decimals(
+        (0, "0", "130")
+    )
+
+
+def test_a_corrected_price_changes_the_profit() -> None:
+    fills = [one | {"price": Decimal("11.10")} if one["number"] == 3 else one for one in FILLS]
+    assert shown("average", fills, show="last") == decimals((0, "0", "142"))
+
+
+@pytest.mark.parametrize(
+    ("method", "cost", "realized"), [("average", "-530", "130"), ("fifo", "-525", "135")]
+)
+def test_a_busted_fill_does_not_count(method: str, cost: str, realized: str) -> None:
+    fills = [one | {"busted": one["number"] == 2} for one in FILLS]
+    assert shown(method, fills, show="last") == decimals((-50, cost, realized))
+
+
+def test_the_order_of_fills_of_one_time_decides() -> None:
+    buy, sell, again = (
+        fill(1, 100, "10"),
+        fill(2, -100, "11", at=1),
+        fill(3, 100, "12", at=1),
+    )
+    assert shown("average", [buy, sell, again])[-1:] == decimals((100, "1200", "100"))
+    assert shown("average", [buy, again, sell])[-1:] == decimals((100, "1100", "0"))
+
+
+def test_average_cost_is_rounded_half_to_even_and_keeps_the_rest() -> None:
+    fills = [fill(1, 1, "0.10"), fill(2, 2, "0.11"), fill(3, -1, "0.12")]
+    assert shown("average", fills)[-1:] == decimals((2, "0.21", "0.01"))
+    fills = [fill(1, 1, "0.01"), fill(2, 1, "0.00"), fill(3, -1, "0.01")]
+    assert shown("average", fills)[-1:] == decimals((1, "0.01", "0.01"))
+
+
+def test_the_total_at_a_price_does_not_depend_on_the_method() -> None:
+    mark = Decimal("10.20")
+    for fills in (FILLS, FILLS[:4], FILLS[:3]):
+        totals = set()
+        for method in METHODS:
+            held, cost, realized = shown(method, fills)[-1]
+            totals.add(realized + held * mark - cost)
+        assert len(totals) == 1
+
+
+def test_profit_in_euros_is_of_the_rate_at_each_fill() -> None:
+    @rp.record
+    class Rate:
+        account: str
+        rate: Annotated[decimal.Decimal, rp.Decimal(8, 2)]
+        at: rp.Timestamp
+
+    fills = start()
+    rates = fills.source("rates", Rate)
+    euros = (
+        positions("average", fills, settled=True)
+        .join_asof("rated", rates, on="account", emit="final", lateness=20)
+        .derive("euros", euro=rp.col("gain").divide(rp.col("rate"), scale=2))
+        .partition("by", key="account")
+        .fold("total", euro=rp.sum("euro"), dollars=rp.sum("gain"))
+        .sink("out")
+    )
+    of_day = [
+        {"account": "a", "rate": Decimal(rate), "at": at}
+        for at, rate in ((1, "1.10"), (3, "1.20"), (4, "1.25"))
+    ]
+    (row,) = rp.collect(euros, source={"fills": FILLS, "rates": of_day}).rows()
+    assert (row["euro"], row["dollars"]) == (Decimal("107.20"), Decimal(130))
+
+
+# Random fills: of two accounts, late by up to 30, with few prices so that costs are rounded.
+quantities = st.one_of(st.integers(-3, 3), st.integers(-200, 200), st.just(2**62))
+fills = st.lists(
+    st.builds(
+        lambda account, quantity, cents, fee, busted, at: (
+            fill(0, quantity, str(Decimal(cents).scaleb(-2)), account=account, busted=busted, at=at)
+            | {"fee": fee if fee is None else Decimal(fee).scaleb(-2)}
+        ),
+        st.sampled_from("ab"),
+        quantities,
+        st.integers(-5, 1100),
+        st.one_of(st.integers(-2, 5), st.integers(-2, 5), st.none()),
+        st.sampled_from([False, False, False, True]),
+        st.integers(0, 120),
+    ),
+    max_size=40,
+)
+
+
+def with_total(rows: Pipeline) -> Pipeline:
+    total = rows.partition("by", key="quantity").fold("n", n=ra.count(), paid=ra.sum("fees"))
+    return rows.sink("out").also(total.sink("n-out"))
+
+
+@settings(max_examples=12 * EXAMPLES // SAMPLED)
+@given(
+    method=st.sampled_from(METHODS),
+    said=st.fixed_dictionaries({"ttl": st.sampled_from([None, 30])}).flatmap(
+        lambda ttl: st.sampled_from([{"settled": True} | ttl, ttl, {"show": "last"} | ttl])
+    ),
+    lots=st.sampled_from([1, 3, 1000]),
+    happened=fills,
+    restart=st.integers(0, 40),
+)
+def test_positions_equal_those_in_fractions(
+    method: str, said: Any, lots: int, happened: Any, restart: int
+) -> None:
+    of = rp.Position("quantity", "price", method=method, fee="fee", busted="busted", lots=lots)
+    rows = start().scan("position", "account", step=of, lateness=20, **said)
+    check_pipeline(with_total(rows), happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
+@given(
+    method=st.sampled_from(METHODS),
+    show=st.sampled_from(["rows", "last"]),
+    happened=st.lists(
+        st.tuples(st.integers(-(10**12), 10**30), st.one_of(st.none(), st.integers(-3, 10**7))),
+        max_size=20,
+    ),
+)
+def test_wide_positions_equal_those_in_fractions(method: str, show: str, happened: Any) -> None:
+    of = rp.Position("quantity", "price", method=method)
+    rows = start(Coins).scan("position", "account", step=of, lateness=20, show=show)
+    events = [
+        {"account": "a", "quantity": Decimal(q).scaleb(-8), "price": price, "at": at * 7 % 25}
+        for at, (q, price) in enumerate(happened)
+    ]
+    check_pipeline(rows.sink("out"), events, SIZES, restarts=[len(events) // 2])
+
+
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
+@given(
+    method=st.sampled_from(METHODS),
+    happened=st.lists(st.tuples(st.integers(-50, 50), st.integers(-5, 999)), max_size=60),
+)
+def test_cash_and_cost_are_the_profit_after_each_fill(method: str, happened: Any) -> None:
+    node = positions(method).sink("out").plan().scans[0]
+    assert isinstance(node, PositionScan)
+    step = step_of(node)
+    state, paid = step.state_of(node.initial), 0
+    for quantity, price in happened:
+        state, row = step.call(state, (quantity, price, 0, False))
+        assert row is not None
+        held, cost, realized, _, cash, _ = row
+        paid += quantity * price
+        assert (cash, cash + cost) == (-paid, realized)
+        assert cost == 0 if held == 0 else True
+        if method != "average":
+            assert (sum(state[5]), sum(state[6])) == (held, cost)
+            assert all((lot > 0) == (held > 0) for lot in state[5])
+
+
+def test_a_fill_that_cannot_be_computed_is_named_and_changes_nothing() -> None:
+    engine = Engine(positions("fifo", show="last", lateness=0).sink("out").plan())
+    rows = [fill(1, 1, "1"), fill(2, 2**62, "10"), fill(3, 1, "2") | {"fee": None}]
+    engine.apply("fills", [*rows, fill(90, 1, "3")])
+    found = engine.stabilize().outputs["out"].to_pylist()
+    assert [(row["quantity"], row["cost"]) for row in found] == [(2, 400)]
+    reasons = [row.reason for row in engine.uncomputable["position"].rows]
+    assert "cost has more digits than its type: name a wider one as money=" in reasons[0]
+    assert "a fill has no fee: .derive 0 for it" in reasons[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_positions_survive_crashes(method: str) -> None:
+    happened = [
+        fill(0, (at * 7) % 5 - 2, f"1.0{at % 7}", account=account, at=30 * at)
+        for at in range(8)
+        for account in "ab"
+    ]
+    rows = positions(method, show="last", lateness=50, ttl=300)
+    crash_test(with_total(rows), happened, seeds=range(1), every=SCATTERED, pairs=1)
+
+
+def test_bad_uses_are_told_what_to_write() -> None:
+    @rp.record
+    class Odd:
+        account: str
+        quantity: float
+        size: int
+        price: Annotated[decimal.Decimal, rp.Decimal(12, 2)]
+        cost: str
+        at: rp.Timestamp
+
+    def refused(
+        quantity: Any = "size", price: Any = "price", key: Any = "account", **of: Any
+    ) -> str:
+        said = {"method": "fifo"} | of
+        with pytest.raises(PlanError) as raised:
+            start(Odd).scan("s", key, step=rp.Position(quantity, price, **said))
+        return str(raised.value)
+
+    assert "method is 'FIFO': it must be 'average', 'fifo' or 'lifo'" in refused(method="FIFO")
+    assert "'quantity' is float, and positions are exact" in refused("quantity")
+    assert "busted: 'size' is no bool" in refused(busted="size")
+    assert "there is no field 'other'" in refused(price="other")
+    assert "have up to 2 digits behind the point" in refused(money=rp.Decimal(18, 1))
+    assert "money takes a type such as rp.Decimal(38, 6)" in refused(money=2)
+    with pytest.raises(PlanError, match="state is given"):
+        start(Odd).scan("s", "account", step=rp.Position("size", "price", method="fifo"), state=Odd)
+    assert "lots must be" in refused(lots=0)
+    assert "the key 'cost' has the name of a field of rp.Position" in refused(key="cost")
