@@ -67,6 +67,8 @@ struct Runs {
     std::vector<Run> slots;
     int64_t rows = 0;
 
+    bool has(int64_t slot) const { return static_cast<uint64_t>(slot) < slots.size(); }
+
     // Adds rows; frees those before a time where there is no room. Returns the first row whose time
     // is before the last one of its slot, or -1.
     int64_t add(const int64_t* slot, const int64_t* time, int64_t n, int64_t number, int64_t free)
@@ -92,7 +94,7 @@ struct Runs {
 
     // Appends the numbers of the rows of each slot with times in [time + lo, time + hi], and sets
     // `counts` to how many they are. Of a row with which its record has more than `most` none are
-    // appended, and the count is `most` + 1. A slot below 0 has none. Without `record` each row is
+    // appended, and the count is `most` + 1. A slot that is not here has none. Without `record` each row is
     // its own. Returns how many rows it looked at: once there are `room` numbers it begins no other
     // record.
     int64_t match(const int64_t* slot, const int64_t* time, const int64_t* record, int64_t n,
@@ -107,11 +109,11 @@ struct Runs {
                 left = most;
             }
             counts[i] = 0;
-            if (i + 8 < n && slot[i + 8] >= 0)
+            if (i + 8 < n && has(slot[i + 8]))
                 __builtin_prefetch(&slots[slot[i + 8]]);
-            if (i + 4 < n && slot[i + 4] >= 0)
+            if (i + 4 < n && has(slot[i + 4]))
                 slots[slot[i + 4]].prefetch();
-            if (slot[i] < 0 || !slots[slot[i]].size())
+            if (!has(slot[i]) || !slots[slot[i]].size())
                 continue;
             const Run& run = slots[slot[i]];
             const int64_t last = shifted(time[i], hi);

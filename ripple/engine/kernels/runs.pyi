@@ -22,3 +22,14 @@ class Runs:
         room: int = ...,
     ) -> tuple[Ints, Ints]: ...
     def free_below(self, slots: Ints, time_ns: int) -> Ints: ...
+
+def records_of(times_ns: Ints, places: Ints, rows: int) -> Ints: ...
+def paired(
+    records: Ints,
+    places: Ints,
+    counts: Ints,
+    numbers: Ints,
+    most: int,
+    least: Ints | None = None,
+    first: int = 0,
+) -> tuple[Ints, Ints, Ints, Ints, int]: ...

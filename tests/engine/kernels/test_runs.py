@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.engine.kernels.runs import Runs
+from ripple.engine.kernels.runs import Runs, paired, records_of
 from tests.examples import EXAMPLES, SAMPLED
 
 SLOTS, MOST, NEVER = 3, 4, -(1 << 63)
@@ -117,3 +117,42 @@ def test_rows_are_matched_in_pieces_of_whole_records() -> None:
         [2, 4, 2, 2, 4, 0, 1],
         [0, 1, 3, 4, 1, 2, 5],
     )
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(-3, 3), st.integers(0, MOST + 1), st.booleans()),
+        max_size=9,
+    )
+)
+def test_rows_beside_their_partners_are_those_of_a_plain_loop(
+    rows: list[tuple[int, int, int, bool]],
+) -> None:
+    times = np.sort(ints([time for time, *_ in rows]))
+    places = ints([place * MOST for _, place, *_ in rows])
+    records = records_of(times, places + 1, MOST)
+    changes = [
+        i > 0 and (times[i], places[i]) != (times[i - 1], places[i - 1]) for i in range(len(rows))
+    ]
+    assert records.tolist() == np.cumsum(ints(changes)).tolist()
+    counts, least = ints([n for _, _, n, _ in rows]), ints([int(own) for *_, own in rows])
+    numbers = np.arange(int(counts[counts <= MOST].sum())) + 5
+    wanted, lost, alone, left = [], [], 0, iter(numbers.tolist())
+    for row, record in enumerate(records):
+        made = int(np.maximum(counts, least)[records == record].sum())
+        own = [next(left) for _ in range(counts[row])] if counts[row] <= MOST else []
+        if made > MOST:
+            lost.append(row)
+            continue
+        alone += not own
+        index = sum(one[3] == record for one in wanted)
+        for number in own or [4] * least[row]:
+            wanted.append((row, number - 5, int(places[row]) + index, record))
+            index += 1
+    found = paired(records, places + 1, counts, numbers, MOST, least, 5)
+    assert [one.tolist() for one in found[:3]] == [[one[k] for one in wanted] for k in range(3)]
+    assert (found[3].tolist(), found[4]) == (lost, alone)
+    if len(numbers):
+        with pytest.raises(ValueError, match="one value for each slot"):
+            paired(records, places, counts, numbers[1:], MOST)

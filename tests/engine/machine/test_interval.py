@@ -16,8 +16,8 @@ from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.operators.division import Division
-from ripple.engine.operators.joins import pieces
-from ripple.engine.operators.joins.interval_rows import Due, IntervalRows, Pairs
+from ripple.engine.operators.joins import interval_rows, pieces
+from ripple.engine.operators.joins.interval_rows import Due, IntervalRows
 from ripple.engine.operators.joins.near_rows import NearRows
 from ripple.engine.operators.joins.outer_interval_rows import OuterIntervalRows
 from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
@@ -298,17 +298,17 @@ BROKEN = {
     ),
     "a left row with partners is given with nulls, too": (
         (
-            Pairs,
-            "__init__",
-            lambda self, records, places, counts, numbers, least: (
-                PAIRS(self, records, places, counts * (counts > 1), numbers[:0], least)
+            interval_rows,
+            "paired",
+            lambda records, places, counts, numbers, *rest: (
+                PAIRED(records, places, counts * (counts > 1), numbers[:0], *rest)
                 if counts.max(initial=0) == 1
-                else PAIRS(self, records, places, counts, numbers, least)
+                else PAIRED(records, places, counts, numbers, *rest)
             ),
         ),
     ),
 }
-MATCH, PAIRS, HAS_GROWN = NearRows.match, Pairs.__init__, NearRows.has_grown
+MATCH, PAIRED, HAS_GROWN = NearRows.match, interval_rows.paired, NearRows.has_grown
 
 
 @pytest.mark.parametrize("rule", BROKEN)

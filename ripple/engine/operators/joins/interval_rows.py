@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.kernels.keyed import Keyed
+from ripple.engine.kernels.runs import paired, records_of
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
@@ -124,10 +125,12 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
 
     def _settle(self) -> None:
         """Know the right rows below the mark of their side; let settled left rows be due."""
-        marks_ns = left_ns, right_ns = self.left.settled_ns, self.right.settled_ns
-        if marks_ns == self._marks_ns:
+        left_ns, right_ns = self.left.watermark_ns, self.right.watermark_ns
+        if (left_ns, right_ns) == self._marks_ns:
             return  # no row waits below the same marks
-        self._marks_ns, self._has_ended = marks_ns, False
+        self._marks_ns, self._has_ended = (left_ns, right_ns), False
+        left_ns = settled_ns(left_ns, self.left.lateness_ns)
+        right_ns = settled_ns(right_ns, self.right.lateness_ns)
         held = self.right.held
         right = held.take_numbers(right_ns)
         if len(right):
@@ -157,20 +160,26 @@ class IntervalRows(PiecewiseRows["Due[Ints]"]):
         node = self.node
         here, counts, numbers = due.match(self._near, node)
         left, times = due.left[here], due.times[here]
-        least = np.full(len(counts), node.how == "left", np.int64)
-        pairs = Pairs(due.records[here], due.places[here], counts, numbers, least)
-        alone = counts == 0
-        alone[pairs.lost] = False
-        self._count(alone, len(pairs.lost))
-        if len(pairs.lost):
+        least = np.ones(len(counts), np.int64) if node.how == "left" else None
+        at, theirs, places, rows_lost, alone = paired(
+            due.records[here],
+            due.places[here],
+            counts,
+            numbers,
+            FLAT_ROWS_MAX,
+            least,
+            self._near.first,
+        )
+        self._unmatched += alone
+        self._matched += len(counts) - alone - len(rows_lost)
+        if len(rows_lost):
             held = self.left.held.rows
             keys = gathered(self._key_schemas[0], len(left), [(held, self.left.names, left)])
-            lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
+            lost = [RejectedRow(row, node.name, TOO_MANY) for row in rows_lost.tolist()]
             self.lose_some(keys.arrow().columns, times, lost)
-        if not len(pairs.at):
+        if not len(at):
             return None
-        mine, theirs = left[pairs.at], self._near.at(pairs.numbers)
-        return self._first(mine, times[pairs.at], pairs.places, self._near.rows, theirs)
+        return self._first(left[at], times[at], places, self._near.rows, theirs)
 
     def _end(self) -> None:
         if self._has_ended:
@@ -218,10 +227,7 @@ class Due(Generic[L]):
         self.times, self.places = times, places
         self._slots = slots
         self._at = 0
-        of = places // FLAT_ROWS_MAX
-        is_next = np.ones(len(of), np.bool_)
-        is_next[1:] = (of[1:] != of[:-1]) | (times[1:] != times[:-1])
-        self.records: Ints = np.cumsum(is_next)
+        self.records = records_of(times, places, FLAT_ROWS_MAX)
 
     @property
     def is_over(self) -> bool:
@@ -242,41 +248,3 @@ class Due(Generic[L]):
         )
         self._at += len(counts)
         return slice(rest.start, self._at), counts, numbers
-
-
-class Pairs:
-    """Rows beside their partners, and the places of these pairs.
-
-    at: of each pair the row. numbers: its partner, -1 for none. places: those of the rows' records,
-    with an index in each. lost: rows of records with too many pairs, which have none.
-    """
-
-    def __init__(
-        self, records: Ints, places: Ints, counts: Ints, numbers: Ints, least: Ints
-    ) -> None:
-        """Pair rows with their counted partners.
-
-        records: rising by one, each wholly here. A count beyond FLAT_ROWS_MAX stands without
-        numbers. least: 1 for a row that makes a pair without partners, too.
-        """
-        record = records - records[0]
-        wanted = np.maximum(counts, least)
-        made = wanted.copy()
-        if len(record) > record[-1] + 1:
-            made = np.zeros(record[-1] + 1, np.int64)
-            np.add.at(made, record, wanted)
-        self.lost = np.empty(0, np.int64)
-        if made.max() > FLAT_ROWS_MAX:
-            fits = (made <= FLAT_ROWS_MAX)[record]
-            self.lost = np.flatnonzero(~fits)
-            numbers = numbers[np.repeat(fits, np.where(counts > FLAT_ROWS_MAX, 0, counts))]
-            counts, wanted = counts * fits, wanted * fits
-            made *= made <= FLAT_ROWS_MAX
-        self.at = np.repeat(np.arange(len(record)), wanted)
-        self.numbers = numbers
-        if len(self.at) > len(numbers):
-            self.numbers = np.full(len(self.at), -1, np.int64)
-            self.numbers[counts[self.at] > 0] = numbers
-        begins = np.cumsum(made) - made
-        index = np.arange(len(self.at)) - begins[record[self.at]]
-        self.places = (places - places % FLAT_ROWS_MAX)[self.at] + index

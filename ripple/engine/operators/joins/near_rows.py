@@ -50,19 +50,19 @@ class NearRows:
             self.rows.add_made(rows)
         else:
             self.rows.add(rows.columns, rows.num_rows)
-        self._order(slots, capacity, free_ns)
+        numbers = np.arange(self.rows.count - len(slots), self.rows.count)
+        self._order(slots, self.rows.words(TIME, numbers), capacity, free_ns)
 
     def add_some(
         self, rows: Stored, numbers: Ints, slots: Ints, capacity: int, free_ns: int
     ) -> None:
         """Add rows stored elsewhere."""
         self.rows.add_some(rows, numbers)
-        self._order(slots, capacity, free_ns)
+        self._order(slots, rows.words(TIME, numbers), capacity, free_ns)
 
-    def _order(self, slots: Ints, capacity: int, free_ns: int) -> None:
+    def _order(self, slots: Ints, times: Ints, capacity: int, free_ns: int) -> None:
         """Index the last added rows."""
         before = self.rows.count - len(slots)
-        times = self.rows.words(TIME, np.arange(before, self.rows.count))
         self._runs.add(slots, times, self.first + before, capacity, free_ns)
         self._drop_below(free_ns)
 

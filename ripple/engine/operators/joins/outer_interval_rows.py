@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ripple.core.errors import LimitError
 from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.runs import paired
 from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, in_order
-from ripple.engine.operators.joins.interval_rows import TOO_MANY, Due, Pairs, PiecewiseRows
+from ripple.engine.operators.joins.interval_rows import TOO_MANY, Due, PiecewiseRows
 from ripple.engine.operators.joins.near_rows import NearRows
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.operators.waiting import settled_ns
@@ -171,29 +172,31 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
         order, times = due.order[here], due.times[here]
         alone = (counts == 0) & (order < count)
         least = ((order >= count) | (node.how == "full")).astype(np.int64)
-        pairs = Pairs(due.records[here], due.places[here], counts, numbers, least)
-        lost_left = int(np.count_nonzero(order[pairs.lost] < count))
-        alone[pairs.lost] = False
+        pairs, partners, places, rows_lost, _ = paired(
+            due.records[here], due.places[here], counts, numbers, FLAT_ROWS_MAX, least
+        )
+        lost_left = int(np.count_nonzero(order[rows_lost] < count))
+        alone[rows_lost] = False
         self._count(alone[order < count], lost_left)
         keys = {name: one.slice(here.start, len(counts)) for name, one in due.keys.items()}
-        if len(pairs.lost):
-            lost = [RejectedRow(row, node.name, TOO_MANY) for row in pairs.lost.tolist()]
+        if len(rows_lost):
+            lost = [RejectedRow(row, node.name, TOO_MANY) for row in rows_lost.tolist()]
             self.lose_some(list(keys.values()), times, lost)
-        if not len(pairs.at):
+        if not len(pairs):
             return None
-        origins = order[pairs.at]
+        origins = order[pairs]
         own = pa.array(origins, mask=origins >= count)
         columns = {one.name: left.column(one.name).take(own) for one in node.left_fields}
-        columns |= {name: column.take(pa.array(pairs.at)) for name, column in keys.items()}
+        columns |= {name: column.take(pa.array(pairs)) for name, column in keys.items()}
         names = [one.name for one in node.right_fields]
-        found = near[1].columns(pairs.numbers, names)
+        found = near[1].columns(partners, names)
         at = np.arange(len(origins))
         is_alone = origins >= count
         at[is_alone] = len(origins) + origins[is_alone] - count
         for one, name, column in zip(node.added, names, found, strict=True):
             columns[one.name] = pa.concat_arrays([column, right.column(name)]).take(pa.array(at))
-        rows = Rows(Columns(columns), len(pairs.at), pairs.places)
-        rows.times_ns = times[pairs.at]
+        rows = Rows(Columns(columns), len(pairs), places)
+        rows.times_ns = times[pairs]
         if node.finals:
             self.identities_taken = _both(left.column(IDENTITY), right.column(IDENTITY))[origins]
         return rows
