@@ -11,11 +11,12 @@ import pyarrow.types as kinds
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
 from ripple.model.schema.logical.lists import ListReading, reading_of
+from ripple.model.schema.logical.maps import source_texts
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
 from ripple.model.schema.typed_texts import marked
-from ripple.model.schema.types import List, LogicalText, PatternDate, PatternTime, WideDecimal
+from ripple.model.schema.types import Dict, List, LogicalText, PatternDate, PatternTime, WideDecimal
 from ripple.model.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ def _with_texts(column: pa.Array, kind: Logical | List | None) -> pa.Array:
     """Return the texts of UUIDs, bytes and lists that come as such; other columns unchanged."""
     if isinstance(kind, List) and not is_text(column.type):
         return ListReading(kind).texts(column)
+    if isinstance(kind, Dict):
+        return source_texts(column, kind)
     if isinstance(kind, LogicalText) and not isinstance(kind, WideDecimal):
         rule = rule_of(kind)
         return rule.texts(rule.stored(column)) if rule.takes(column.type) else column

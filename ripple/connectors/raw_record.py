@@ -28,7 +28,7 @@ def raw_of(
     """Return a row as JSON, cut to RAW_BYTES_MAX; text that is not UTF-8 keeps its bytes.
 
     fields: of an engine's columns; dates, times and decimals are texts then. lists: text columns
-    with arrays of JSON, which are arrays in the result.
+    with arrays or objects of JSON, which they are in the result.
     """
     columns = zip(records.schema.names, records.columns, strict=True)
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
@@ -72,13 +72,13 @@ def _value(column: pa.Array) -> Any:
 
 
 def _array(text: Any) -> Any:
-    """Return the array that a text of JSON is; other values as they are."""
+    """Return the array or object that a text of JSON is; other values as they are."""
     try:
         found = json.loads(text)
         json_text.dumps(found).encode("utf-8", "surrogateescape")  # halves of characters fail
     except (TypeError, ValueError, RecursionError):
         return text
-    return found if isinstance(found, list) else text
+    return found if isinstance(found, list | dict) else text
 
 
 def _escaped(text: bytes) -> str:

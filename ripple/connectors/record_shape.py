@@ -18,6 +18,7 @@ from ripple.model.schema.nested import flattened, paths_in
 from ripple.model.schema.types import (
     DECIMALS,
     Bool,
+    Dict,
     Field,
     Float,
     Int,
@@ -112,8 +113,8 @@ class RecordShape:
 
     @property
     def by_source_text(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The fields of text that also take numbers, and those that take arrays alone."""
-        lists = (name for name, kind in self.logical.items() if isinstance(kind, List))
+        """The fields of text that also take numbers, and those that take arrays or objects."""
+        lists = (name for name, kind in self.logical.items() if isinstance(kind, List | Dict))
         return self.digits, frozenset(lists)
 
     @property
@@ -175,6 +176,6 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which has no "
             "column here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
-            " Uuid or Bytes, or a list of one of the first five"
+            " Uuid or Bytes, or a list or a map of one of the first five"
         )
     return arrow, optional

@@ -142,7 +142,7 @@ def test_what_is_no_list_is_named(tmp_path: Path) -> None:
     class Nested:
         rows: list[Tagged]
 
-    with pytest.raises(SchemaError, match="or a list of one of the first five"):
+    with pytest.raises(SchemaError, match="or a list or a map of one of the first five"):
         rows_and_causes([], Nested)
 
 

@@ -17,7 +17,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import DECIMALS, Date, List, LogicalText
+from ripple.model.schema.types import DECIMALS, Date, Dict, List, LogicalText
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -203,6 +203,7 @@ def _wanted_of(
             if (
                 is_bytes
                 or (isinstance(of, List) and type_name(kind) == "array")
+                or (isinstance(of, Dict) and type_name(kind) == "map")
                 or (of is not None and is_of(of, ns) and plain != kind)
             ):
                 plain = ["null", "string"] if isinstance(kind, list) else "string"

@@ -19,8 +19,9 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.logical.lists import word_of_list
+from ripple.model.schema.logical.maps import word_of_map
 from ripple.model.schema.typed_texts import MARK
-from ripple.model.schema.types import Date, DateTime, Field, List, LogicalText, PatternDate
+from ripple.model.schema.types import Date, DateTime, Dict, Field, List, LogicalText, PatternDate
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -192,6 +193,8 @@ def _getter_at(
     if not within:
         if isinstance(logical, List):
             return _list_getter(name, described, logical)
+        if isinstance(logical, Dict):
+            return _map_getter(name, described, logical)
         return _getter(name, wanted, described, logical)
     if field.type != Kind.TYPE_MESSAGE or field.is_repeated:
         found = f"{'repeated ' if field.is_repeated else ''}{_WORDS[field.type]}"
@@ -219,6 +222,24 @@ def _list_getter(name: str, described: Any, of: List) -> Callable[[Any], Any]:
             f"and the pipeline's is {word_of_list(of)}"
         )
     return lambda message: list(getattr(message, name))
+
+
+def _map_getter(name: str, described: Any, of: Dict) -> Callable[[Any], Any]:
+    """Return a getter of a map field, as ``_getter`` does."""
+    field = described.fields_by_name[name]
+    entry = field.message_type.fields_by_name if _is_map(field) else {}
+    reads = _READS[value_type(Field("value", of.of))[0]]
+    if not entry or entry["key"].type != Kind.TYPE_STRING or entry["value"].type not in reads:
+        raise InputError(
+            f"field {name!r} of message {described.full_name} is no map of texts to such values, "
+            f"and the pipeline's is {word_of_map(of)}"
+        )
+    return lambda message: dict(getattr(message, name))
+
+
+def _is_map(field: Any) -> bool:
+    kind = field.message_type
+    return kind is not None and bool(kind.GetOptions().map_entry)
 
 
 def _is_time(path: Sequence[str], described: Any) -> bool:

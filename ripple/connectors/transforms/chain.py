@@ -19,7 +19,15 @@ from ripple.model.schema.bytes_form import HEX, BytesForm
 from ripple.model.schema.date_form import DateForm
 from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.time_form import ISO, TimeForm
-from ripple.model.schema.types import DateTime, HexBytes, List, PatternDate, PatternTime, Schema
+from ripple.model.schema.types import (
+    DateTime,
+    Dict,
+    HexBytes,
+    List,
+    PatternDate,
+    PatternTime,
+    Schema,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,8 +150,9 @@ class Chain:
         )
 
     def _shown(self, records: pa.RecordBatch, kept: npt.NDArray[np.int64]) -> Shown:
-        """Show records as the source has them: arrays of JSON as such, and not as texts."""
-        lists = [name for name, kind in self.needed.logical.items() if isinstance(kind, List)]
+        """Show records as the source has them: arrays and objects as such, and not as texts."""
+        logical = self.needed.logical.items()
+        lists = [name for name, kind in logical if isinstance(kind, List | Dict)]
         return lambda row: (None, raw_of(records, int(kept[row]), lists=lists))
 
 

@@ -145,6 +145,7 @@ _CHECKS: dict[type[types.FieldType], Callable[[Any], bool]] = {
     types.Uuid: lambda value: isinstance(value, str),
     types.Bytes: lambda value: isinstance(value, str),
     types.WideDecimal: lambda value: isinstance(value, str),
+    types.Dict: lambda value: isinstance(value, str),
     types.Float: lambda value: isinstance(value, float),
     types.Bool: lambda value: isinstance(value, bool),
     types.Opaque: lambda value: value is not None,

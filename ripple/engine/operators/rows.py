@@ -14,8 +14,8 @@ from ripple.core.arguments import shown
 from ripple.core.errors import NodeError, SchemaError
 from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
-from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.constant_rows import found_in, rows_at
+from ripple.engine.operators.items import items_of
 from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import (
@@ -268,17 +268,17 @@ class Rows(Held):
 
     def _explode(self, step: Explode) -> None:
         """Replace each row by a row for each item of a list, each with its place."""
-        (field,) = arrow_fields(one for one in step.fields_in if one.name == step.column)
-        lists = arrow_column(self.columns[step.column], field.type)
-        counts = np.where(lists.is_null(), 0, np.diff(lists.offsets)).astype(np.int64)
+        (field,) = (one for one in step.fields_in if one.name == step.column)
+        counts, items = items_of(self.columns[step.column], field)
         long = np.flatnonzero(counts > FLAT_ROWS_MAX)
         if len(long):
-            lists = lists.take(pa.array(np.delete(np.arange(self.count), long)))
+            kept = pa.array(np.repeat(counts <= FLAT_ROWS_MAX, counts))
+            items = [one.filter(kept) for one in items]
             counts = np.delete(counts, long)
             self.reject(dict.fromkeys(long.tolist(), TOO_MANY_ROWS), step.name)
         self.columns.keep(np.repeat(np.arange(self.count), counts))
         over = self._repeat(counts)
-        self.columns.add({step.into: lists.flatten()})
+        self.columns.add(dict(zip(step.into, items, strict=True)))
         self.seen = {}
         self.reject(over, step.name)
 

@@ -44,6 +44,7 @@ _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.Uuid: STRING,
     types.Bytes: STRING,
     types.WideDecimal: STRING,
+    types.Dict: STRING,
     types.Float: FLOAT,
     types.Bool: BOOL,
     types.Opaque: SEXP,

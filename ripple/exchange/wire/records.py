@@ -60,6 +60,7 @@ FIELD_TYPE: Codec[types.FieldType] = union(
     record(types.Uuid, {}),
     record(types.Bytes, {}),
     record(types.WideDecimal, {"precision": INT, "scale": INT}),
+    record(types.Dict, {"of": _field_type}),
 )
 _field_type.define(FIELD_TYPE)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ripple.model.expression.binary_methods import BinaryMethods
     from ripple.model.expression.bound import Bound
     from ripple.model.expression.list_methods import ListMethods
+    from ripple.model.expression.map_methods import DictMethods
     from ripple.model.expression.text_methods import TextMethods
     from ripple.model.expression.time_methods import TimeMethods
     from ripple.model.schema.types import FieldType
@@ -456,6 +457,13 @@ class Expr:
 
         return ListMethods(self)
 
+    @property
+    def dict(self) -> DictMethods:
+        """Return the methods of maps."""
+        from ripple.model.expression.map_methods import DictMethods  # noqa: PLC0415 - needs Expr
+
+        return DictMethods(self)
+
     # The last one: above, the name is the type's.
     @property
     def str(self) -> TextMethods:
@@ -705,10 +713,11 @@ def _plain_text(expr: Expr, own: int) -> str:
 
 # Of functions with a digest, or with all of a calendar, among their options.
 _SHOWN_OPTIONS = {"dt.in_zone": slice(1), "dt.session_start": slice(2, None)}
+_SPELLED = {"dict.key": "dict.keys().list.get"}
 
 
 def _method_text(expr: Expr) -> str:
-    method, of = expr.operation, expr.args[0]
+    method, of = _SPELLED.get(expr.operation, expr.operation), expr.args[0]
     rest = [_operand_text(arg) for arg in expr.args[1:]]
     if method == "cast":
         rest = [_CASTS_SHOWN.get(expr.value) or str(expr.value), *map("strict={}".format, rest)]

@@ -25,6 +25,7 @@ from ripple.model.schema.types import (
     Date,
     DateTime,
     Decimal,
+    Dict,
     FieldType,
     Float,
     Int,
@@ -52,6 +53,7 @@ class Kind(Enum):
     UUID = "a UUID"
     BYTES = "bytes"
     WIDE = "a wide decimal"
+    MAP = "a map"
     NULL = "null"
     OTHER = "a value without operators"
 
@@ -169,18 +171,7 @@ class _Checker:
 
     def check(self, expr: Expr) -> Typed:
         if expr.operation == "col":
-            if expr.value not in self.fields:
-                raise unknown_field(expr.value, self.fields)
-            field_type = self.fields[expr.value]
-            kind, nullable = kind_of(field_type)
-            column = Typed("col", kind, nullable, (), expr.value)
-            bare = bare_type(field_type)
-            if isinstance(bare, Decimal):
-                return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
-            if isinstance(bare, WideDecimal):
-                return Typed("wide", Kind.WIDE, nullable, (column,), bare.scale)
-            logical = _LOGICAL_KINDS.get(type(bare))
-            return column if logical is None else Typed("logical", logical, nullable, (column,))
+            return self.field(expr)
         args = tuple(self.check(arg) for arg in expr.args)
         if isinstance(expr.value, WideDecimal) or any(arg.kind is Kind.WIDE for arg in args):
             from ripple.model.expression.wide_rules import wide_typed  # noqa: PLC0415 - most have none
@@ -191,6 +182,10 @@ class _Checker:
             from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
 
             return decimal_typed(expr, args)
+        if expr.operation.startswith("dict.") or any(arg.kind is Kind.MAP for arg in args):
+            from ripple.model.expression.map_rules import map_typed  # noqa: PLC0415 - likewise
+
+            return map_typed(expr, args)
         if _has_stored_texts(expr, args):
             from ripple.model.expression.stored_text_rules import stored_text_typed  # noqa: PLC0415 - likewise
 
@@ -205,6 +200,22 @@ class _Checker:
             return list_typed(expr, args, self.fields)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
+
+    def field(self, expr: Expr) -> Typed:
+        if expr.value not in self.fields:
+            raise unknown_field(expr.value, self.fields)
+        field_type = self.fields[expr.value]
+        kind, nullable = kind_of(field_type)
+        column = Typed("col", kind, nullable, (), expr.value)
+        bare = bare_type(field_type)
+        if isinstance(bare, Decimal):
+            return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
+        if isinstance(bare, WideDecimal):
+            return Typed("wide", Kind.WIDE, nullable, (column,), bare.scale)
+        if isinstance(bare, Dict):
+            return Typed("logical", Kind.MAP, nullable, (column,), bare.of)
+        logical = _LOGICAL_KINDS.get(type(bare))
+        return column if logical is None else Typed("logical", logical, nullable, (column,))
 
     def function(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         entry = _entry(expr.operation)

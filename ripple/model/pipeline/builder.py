@@ -289,7 +289,7 @@ class Pipeline:
         function: Callable[[Row], Iterable[Row]] | Expr,
         /,
         *,
-        into: type | Schema | str | None = None,
+        into: type | Schema | str | Sequence[str] | None = None,
     ) -> Pipeline:
         """Replace each event by the rows that ``function`` returns: none, one or many.
 
@@ -299,7 +299,8 @@ class Pipeline:
 
         Or a field that is a list, ``rp.col("tags")``: each row becomes one for each item, without a
         call in Python. The item is in the field's place, under the name ``into``, by default its
-        own; other fields stay. An empty list and null make no row.
+        own; other fields stay. Of a map there are two fields, by default ``("key", "value")``, and
+        the rows are in the order of the keys. An empty list or map and null make no row.
         """
         with self._step("flat_map", name) as draft:
             step = flat_map_of(name, draft, function, into=into)

@@ -194,7 +194,13 @@ def _row_meaning(step: Derive | Filter | Explode | ConstantJoin) -> list[Sexp]:
         derived: list[Sexp] = [[name, bound.canonical] for name, bound in step.exprs]
         return ["derive", *derived]
     if isinstance(step, Explode):
-        return ["explode", step.column, _shape(step.fields_in), _shape(step.fields_out)]
+        return [
+            "explode",
+            step.column,
+            list(step.into),
+            _shape(step.fields_in),
+            _shape(step.fields_out),
+        ]
     added = zip(step.taken, step.added, strict=True)
     shown: list[Sexp] = [[name, field.name] for name, field in added]
     pairs: list[Sexp] = [list(pair) for pair in zip(step.on, step.constant.key, strict=True)]

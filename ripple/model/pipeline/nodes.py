@@ -190,15 +190,15 @@ class FlatMap:
 # Invariant: as of a FlatMap.
 @frozen
 class Explode:
-    """Replaces each event by a row for each item of a list, in order; other fields stay.
+    """Replaces each event by a row for each item of a list or map, in order; other fields stay.
 
-    column: the field that is a list; an empty one and null make no row. into: the field of the
-    item, in its place.
+    column: the field that is a list or a map; an empty one and null make no row. into: the field
+    of the item, or those of key and value, in its place.
     """
 
     name: str
     column: str
-    into: str
+    into: tuple[str, ...]
     fields_in: Fields
     fields_out: Fields
     node_key: str

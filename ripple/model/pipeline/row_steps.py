@@ -5,6 +5,7 @@ Each function returns the step over the draft's rows, and raises PlanError for o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_bool, shown
@@ -15,7 +16,7 @@ from ripple.model.pipeline.checks import blaming_field, check_new_field, kept_fi
 from ripple.model.pipeline.description import type_text
 from ripple.model.pipeline.nodes import Derive, Explode, Filter, FlatMap, Map, types_of
 from ripple.model.schema.logical.lists import is_read
-from ripple.model.schema.types import Field, List, bare_type
+from ripple.model.schema.types import Dict, Field, FieldType, List, String, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -80,7 +81,7 @@ def flat_map_of(
     draft: Draft,
     function: Callable[[Any], Iterable[Any]] | Expr,
     *,
-    into: type | Schema | str | None,
+    into: type | Schema | str | Sequence[str] | None,
 ) -> FlatMap | Explode:
     """Return the step of a ``.flat_map(...)``."""
     if not isinstance(function, Expr):
@@ -91,7 +92,7 @@ def flat_map_of(
         )
     if isinstance(function, Expr):
         return _explode_of(name, draft, function, into)
-    if into is None or isinstance(into, str):
+    if into is None or (isinstance(into, Sequence) and not isinstance(into, type)):
         raise PlanError(f"into is {shown(into)}: a function makes rows of a record class or schema")
     cls, schema = record_of(into, "into")
     at, key, fields = draft.at, draft.below(name), schema.fields
@@ -106,20 +107,42 @@ def _explode_of(name: str, draft: Draft, items: Expr, into: object) -> Explode:
     of = bare_type(types[column]) if column in types else None
     if of is None:
         raise unknown_field(column, types)
-    if not isinstance(of, List) or not is_read(of):
+    kinds = _items_of(of)
+    if not kinds:
         found = f"is {type_text(types[column])}" if not isinstance(of, List) else "has other items"
         raise PlanError(
-            f"{items!r} makes a row of each item of a list such as tags: list[str], and the field "
-            f"{column!r} {found}: use a function"
+            f"{items!r} makes a row of each item of a list or a map, such as tags: list[str], and "
+            f"the field {column!r} {found}: use a function"
         )
+    names = _item_names(column, into, len(kinds))
+    for at, one in enumerate(names):
+        check_new_field(one, [*(other for other in types if other != column), *names[:at]])
+    added = [Field(one, kind) for one, kind in zip(names, kinds, strict=True)]
+    out: list[Field] = []
+    for field in draft.fields:
+        out += added if field.name == column else [field]
+    return Explode(name, column, names, draft.fields, tuple(out), draft.below(name), draft.at)
+
+
+def _items_of(of: FieldType) -> tuple[FieldType, ...]:
+    """Return the types of the fields of an item, none for a type without items."""
+    if isinstance(of, Dict):
+        return String(), of.of
+    return (of.of,) if isinstance(of, List) and is_read(of) else ()
+
+
+def _item_names(column: str, into: object, count: int) -> tuple[str, ...]:
     if into is None:
-        into = column
-    if not isinstance(into, str):
-        raise PlanError(f"into= names the field of the item, a text, not {shown(into)}")
-    check_new_field(into, [one for one in types if one != column])
-    item = Field(into, of.of)
-    out = tuple(item if one.name == column else one for one in draft.fields)
-    return Explode(name, column, into, draft.fields, out, draft.below(name), draft.at)
+        return (column,) if count == 1 else ("key", "value")
+    names = (into,) if isinstance(into, str) else into
+    if (
+        not isinstance(names, (tuple, list))
+        or len(names) != count
+        or not all(isinstance(one, str) for one in names)
+    ):
+        wanted = "a text" if count == 1 else "and its key, two texts"
+        raise PlanError(f"into= names the field of the item, {wanted}, not {shown(into)}")
+    return tuple(names)
 
 
 def _need_function(function: object) -> None:

@@ -10,6 +10,7 @@ Python                                    schema
 ``uuid.UUID``, ``bytes``                  ``Uuid``, ``Bytes``
 ``Optional[T]``, or a default of None     an optional field; inside a list ``Option``
 ``list[T]``, ``tuple[T, ...]``, sequence  ``List``
+``dict[str, T]``, mapping                 ``Dict``
 a record class                            ``Record``, or ``Ref`` where it contains itself
 an ``Enum``, a ``Literal`` of strings     ``Variant`` of cases without arguments
 ``Union[A, B]``                           ``Variant`` of one case per member, named after it
@@ -29,7 +30,7 @@ import enum
 import types
 import typing
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ripple.core.arguments import need_text, shown
@@ -52,6 +53,7 @@ from ripple.model.schema.types import (
     Case,
     Date,
     DateTime,
+    Dict,
     Field,
     FieldType,
     Float,
@@ -82,7 +84,7 @@ _SCALARS: dict[Annotation, FieldType] = {
 _ADVICE: dict[Annotation, str] = {
     dt.timedelta: "use int nanoseconds",
     decimal.Decimal: "say how many digits, Annotated[decimal.Decimal, rp.Decimal(18, 4)]",
-    dict: "use a list of its keys and one of its values",
+    dict: "say what it has by texts, such as dict[str, int]",
     set: "use list",
     frozenset: "use list",
     list: "say what it is a list of, such as list[str]",
@@ -171,13 +173,24 @@ class _Walk:
             return self._union(args, path)
         if origin is typing.Literal:
             return _literal(args, path)
-        if origin in (list, Sequence) or (origin is tuple and args[1:] == (...,)):
-            return List(self.kind(args[0], f"{path}[]"))
+        if origin in (list, Sequence, dict, Mapping) or (origin is tuple and args[1:] == (...,)):
+            return self._items(origin, args, path)
         if isinstance(base, type) and issubclass(base, enum.Enum):
             return _enumeration(base, path)
         if is_record_class(base):
             return self._record(base, path)
         raise _inexpressible(base, origin, path)
+
+    def _items(self, origin: Annotation, args: tuple[Annotation, ...], path: str) -> FieldType:
+        if origin not in (dict, Mapping):
+            return List(self.kind(args[0], f"{path}[]"))
+        if args[0] is not str:
+            raise SchemaError(f"{path}: a map has texts as its keys, as in dict[str, int]")
+        of = self.kind(args[1], f"{path}{{}}")
+        try:
+            return Dict(of)
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
 
     def _record(self, cls: type, path: str) -> FieldType:
         if cls not in self._inside:

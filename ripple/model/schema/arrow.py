@@ -48,6 +48,7 @@ from ripple.model.schema.types import (
     Bytes,
     Date,
     Decimal,
+    Dict,
     Field,
     FieldType,
     Float,
@@ -98,7 +99,7 @@ _ADVICE = (
     (pt.is_timestamp, "cast it to timestamp[ns] in UTC, or to int64 nanoseconds"),
     (pt.is_temporal, "cast it to int64"),
     (pt.is_decimal, "cast it to string, or to int64 in the smallest unit"),
-    (pt.is_map, "use a list of structs"),
+    (pt.is_map, "use texts as its keys, or a list of structs"),
     (pt.is_uint64, "cast it to int64"),
 )
 
@@ -248,10 +249,19 @@ def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
         item = arrow.value_field
         kind = _infer(item.type, f"{path}[]", depth + 1)
         return List(Option(kind) if item.nullable else kind)
+    if pt.is_map(arrow) and _is_text(arrow.key_type):
+        return _map_of(_infer(arrow.item_type, f"{path}{{}}", depth + 1), path)
     if pt.is_struct(arrow):
         return build(path, Record, tuple(_infer_field(child, path, depth) for child in arrow))
     advice = next((text for test, text in _ADVICE if test(arrow)), "no field type can hold it")
     raise SchemaError(f"{path}: Arrow type {arrow} cannot be expressed: {advice}")
+
+
+def _map_of(of: FieldType, path: str) -> Dict:
+    try:
+        return Dict(of)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
 
 
 def _infer_field(column: pa.Field, path: str, depth: int) -> Field:

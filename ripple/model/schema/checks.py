@@ -40,10 +40,18 @@ if TYPE_CHECKING:
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm, WideDecimalForm
     from ripple.model.schema.list_form import ListForm
+    from ripple.model.schema.map_form import MapForm
     from ripple.model.schema.uuid_form import UuidForm
 
     Form: TypeAlias = (
-        ListForm | BytesForm | TimeForm | DateForm | DecimalForm | WideDecimalForm | UuidForm
+        ListForm
+        | MapForm
+        | BytesForm
+        | TimeForm
+        | DateForm
+        | DecimalForm
+        | WideDecimalForm
+        | UuidForm
     )
 
 Number: TypeAlias = int | float

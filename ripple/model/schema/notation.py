@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ripple.core import sexp
@@ -17,6 +18,7 @@ from ripple.model.schema.types import (
     Date,
     DateTime,
     Decimal,
+    Dict,
     Field,
     FieldType,
     Float,
@@ -36,8 +38,6 @@ from ripple.model.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ripple.core.sexp import Sexp
 
 T = TypeVar("T")
@@ -54,6 +54,11 @@ SCALARS: dict[str, FieldType] = {
     "Uuid": Uuid(),
     "Bytes": Bytes(),
     "Sexp_opaque": Opaque(),
+}
+_AROUND: dict[str, Callable[[FieldType], FieldType]] = {
+    "Option": Option,
+    "List": List,
+    "Dict": Dict,
 }
 _SCALAR_NAMES = {kind: name for name, kind in SCALARS.items()}
 
@@ -101,6 +106,8 @@ def type_to_sexp(kind: FieldType) -> Sexp:
             return ["Variant", [_case_to_sexp(case) for case in kind.cases]]
         case Ref():
             return ["Ref", kind.name]
+        case Dict():
+            return ["Dict", type_to_sexp(kind.of)]
         case Decimal() | WideDecimal():
             return ["Decimal", str(kind.precision), str(kind.scale)]
         case _:
@@ -136,10 +143,8 @@ def _type(value: Sexp, depth: int) -> FieldType:
     match value:
         case str() if value in SCALARS:
             return SCALARS[value]
-        case ["Option", of]:
-            return Option(inner(of))
-        case ["List", of]:
-            return List(inner(of))
+        case ["Option" | "List" | "Dict" as name, of]:
+            return _AROUND[name](inner(of))
         case ["Record", fields]:
             return Record(_tuple(fields, "Record", lambda field: _field(field, inner)))
         case ["Variant", cases]:
@@ -157,7 +162,7 @@ def marked(text: str) -> Logical | None:
     Raises SchemaError for a decimal that there is not.
     """
     kind = SCALARS.get(text)
-    if text.startswith("(Decimal "):
+    if text.startswith(("(Decimal ", "(Dict ")):
         try:
             kind = type_from_sexp(sexp.loads(text))
         except sexp.SexpError as error:

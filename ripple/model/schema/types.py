@@ -181,6 +181,22 @@ class WideDecimal(LogicalText):
     __repr__ = __str__
 
 
+@frozen
+class Dict(LogicalText):
+    """Values of ``of`` by texts, the names; ``of`` is String, Int, Int64, Float or Bool.
+
+    Stored as an object of JSON in canonical form. Raises SchemaError for another type of values.
+    """
+
+    of: FieldType
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, (String, Int, Int64, Float, Bool)):
+            raise SchemaError(
+                f"a map has texts, integers, floats or truth values, not {shown(self.of)}"
+            )
+
+
 DECIMALS = (Decimal, WideDecimal)
 """The types of exact decimals, of either width."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import operator
 import uuid
@@ -28,6 +29,7 @@ from ripple.model.schema.types import (
     Date,
     DateTime,
     Decimal,
+    Dict,
     Float,
     Int,
     Int64,
@@ -76,9 +78,18 @@ class Items:
     of: Any
 
 
+@dataclass(frozen=True)
+class Members:
+    """The kind of maps. of: the Python type of values."""
+
+    of: Any
+
+
 def expression_kind(of: Any) -> Any:
-    """Return the kind of a field's values in expressions: ``python_type``, or ``Items``."""
+    """Return the kind of a field's values in expressions: ``python_type``, or that of items."""
     bare = bare_type(of)
+    if isinstance(bare, Dict):
+        return Members(python_type(bare.of))
     return Items(python_type(bare.of)) if isinstance(bare, List) else python_type(of)
 
 
@@ -87,6 +98,8 @@ def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> A
 
     row: by field name. kinds: by field name, as :func:`python_type` returns.
     """
+    if expr.operation == "col" and isinstance(kinds[expr.value], Members):
+        return row[expr.value]  # as it is stored
     kind, value = _evaluate(expr, row, kinds)
     if isinstance(kind, decimals.Scale) and not isinstance(value, Failed) and value is not None:
         units = int(value * 10**kind.digits)
@@ -112,6 +125,8 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
             value = uuid.UUID(value)
         if kind is bytes and value is not None:
             value = bytes.fromhex(value)
+        if isinstance(kind, Members) and value is not None:
+            value = json.loads(value)
         return kind, value
     if expr.operation == "lit" and isinstance(expr.value, (PlainDate, PlainTime)):
         return logical.constant(expr.value)
@@ -183,8 +198,15 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             if types == [int, int]:
                 return int, _INTEGER[operation]
             return float, lambda a, b: _FLOAT[operation](float(a), float(b))
-        case "list.len":
+        case "list.len" | "dict.len":
             return int, len
+        case "dict.get":
+            assert isinstance(types[0], Members)
+            return types[0].of, lambda a, key: a.get(key)
+        case "dict.contains":
+            return bool, lambda a, key: key in a
+        case "dict.key":
+            return str, lambda a, i: sorted(a)[i] if -len(a) <= i < len(a) else None
         case "list.get":
             assert isinstance(types[0], Items)
             return types[0].of, lambda a, i: a[i] if -len(a) <= i < len(a) else None
@@ -204,6 +226,8 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             if types[0] is int:
                 return int, lambda a: a
             return float, lambda a, *n: round(a, *n) if n else _rounded(operation, a)
+        case "cast" if isinstance(types[0], Members):
+            return str, lambda a, *_: json.dumps(a, ensure_ascii=False, separators=(",", ":"))
         case "cast":
             return _cast(expr.value, types[0], strict=len(types) == 1)
         case "is_nan":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -214,7 +215,11 @@ def rows_of(step: Step, rows: Sequence[Row]) -> list[Row]:
 
 def _exploded(step: Explode, row: Row) -> list[Row]:
     others = {name: value for name, value in row.items() if name != step.column}
-    return [{**others, step.into: item} for item in row[step.column] or ()]
+    items = row[step.column]
+    if items and len(step.into) > 1:  # a map, as it is stored
+        found = sorted(json.loads(items).items())
+        return [{**others, **dict(zip(step.into, pair, strict=True))} for pair in found]
+    return [{**others, step.into[0]: item} for item in items or ()]
 
 
 def _flat_mapped(step: FlatMap, row: Row) -> list[Row]:

@@ -221,8 +221,8 @@ class Flags(enum.Flag):
     ("annotation", "message"),
     [
         (memoryview, r"Outer.field: memoryview cannot be expressed"),
-        (dict[str, int], r"Outer.field: dict\[str, int\] .*use a list of its keys"),
-        (list[dict[str, int]], r"Outer.field\[\]: dict"),
+        (dict[int, int], r"Outer.field: a map has texts as its keys, as in dict\[str, int\]"),
+        (list[dict], r"Outer.field\[\]: dict .*such as dict\[str, int\]"),
         (set[int], r"Outer.field: set\[int\] cannot be expressed: use list"),
         (list, r"Outer.field: list cannot be expressed: say what it is a list of"),
         (tuple[int, str], r"Outer.field: tuple\[int, str\]"),

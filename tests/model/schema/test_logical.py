@@ -20,7 +20,9 @@ from ripple.model.schema import (
     Date,
     DateTime,
     Decimal,
+    Dict,
     Field,
+    Int,
     Int64,
     List,
     Option,
@@ -128,6 +130,7 @@ QUOTE = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional
 NAMED = Schema("u", (Field("id", Uuid()), Field("of", Uuid(), optional=True)))
 BLOBS = Schema("b", (Field("b", Bytes()), Field("of", Bytes(), optional=True)))
 WIDE = Schema("w", (Field("p", Decimal(38, 10)), Field("s", Decimal(20, 2), optional=True)))
+LABELS = Schema("m", (Field("l", Dict(String())), Field("n", Dict(Int()), optional=True)))
 PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
 
 
@@ -140,6 +143,7 @@ PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), op
         (BLOBS, "(typ Bytes)", "5094874a3ec40a25"),
         (NAMED, "(typ Uuid)", "ec30d246c0b70ece"),
         (WIDE, "(typ(Decimal 38 10))", "b0012ce5da3995ef"),
+        (LABELS, "(typ(Dict String))", "bf6e5ccb41dfb2be"),
     ],
 )
 def test_names_are_pinned_and_each_notation_has_them(schema: Schema, text: str, name: str) -> None:

@@ -374,7 +374,7 @@ cdef class JsonParser:
             after = string_end(p, end, &escaped) if p[0] == b'"' and not column.array else NULL
             if after == NULL and (column.digits or column.array):
                 if column.array:
-                    after = self._skip_value(p, end) if p[0] == b"[" else NULL
+                    after = self._skip_value(p, end) if p[0] == b"[" or p[0] == b"{" else NULL
                 else:
                     after = number_end(p, end)
                 if after != NULL:

@@ -46,10 +46,10 @@ def find(name: str) -> Function:
         from ripple.model.expression.functions.hashes import HASHES  # noqa: PLC0415
 
         return HASHES[name]
-    if name.startswith("list."):
-        from ripple.model.expression.functions.lists import LISTS  # noqa: PLC0415
+    if name.startswith(("list.", "dict.")):
+        from ripple.model.expression.functions.maps import ITEMS  # noqa: PLC0415
 
-        return LISTS[name]
+        return ITEMS[name]
     if name.startswith(("logical.", "bin.")):
         from ripple.model.expression.functions.logical import LOGICAL  # noqa: PLC0415
 

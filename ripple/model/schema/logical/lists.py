@@ -9,16 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.model.schema.logical.items import (
+    WORDS,
+    json_items,
+    list_texts,
+    plain_item,
+    takes_items,
+)
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import (
-    Bool,
     FieldType,
-    Float,
-    Int,
-    Int64,
     List,
     Logical,
-    String,
     bare_type,
 )
 
@@ -26,15 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ripple.model.schema.types import Field
-
-_WORDS: dict[type, str] = {
-    String: "texts",
-    Int: "integers",
-    Int64: "integers",
-    Float: "numbers",
-    Bool: "truth values",
-}
-
 
 _LISTS = (
     kinds.is_list,
@@ -66,20 +59,8 @@ class ListReading:
 
     def takes(self, arrow: pa.DataType) -> bool:
         """Tell whether items of such columns can become items of the field."""
-        if not any(is_one(arrow) for is_one in _LISTS):
-            return False
-        of = arrow.value_type
-        if kinds.is_dictionary(of):
-            of = of.value_type
-        if kinds.is_null(of):
-            return True  # Arrow's type of lists without items
-        if self._of is String:
-            return bool(
-                kinds.is_string(of) or kinds.is_large_string(of) or kinds.is_string_view(of)
-            )
-        if self._of is Bool:
-            return bool(kinds.is_boolean(of))
-        return bool(kinds.is_integer(of) or (self._of is Float and kinds.is_floating(of)))
+        is_list = any(is_one(arrow) for is_one in _LISTS)
+        return is_list and takes_items(arrow.value_type, self._of)
 
     def text(self, value: Any) -> str | None:
         """Return the array of a list, a tuple or a flat array; items are judged later."""
@@ -88,7 +69,7 @@ class ListReading:
         if not isinstance(value, (list, tuple)):
             return None
         try:
-            return json.dumps(value, default=_plain)
+            return json.dumps(value, default=plain_item)
         except (TypeError, ValueError, RecursionError):
             return "[null]"  # an invalid item
 
@@ -103,46 +84,25 @@ class ListReading:
 
 def _joined(column: pa.Array) -> pa.Array | None:
     """Return the arrays of JSON of a column of lists; None for kinds and values of others."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
-
     if not (kinds.is_list(column.type) or kinds.is_large_list(column.type)):
         return None
-    items = column.flatten()
-    if kinds.is_string(items.type) or kinds.is_large_string(items.type):
-        if pc.any(pc.match_substring_regex(items, r'["\\\x00-\x1f]')).as_py():
-            return None  # letters with an escape
-        texts = pc.binary_join_element_wise('"', items.cast(pa.string()), '"', "")
-    elif kinds.is_floating(items.type):
-        if not pc.all(pc.is_finite(items)).as_py():
-            return None
-        texts = items.cast(pa.float64()).cast(pa.string())
-        texts = pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)  # which is an integer in JSON
-    elif kinds.is_integer(items.type) or kinds.is_boolean(items.type):
-        texts = items.cast(pa.string())
-    else:
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    texts = json_items(column.flatten())
+    if texts is None:
         return None
-    lengths = pc.fill_null(pc.list_value_length(column), 0)
-    ends = np.concatenate([[0], np.cumsum(np.asarray(lengths))]).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(ends), pc.fill_null(texts, "null"))
-    arrays = pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")
-    return pc.if_else(column.is_valid(), arrays, None) if column.null_count else arrays
-
-
-def _plain(item: Any) -> Any:
-    """Return the Python value of one of NumPy. Raises TypeError for others."""
-    if isinstance(item, (np.integer, np.floating, np.bool_)):
-        return item.item()
-    raise TypeError
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
+    return list_texts(pc.fill_null(texts, "null"), lengths, column.is_valid(), "[", "]")
 
 
 def word_of_list(kind: List) -> str:
     """Return how messages call a list of a source."""
-    return f"a list of {_WORDS.get(type(kind.of), 'values')}"
+    return f"a list of {WORDS.get(type(kind.of), 'values')}"
 
 
 def is_read(kind: FieldType) -> bool:
     """Tell whether a source reads a field of the type as a list."""
-    return isinstance(kind, List) and type(kind.of) in _WORDS
+    return isinstance(kind, List) and type(kind.of) in WORDS
 
 
 def read_by_text(fields: Iterable[Field]) -> dict[str, Logical | List]:

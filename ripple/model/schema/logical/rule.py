@@ -11,6 +11,7 @@ from ripple.model.schema.bytes_form import HEX
 from ripple.model.schema.logical.binary import BytesRule
 from ripple.model.schema.logical.dates import DateRule
 from ripple.model.schema.logical.decimals import DecimalRule
+from ripple.model.schema.logical.maps import MapRule
 from ripple.model.schema.logical.patterns import PatternDateRule, PatternTimeRule
 from ripple.model.schema.logical.times import DateTimeRule
 from ripple.model.schema.logical.uuids import UuidRule
@@ -21,6 +22,7 @@ from ripple.model.schema.types import (
     Date,
     DateTime,
     Decimal,
+    Dict,
     HexBytes,
     Logical,
     PatternDate,
@@ -37,11 +39,14 @@ if TYPE_CHECKING:
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm, WideDecimalForm
     from ripple.model.schema.document import Json
+    from ripple.model.schema.map_form import MapForm
     from ripple.model.schema.time_form import TimeForm
     from ripple.model.schema.uuid_form import UuidForm
 
     Ints = npt.NDArray[np.int64]
-    Form: TypeAlias = DateForm | DecimalForm | WideDecimalForm | TimeForm | UuidForm | BytesForm
+    Form: TypeAlias = (
+        DateForm | DecimalForm | WideDecimalForm | TimeForm | UuidForm | BytesForm | MapForm
+    )
 
 
 class Rule(Protocol):
@@ -112,7 +117,14 @@ FIXED: dict[type, Rule] = {
 
 def rule_of(kind: Logical) -> Rule:
     """Return the rule of a logical type."""
-    return _decimal_rule(kind) if isinstance(kind, DECIMALS) else FIXED[type(kind)]
+    if isinstance(kind, DECIMALS):
+        return _decimal_rule(kind)
+    return _map_rule(kind) if isinstance(kind, Dict) else FIXED[type(kind)]
+
+
+@lru_cache(maxsize=256)
+def _map_rule(kind: Dict) -> Rule:
+    return MapRule(kind)
 
 
 @lru_cache(maxsize=256)

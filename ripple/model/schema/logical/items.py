@@ -1,0 +1,69 @@
+"""The values in lists and maps of sources: their types, and their texts in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.model.schema.types import Bool, Float, Int, Int64, String
+
+WORDS: dict[type, str] = {
+    String: "texts",
+    Int: "integers",
+    Int64: "integers",
+    Float: "numbers",
+    Bool: "truth values",
+}
+
+
+def takes_items(arrow: pa.DataType, of: type) -> bool:
+    """Tell whether values of a type of Arrow, in a list or a map, can become ones of a type."""
+    if kinds.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if kinds.is_null(arrow):
+        return True  # Arrow's type of lists without items
+    if of is String:
+        return bool(
+            kinds.is_string(arrow) or kinds.is_large_string(arrow) or kinds.is_string_view(arrow)
+        )
+    if of is Bool:
+        return bool(kinds.is_boolean(arrow))
+    return bool(kinds.is_integer(arrow) or (of is Float and kinds.is_floating(arrow)))
+
+
+def json_items(items: pa.Array) -> pa.Array | None:
+    """Return values as texts of JSON, null for null; None for kinds and values of others."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    if kinds.is_string(items.type) or kinds.is_large_string(items.type):
+        if pc.any(pc.match_substring_regex(items, r'["\\\x00-\x1f]')).as_py():
+            return None  # letters with an escape
+        return pc.binary_join_element_wise('"', items.cast(pa.string()), '"', "")
+    if kinds.is_floating(items.type):
+        if not pc.all(pc.is_finite(items)).as_py():
+            return None
+        texts = items.cast(pa.float64()).cast(pa.string())
+        return pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)  # which is an integer in JSON
+    if kinds.is_integer(items.type) or kinds.is_boolean(items.type):
+        return items.cast(pa.string())
+    return None
+
+
+def list_texts(texts: pa.Array, lengths: Any, valid: pa.Array, opening: str, end: str) -> pa.Array:
+    """Return the texts of lists, joined by commas. lengths: of each; valid: false for null."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), texts), ",")
+    arrays = pc.binary_join_element_wise(opening, joined, end, "")
+    return pc.if_else(valid, arrays, None)
+
+
+def plain_item(item: Any) -> Any:
+    """Return the Python value of one of NumPy. Raises TypeError for others."""
+    if isinstance(item, (np.integer, np.floating, np.bool_)):
+        return item.item()
+    raise TypeError

@@ -1,0 +1,121 @@
+"""Maps: objects of JSON in canonical form, as texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.core.arguments import shown
+from ripple.core.errors import SchemaError
+from ripple.model.schema.logical.items import (
+    WORDS,
+    json_items,
+    list_texts,
+    plain_item,
+    takes_items,
+)
+from ripple.model.schema.logical.objects import ObjectArrays
+
+if TYPE_CHECKING:
+    from ripple.model.schema.document import Json
+    from ripple.model.schema.map_form import MapForm
+    from ripple.model.schema.types import Dict
+
+_INVALID = "[]"  # the text of a map that is none of the type
+
+
+class MapRule(ObjectArrays):
+    """The rule of one type of maps."""
+
+    arrow = pa.string()
+    avro: ClassVar[dict[str, Json]] = {"type": "string"}
+    json: ClassVar[dict[str, Json]] = {"type": "string", "contentMediaType": "application/json"}
+    bounds = (0, 0)  # of numbers; there are none
+
+    def __init__(self, kind: Dict) -> None:
+        self._kind = kind
+        self.word = word_of_map(kind)
+
+    def form(self, form: str | None, zone: str | None) -> MapForm:
+        for name, given in (("format", form), ("zone", zone)):
+            if given is not None:
+                raise SchemaError(f"{name} is {shown(given)}, and a map has none: leave it out")
+        from ripple.model.schema.map_form import MapForm  # noqa: PLC0415 - few have maps
+
+        return MapForm(self._kind)
+
+    def takes(self, arrow: pa.DataType) -> bool:
+        if not kinds.is_map(arrow):
+            return False
+        key = arrow.key_type
+        is_text = kinds.is_string(key) or kinds.is_large_string(key) or kinds.is_string_view(key)
+        return bool(is_text and takes_items(arrow.item_type, type(self._kind.of)))
+
+    def source_texts(self, column: pa.Array) -> pa.Array:
+        """Return a column that ``takes`` accepts as texts for the form."""
+        ends = np.asarray(column.offsets)
+        begin, length = int(ends[0]), int(ends[-1] - ends[0])
+        keys = json_items(column.keys.slice(begin, length))
+        values = json_items(column.items.slice(begin, length))
+        if keys is not None and values is not None:
+            members = _joined(keys, values)
+            return list_texts(members, np.diff(ends), column.is_valid(), "{", "}")
+        pairs = (None if one is None else self.text(dict(one)) for one in column.to_pylist())
+        return pa.array(pairs, pa.string())
+
+    def stored(self, column: pa.Array) -> pa.Array:
+        return self.form(None, None).parsed(self.source_texts(column))[0]
+
+    def shown(self, column: pa.Array) -> pa.Array:
+        return column
+
+    def number(self, value: Any) -> str | None:
+        from ripple.model.schema.map_form import canonical_text  # noqa: PLC0415 - few have maps
+        from ripple.model.schema.values import Misfit  # noqa: PLC0415 - which asks the rules
+
+        try:
+            return canonical_text(value, self._kind.of)
+        except (Misfit, ValueError):
+            return None
+
+    def value(self, number: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(number)
+        return found
+
+    def text(self, value: Any) -> str | None:
+        if not isinstance(value, Mapping):
+            return None
+        if not all(isinstance(name, str) for name in value):
+            return _INVALID
+        try:
+            return json.dumps(dict(value), default=plain_item)
+        except (TypeError, ValueError, RecursionError):
+            return _INVALID
+
+    def written(self, number: str) -> str:
+        return number
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        return column
+
+
+def word_of_map(kind: Dict) -> str:
+    """Return how messages call a map."""
+    return f"a map of {WORDS[type(kind.of)]}"
+
+
+def _joined(keys: pa.Array, values: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    return pc.binary_join_element_wise(keys, pc.fill_null(values, "null"), ":")
+
+
+def source_texts(column: pa.Array, kind: Dict) -> pa.Array:
+    """Return a column of maps as texts for the form; one of texts unchanged."""
+    rule = MapRule(kind)
+    return rule.source_texts(column) if rule.takes(column.type) else column
