@@ -25,6 +25,7 @@ BENCHMARKS = (
     "market",
     "ordered",
     "scans",
+    "books",
     "joins",
     "interval",
     "asof",

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <unordered_map>
 #include <vector>
 
 namespace ripple {
@@ -47,8 +46,97 @@ struct Level {
     }
 };
 
+// size: 0 where there is none.
 struct Order {
-    int64_t side, price, size;
+    int64_t number, side, price, size;
+};
+
+// The orders of a book by their numbers, in a table with room for twice as many: an order is at its
+// place, or behind it without a free one between.
+class Orders {
+public:
+    void prefetch(int64_t number) const
+    {
+        if (!table_.empty())
+            __builtin_prefetch(&table_[place(number)]);
+    }
+
+    // Returns null for none. Another order that comes or goes may move the found one.
+    Order* find(int64_t number)
+    {
+        if (table_.empty())
+            return nullptr;
+        for (size_t at = place(number);; at = (at + 1) & mask())
+            if (!table_[at].size || table_[at].number == number)
+                return table_[at].size ? &table_[at] : nullptr;
+    }
+
+    // Of an order that is not there.
+    void add(const Order& order)
+    {
+        if (2 * (count_ + 1) > table_.size()) {
+            std::vector<Order> old(std::max<size_t>(16, 2 * table_.size()));
+            old.swap(table_);
+            for (const Order& one : old)
+                if (one.size)
+                    put(one);
+        }
+        put(order);
+        ++count_;
+    }
+
+    void remove(Order* order)
+    {
+        size_t free = order - table_.data();
+        for (size_t at = (free + 1) & mask(); table_[at].size; at = (at + 1) & mask()) {
+            size_t wanted = place(table_[at].number);
+            if (((at - wanted) & mask()) >= ((at - free) & mask())) {
+                table_[free] = table_[at];
+                free = at;
+            }
+        }
+        table_[free].size = 0;
+        --count_;
+    }
+
+    void clear()
+    {
+        table_.clear();
+        count_ = 0;
+    }
+
+    std::vector<Order> sorted() const
+    {
+        std::vector<Order> found;
+        for (const Order& one : table_)
+            if (one.size)
+                found.push_back(one);
+        std::sort(found.begin(), found.end(),
+            [](const Order& one, const Order& other) { return one.number < other.number; });
+        return found;
+    }
+
+    int64_t nbytes() const { return table_.capacity() * sizeof(Order); }
+
+private:
+    std::vector<Order> table_; // as many as a power of two
+    size_t count_ = 0;
+
+    size_t mask() const { return table_.size() - 1; }
+
+    size_t place(int64_t number) const
+    {
+        uint64_t mixed = (uint64_t)number * 0x9E3779B97F4A7C15u;
+        return (mixed ^ (mixed >> 32)) & mask();
+    }
+
+    void put(const Order& order)
+    {
+        size_t at = place(order.number);
+        while (table_[at].size)
+            at = (at + 1) & mask();
+        table_[at] = order;
+    }
 };
 
 // The levels of a side, the best one last, where nearly all changes are.
@@ -118,7 +206,7 @@ struct Book {
     int64_t in_event = 0; // the message before was applied, and did not end its event
     int64_t gaps = 0, has_lost = 0, lost_to = 0; // the greatest number of a message not kept
     Side sides[2];
-    std::unordered_map<int64_t, Order> orders;
+    Orders orders;
     std::vector<Message> kept; // since the book became unknown, for the next snapshot
     std::vector<int64_t> shown; // the last row of tops
     std::vector<Level> shown_levels[2]; // or the levels that were shown
@@ -139,16 +227,16 @@ public:
     Settings settings {};
     Found found;
 
-    void take(int64_t slot, const Message& message, int64_t fault, int64_t row)
+    // Applies a message; one with a fault only counts in its sequence.
+    void take(int64_t slot, Message& message, int64_t fault, int64_t row)
     {
         Book& book = books[slot];
-        Message own = message;
         if (fault != FINE) {
-            own.action = NOTHING;
+            message.action = NOTHING;
             report(book, fault, row);
         }
         if (fault != NO_SEQUENCE && fault != NO_PREVIOUS)
-            process(book, own, row);
+            process(book, message, row);
         if (message.last || book.status != OPEN)
             show(book, row);
     }
@@ -161,8 +249,6 @@ public:
     }
 
 private:
-    std::vector<int64_t> seen_;
-
     bool is_known(const Book& book) const { return book.status == OPEN || book.status == LOADING; }
 
     void clear(Book& book)
@@ -299,85 +385,106 @@ private:
         case CLEAR: // of a snapshot that is being read
             clear(book);
             break;
-        case ADD: {
-            auto [at, is_new] = book.orders.try_emplace(m.order, Order { m.side, m.price, m.size });
-            if (!is_new)
+        case ADD:
+            if (book.orders.find(m.order))
                 return report(book, KNOWN_ORDER, row);
-            if (!side.add(rank, m.size)) {
-                book.orders.erase(at);
-                report(book, TOO_LARGE, row);
-            }
+            if (!side.add(rank, m.size))
+                return report(book, TOO_LARGE, row);
+            book.orders.add(Order { m.order, m.side, m.price, m.size });
             break;
-        }
         case MODIFY: {
-            auto at = book.orders.find(m.order);
-            if (at == book.orders.end())
+            Order* order = book.orders.find(m.order);
+            if (!order)
                 return report(book, UNKNOWN_ORDER, row);
-            Order old = at->second;
-            Side& before = book.sides[old.side];
-            int64_t rank_before = old.side ? ~old.price : old.price;
-            before.take(rank_before, old.size, 1);
+            Side& before = book.sides[order->side];
+            int64_t rank_before = order->side ? ~order->price : order->price;
+            before.take(rank_before, order->size, 1);
             if (!side.add(rank, m.size)) {
-                before.add(rank_before, old.size);
+                before.add(rank_before, order->size);
                 return report(book, TOO_LARGE, row);
             }
-            at->second = Order { m.side, m.price, m.size };
+            *order = Order { m.order, m.side, m.price, m.size };
             break;
         }
         case TAKE: {
-            auto at = book.orders.find(m.order);
-            if (at == book.orders.end())
+            Order* order = book.orders.find(m.order);
+            if (!order)
                 return report(book, UNKNOWN_ORDER, row);
-            Order& order = at->second;
-            int64_t rank_of = order.side ? ~order.price : order.price;
-            if (m.size < order.size) {
-                order.size -= m.size;
-                book.sides[order.side].take(rank_of, m.size, 0);
+            Side& own = book.sides[order->side];
+            int64_t rank_of = order->side ? ~order->price : order->price;
+            if (m.size < order->size) {
+                order->size -= m.size;
+                own.take(rank_of, m.size, 0);
             } else {
-                book.sides[order.side].take(rank_of, order.size, 1);
-                book.orders.erase(at);
+                own.take(rank_of, order->size, 1);
+                book.orders.remove(order);
             }
             break;
         }
         }
     }
 
-    int64_t best(const Book& book, int64_t side, int64_t at) const
+    // How many levels of a side are shown: none of a book that is not open.
+    size_t shown_count(const Book& book, int64_t side) const
     {
-        int64_t rank = (book.sides[side].levels.end() - 1 - at)->rank;
-        return side ? ~rank : rank;
+        if (book.status != OPEN)
+            return 0;
+        return std::min<size_t>(settings.depth, book.sides[side].levels.size());
+    }
+
+    int64_t shown_status(const Book& book) const
+    {
+        const std::vector<Level>&bids = book.sides[0].levels, &asks = book.sides[1].levels;
+        if (book.status != OPEN || bids.empty() || asks.empty())
+            return book.status;
+        int64_t bid = bids.back().rank, ask = ~asks.back().rank;
+        return bid > ask ? CROSSED : bid == ask ? LOCKED : OPEN;
+    }
+
+    bool is_shown(const Book& book, int64_t status) const
+    {
+        if (book.shown.empty())
+            return book.status == NEW;
+        const int64_t* words = book.shown.data();
+        if (words[0] != status || words[1] != book.gaps)
+            return false;
+        words += 4;
+        for (int64_t side = 0; side < 2; ++side, words += 2 * settings.depth) {
+            size_t count = shown_count(book, side);
+            if (book.shown[2 + side] != (int64_t)count)
+                return false;
+            const Level* best = book.sides[side].levels.data() + book.sides[side].levels.size();
+            for (size_t at = 0; at < count; ++at) {
+                --best;
+                if (words[2 * at + 1] != best->size || words[2 * at] != (side ? ~best->rank : best->rank))
+                    return false;
+            }
+        }
+        return true;
     }
 
     void show(Book& book, int64_t row)
     {
         if (settings.shows_levels)
             return show_levels(book, row);
-        size_t depth = settings.depth;
-        seen_.assign(4 + 4 * depth, 0);
-        size_t counts[2];
-        for (size_t side = 0; side < 2; ++side) {
+        int64_t status = shown_status(book);
+        if (is_shown(book, status))
+            return;
+        book.shown.assign(4 + 4 * settings.depth, 0);
+        book.shown[0] = status;
+        book.shown[1] = book.gaps;
+        int64_t* words = book.shown.data() + 4;
+        for (int64_t side = 0; side < 2; ++side, words += 2 * settings.depth) {
+            size_t count = book.shown[2 + side] = shown_count(book, side);
             const std::vector<Level>& levels = book.sides[side].levels;
-            size_t count = book.status == OPEN ? std::min(depth, levels.size()) : 0;
-            counts[side] = count;
-            seen_[2 + side] = count;
-            int64_t* words = &seen_[4 + 2 * depth * side];
             for (size_t at = 0; at < count; ++at) {
                 const Level& level = *(levels.end() - 1 - at);
                 words[2 * at] = side ? ~level.rank : level.rank;
                 words[2 * at + 1] = level.size;
             }
         }
-        seen_[0] = book.status;
-        if (counts[0] && counts[1]) {
-            int64_t bid = best(book, 0, 0), ask = best(book, 1, 0);
-            seen_[0] = bid > ask ? CROSSED : bid == ask ? LOCKED : OPEN;
-        }
-        seen_[1] = book.gaps;
-        if (seen_ == book.shown || (book.shown.empty() && book.status == NEW))
-            return;
-        book.shown = seen_;
         found.rows.push_back(row);
-        found.words.insert(found.words.end(), seen_.begin(), seen_.end());
+        found.words.insert(found.words.end(), book.shown.begin(), book.shown.end());
     }
 
     void put(int64_t row, int64_t side, int64_t rank, int64_t size, int64_t count)
@@ -392,7 +499,7 @@ private:
     {
         for (int64_t side = 0; side < 2; ++side) {
             const std::vector<Level>& levels = book.sides[side].levels;
-            size_t count = book.status == OPEN ? std::min<size_t>(settings.depth, levels.size()) : 0;
+            size_t count = shown_count(book, side);
             auto now = levels.end() - count;
             std::vector<Level>& before = book.shown_levels[side];
             if (before.size() == count && std::equal(before.begin(), before.end(), now))
@@ -424,13 +531,8 @@ public:
             book.gaps, book.has_lost, book.lost_to };
         meta.insert(meta.end(), own, own + 8);
         if (settings.by_order) {
-            std::vector<int64_t> ids;
-            for (const auto& one : book.orders)
-                ids.push_back(one.first);
-            std::sort(ids.begin(), ids.end());
-            for (int64_t id : ids) {
-                const Order& order = book.orders.at(id);
-                const int64_t words[] = { id, order.side, order.price, order.size };
+            for (const Order& order : book.orders.sorted()) {
+                const int64_t words[] = { order.number, order.side, order.price, order.size };
                 resting.insert(resting.end(), words, words + 4);
             }
         } else {
@@ -466,7 +568,9 @@ public:
             Side& side = book.sides[words[1] & 1];
             int64_t rank = words[1] & 1 ? ~words[2] : words[2];
             if (settings.by_order) {
-                book.orders[words[0]] = Order { words[1] & 1, words[2], words[3] };
+                if (words[3] <= 0)
+                    continue; // no order
+                book.orders.add(Order { words[0], words[1] & 1, words[2], words[3] });
                 side.add(rank, words[3]);
             } else {
                 side.set(rank, words[3]);
@@ -490,7 +594,7 @@ public:
         int64_t bytes = books.capacity() * sizeof(Book);
         for (const Book& book : books) {
             bytes += (book.sides[0].levels.capacity() + book.sides[1].levels.capacity()) * sizeof(Level);
-            bytes += book.orders.size() * 56 + book.kept.capacity() * sizeof(Message);
+            bytes += book.orders.nbytes() + book.kept.capacity() * sizeof(Message);
             bytes += book.shown.capacity() * 8;
             bytes += (book.shown_levels[0].capacity() + book.shown_levels[1].capacity()) * sizeof(Level);
         }

@@ -22,14 +22,17 @@ cdef extern from "order_book.hpp" namespace "ripple" nogil:
     cppclass Found:
         vector[int64_t] rows, words, failed, faults
 
+    cppclass Orders:
+        void prefetch(int64_t)
+
     cppclass Book:
-        pass
+        Orders orders
 
     cppclass CBooks "ripple::Books":
         vector[Book] books
         Settings settings
         Found found
-        void take(int64_t, const Message&, int64_t, int64_t) except +
+        void take(int64_t, Message&, int64_t, int64_t) except +
         void begin(Book&) except +
         void dump(
             const Book&, vector[int64_t]&, vector[int64_t]&, vector[int64_t]&, vector[int64_t]&
@@ -40,6 +43,9 @@ cdef extern from "order_book.hpp" namespace "ripple" nogil:
         ) except +
         int64_t nbytes()
 
+
+cdef enum:
+    AHEAD = 8  # so many messages later an order is looked for
 
 cdef int64_t META = 8  # words of a book beside its levels, kept messages and what it shows
 
@@ -128,6 +134,8 @@ cdef class Books:
         self.held.found.faults.clear()
         with nogil:
             for i in range(n):
+                if i + AHEAD < n:
+                    self.held.books[slots[i + AHEAD]].orders.prefetch(messages.orders[i + AHEAD])
                 if begins[i]:
                     self.held.begin(self.held.books[slots[i]])
                 fault = self.read(messages, i, &one)

@@ -54,9 +54,11 @@ class BookScanRows(ScanRows[BookScan]):
         )
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
-        begins = np.zeros(rows.count, np.uint8)
-        by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
-        if self.node.ttl_ns is not None:
+        begins, times = np.zeros(rows.count, np.uint8), np.asarray(rows.times_ns)
+        if self.node.ttl_ns is None:
+            self._last[slots] = times  # of the messages of a key the last one's remains
+        else:
+            by_slot = self._by_slot(slots, times)
             begins[by_slot.order] = self._begins(by_slot)
         shown, words, failed, faults = self._books.take(slots, begins, self._messages(rows))
         if len(failed):
@@ -191,7 +193,17 @@ class BookScanRows(ScanRows[BookScan]):
 
 def _codes(rows: Rows, field: Field, numbers_of: Mapping[str, int]) -> Flags:
     """Return the number of each text; 255 for one that has none, and for null."""
-    encoded = rows.columns.arrow(field.name).dictionary_encode()
+    texts = rows.columns.arrow(field.name)
+    if isinstance(texts, pa.StringArray) and not texts.null_count:
+        _, ends, letters = texts.buffers()
+        bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        if (np.diff(bounds) == 1).all() and len(texts):  # as nearly always
+            of_letter = np.full(256, 255, np.uint8)
+            of_letter[[ord(text) for text in numbers_of if len(text) == 1]] = [
+                number for text, number in numbers_of.items() if len(text) == 1
+            ]
+            return of_letter[np.frombuffer(letters, np.uint8)[bounds[0] : bounds[-1]]]
+    encoded = texts.dictionary_encode()
     known = [numbers_of.get(text, 255) for text in encoded.dictionary.to_pylist()]
     indices = np.asarray(encoded.indices.fill_null(len(known)))
     codes: Flags = np.array([*known, 255], np.uint8)[indices]
