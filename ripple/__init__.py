@@ -91,8 +91,12 @@ if TYPE_CHECKING:
     from ripple.model.running import lag as lag
     from ripple.model.running import rolling_max as rolling_max
     from ripple.model.running import rolling_mean as rolling_mean
+    from ripple.model.running import rolling_median as rolling_median
     from ripple.model.running import rolling_min as rolling_min
+    from ripple.model.running import rolling_percentile as rolling_percentile
+    from ripple.model.running import rolling_stddev as rolling_stddev
     from ripple.model.running import rolling_sum as rolling_sum
+    from ripple.model.running import rolling_variance as rolling_variance
     from ripple.model.schema import Decimal as Decimal
     from ripple.model.schema import Schema as Schema
     from ripple.model.window import OnCount as OnCount
@@ -199,6 +203,10 @@ _NAMES_BY_HOME = {
         "rolling_max",
         "rolling_mean",
         "rolling_min",
+        "rolling_median",
+        "rolling_percentile",
+        "rolling_stddev",
+        "rolling_variance",
         "rolling_sum",
     ),
     "ripple.model.schema": ("Decimal", "Schema"),

@@ -95,7 +95,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "aggregate": {"keys", "schema"},
         "records": {"expression", "schema"},
         "window": {"calendar", "keys", "schema"},
-        "running": {"schema", "window"},
+        "running": {"aggregate", "schema", "window"},
         "pipeline": {
             "aggregate",
             "code_fingerprint",

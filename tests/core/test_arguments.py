@@ -102,6 +102,12 @@ def percentile(q: Any) -> Any:
         return rp.percentile("x", q)
 
 
+def rolling_percentile(q: Any) -> Any:
+    is_share = isinstance(q, float) and 0 < q < 1
+    with pytest.warns(UserWarning, match="per cent: say") if is_share else nullcontext():
+        return rp.rolling_percentile("x", 3, q)
+
+
 def custom(**changed: Any) -> rp.Plan:
     given = {"init": lambda: 0, "add": lambda s, x: s, "result": lambda s: s, "type": int}
     return folded(rp.custom("n", **{**given, **changed}))
@@ -443,9 +449,25 @@ TABLE: dict[str, P] = {
             "expr" if what == "x" else "three np_int",
             INPUT if what == "x" else "n must be",
         )
-        for name in ("rolling_sum", "rolling_mean", "rolling_max", "rolling_min")
+        for name in (
+            *("rolling_sum", "rolling_mean", "rolling_max", "rolling_min"),
+            *("rolling_median", "rolling_variance", "rolling_stddev"),
+        )
         for what in ("x", "n")
     },
+    "rolling_percentile(x)": P(lambda v: running(rp.rolling_percentile(v, 3, 50)), "expr", INPUT),
+    "rolling_percentile(n)": P(
+        lambda v: running(rp.rolling_percentile("x", v, 50)), "three np_int", "n must be"
+    ),
+    "rolling_percentile(q)": P(
+        lambda v: running(rolling_percentile(v)), "zero three half np_int np_float decimal"
+    ),
+    "rolling_variance(ddof)": P(
+        lambda v: running(rp.rolling_variance("x", 3, ddof=v)), "zero three np_int"
+    ),
+    "rolling_stddev(ddof)": P(
+        lambda v: running(rp.rolling_stddev("x", 3, ddof=v)), "zero three np_int"
+    ),
     "Pipeline.scan(ttl)": P(lambda v: scan(ttl=v), "none three np_int"),
     "Pipeline.ask(name)": P(lambda v: ASKING.ask(v, answer, into=In), "digit word"),
     "Pipeline.ask(function)": P(lambda v: ASKING.ask("a", v, into=In), "", "an async function"),

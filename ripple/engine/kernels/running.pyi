@@ -3,6 +3,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ripple.model.aggregate.exact import ExactSums
+from ripple.model.aggregate.integers import Counts
+from ripple.model.aggregate.part import Read
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.uint8]
@@ -94,4 +98,29 @@ def rolling_extreme(
     counts: Ints,
     ring: npt.NDArray[Any],
     out: npt.NDArray[Any],
+) -> None: ...
+def rolling_ranked(
+    rows: RowsBySlot,
+    values: npt.NDArray[Any],
+    valid: Flags,
+    numerator: int,
+    denominator: int,
+    counts: Ints,
+    ring: npt.NDArray[Any],
+    lower: npt.NDArray[Any],
+    upper: npt.NDArray[Any],
+    remainders: Ints,
+) -> None: ...
+def rolling_spread(
+    rows: RowsBySlot,
+    values: npt.NDArray[Any],
+    valid: Flags,
+    sums: ExactSums,
+    squares: ExactSums,
+    tally: Counts,
+    read: Read,
+    counts: Ints,
+    ring: npt.NDArray[Any],
+    bits: Ints,
+    found: Flags,
 ) -> None: ...

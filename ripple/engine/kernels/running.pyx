@@ -9,7 +9,11 @@ it is full.
 from libc.math cimport fabs, isnan
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memmove
 
+from ripple.model.aggregate.exact cimport ExactSums
+from ripple.model.aggregate.integers cimport Counts
+from ripple.model.aggregate.part cimport PLAIN, SQUARE, Operand, Read, check_memory
 from ripple.model.keys.checked cimport check_length, check_slots
 
 ctypedef fused number:
@@ -40,6 +44,9 @@ cdef extern from "accumulator.h" nogil:
     int add_integer(Accumulators* a, int64_t slot, int64_t value, int64_t direction)
     double slot_sum(const Accumulators* a, int64_t slot)
     double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
+    int64_t quantile_rank(
+        int64_t size, uint64_t numerator, uint64_t denominator, int64_t* remainder
+    )
 
 
 cdef class RowsBySlot:
@@ -466,3 +473,137 @@ def rolling_extreme(
             counts[slot] = k + 1
             out[i] = ring[slot, queue[head % (width + 1)] % width]
     free(queue)
+
+
+cdef inline int64_t place_of(const number* ordered, int64_t n, number x) noexcept nogil:
+    """Return where the first value stands that is not below ``x``."""
+    cdef int64_t low = 0, high = n, middle
+    while low < high:
+        middle = (low + high) // 2
+        if beyond(x, ordered[middle], True):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def rolling_ranked(
+    RowsBySlot rows not None,
+    const number[::1] values not None,
+    const uint8_t[::1] valid not None,
+    uint64_t numerator,
+    uint64_t denominator,
+    int64_t[::1] counts not None,
+    number[:, ::1] ring not None,
+    number[::1] lower not None,
+    number[::1] upper not None,
+    int64_t[::1] remainders not None,
+):
+    """Give each row the two of the last ring.shape[1] values between which a quantile lies.
+
+    remainders: how far from the lower one, in parts of the denominator.
+    """
+    cdef Py_ssize_t i, j
+    cdef int64_t slot, at, place, rank, n = 0, last = -1, width = ring.shape[1]
+    cdef number value
+    cdef number* ordered
+    rows.check(values.shape[0], valid.shape[0], lower.shape[0], counts.shape[0])
+    check_length(rows.slots.shape[0], upper.shape[0])
+    check_length(rows.slots.shape[0], remainders.shape[0])
+    check_length(counts.shape[0], ring.shape[0])
+    ordered = <number*>malloc(width * sizeof(number))
+    if ordered == NULL:
+        raise MemoryError
+    with nogil:
+        for i in range(rows.slots.shape[0]):
+            slot = entered(rows, i, &counts[0])
+            if rows.begins[i] or slot != last:
+                last, n = slot, 0
+                for j in range(min(counts[slot], width)):
+                    value = ring[slot, j]
+                    place = place_of(ordered, n, value)
+                    memmove(ordered + place + 1, ordered + place, (n - place) * sizeof(number))
+                    ordered[place] = value
+                    n += 1
+            lower[i] = upper[i] = 0
+            remainders[i] = 0
+            if not valid[i]:
+                continue
+            at = counts[slot] % width
+            if n == width:
+                place = place_of(ordered, n, ring[slot, at])
+                n -= 1
+                memmove(ordered + place, ordered + place + 1, (n - place) * sizeof(number))
+            value = values[i] + <number>0
+            place = place_of(ordered, n, value)
+            memmove(ordered + place + 1, ordered + place, (n - place) * sizeof(number))
+            ordered[place] = ring[slot, at] = value
+            n += 1
+            counts[slot] += 1
+            rank = quantile_rank(n, numerator, denominator, &remainders[i])
+            lower[i] = ordered[rank]
+            upper[i] = ordered[rank + 1 if rank + 1 < n else rank]
+    free(ordered)
+
+
+cdef int change(
+    ExactSums sums, ExactSums squares, Counts tally, const number* value, int64_t direction
+) except -1:
+    """Add a value to the only slot, or take it out."""
+    cdef int64_t slot = 0
+    cdef Operand operand
+    operand.values = value
+    operand.is_integer = number is int64_t
+    check_memory(
+        sums.fold_in(&slot, 1, NULL, NULL, &operand, PLAIN, direction)
+        | squares.fold_in(&slot, 1, NULL, NULL, &operand, SQUARE, direction)
+    )
+    tally.at(0)[0] += direction
+    return 0
+
+
+def rolling_spread(
+    RowsBySlot rows not None,
+    const number[::1] values not None,
+    const uint8_t[::1] valid not None,
+    ExactSums sums not None,
+    ExactSums squares not None,
+    Counts tally not None,
+    Read read not None,
+    int64_t[::1] counts not None,
+    number[:, ::1] ring not None,
+    int64_t[::1] bits not None,
+    uint8_t[::1] found not None,
+):
+    """Give each row the spread of the last ring.shape[1] values, in 64 bits.
+
+    sums, squares, tally: parts with one slot, from which ``read`` reads it.
+    """
+    cdef Py_ssize_t i, j
+    cdef int64_t slot, at, only = 0, last = -1, width = ring.shape[1]
+    rows.check(values.shape[0], valid.shape[0], bits.shape[0], counts.shape[0])
+    check_length(rows.slots.shape[0], found.shape[0])
+    check_length(counts.shape[0], ring.shape[0])
+    for part in (sums, squares, tally):
+        check_length(1, part.slots)
+    for i in range(rows.slots.shape[0]):
+        slot = entered(rows, i, &counts[0])
+        if rows.begins[i] or slot != last:
+            last = slot
+            sums.shut(0)
+            squares.shut(0)
+            sums.open(0)
+            squares.open(0)
+            tally.open(0)
+            for j in range(min(counts[slot], width)):
+                change(sums, squares, tally, &ring[slot, j], 1)
+        bits[i], found[i] = 0, 0
+        if not valid[i]:
+            continue
+        at = counts[slot] % width
+        if counts[slot] >= width:
+            change(sums, squares, tally, &ring[slot, at], -1)
+        ring[slot, at] = values[i]
+        change(sums, squares, tally, &ring[slot, at], 1)
+        counts[slot] += 1
+        read.read(&only, 1, &bits[i], &found[i])

@@ -9,9 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels import running
+from ripple.model.aggregate.exact import ExactSums
+from ripple.model.aggregate.integers import Counts
+from ripple.model.aggregate.moments import SpreadRead
+from ripple.model.aggregate.quantile import interpolate
 from ripple.model.expression.functions.maths import MATHS
 from ripple.model.pipeline.nodes import type_of
-from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
+from ripple.model.running.functions import (
+    Bar,
+    Ema,
+    Extreme,
+    Lag,
+    Rolling,
+    RollingQuantile,
+    RollingSpread,
+    Running,
+    Sum,
+)
 from ripple.model.schema.types import Bool, Float, Int64, bare_type
 
 if TYPE_CHECKING:
@@ -223,6 +237,35 @@ class _Rolling(RunningColumn):
         return Found(whole if is_whole else out, is_valid, failed.view(np.bool_), TOO_LONG)
 
 
+class _RollingQuantile(RunningColumn):
+    def __init__(self, of: RollingQuantile, kind: Any) -> None:
+        super().__init__({"count": (np.int64, 0), "values": (kind, of.n)})
+        self._share = of.numerator, of.denominator
+
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
+        (came, ring), count = self.parts.values(), len(values)
+        lower, upper = np.zeros((2, count), values.dtype)
+        rest = np.zeros(count, np.int64)
+        running.rolling_ranked(of, values, valid, *self._share, came, ring, lower, upper, rest)
+        return Found(interpolate(lower, upper, rest, self._share[1]), valid.view(np.bool_))
+
+
+class _RollingSpread(RunningColumn):
+    def __init__(self, of: RollingSpread, kind: Any) -> None:
+        super().__init__({"count": (np.int64, 0), "values": (kind, of.n)})
+        self._sums, self._squares, self._tally = ExactSums(), ExactSums(), Counts()
+        for part in (self._sums, self._squares, self._tally):
+            part.resize(1)
+        self._read = SpreadRead(self._sums, self._squares, self._tally, of.ddof, of.root)
+
+    def apply(self, of: RowsBySlot, values: Array, valid: Flags) -> Found:
+        (came, ring), count = self.parts.values(), len(values)
+        bits, found = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+        parts = self._sums, self._squares, self._tally, self._read
+        running.rolling_spread(of, values, valid, *parts, came, ring, bits, found)
+        return Found(bits.view(np.float64), found.view(np.bool_))
+
+
 def running_column(of: Running, read: Field | None) -> RunningColumn:
     """Return the state of a function of a field, without slots."""
     bare = None if read is None else bare_type(type_of(read))
@@ -241,4 +284,8 @@ def running_column(of: Running, read: Field | None) -> RunningColumn:
             return (SplitBar if of.split else _Bar)(every, kind)
         case Rolling():
             return _Rolling(of, kind)
+        case RollingQuantile():
+            return _RollingQuantile(of, kind)
+        case RollingSpread():
+            return _RollingSpread(of, kind)
     raise TypeError(f"no loop computes {of.name}")

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,11 @@ def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
     above every other number. None for an empty group. A float between 0 and 1 is warned of, for
     elsewhere it may be a share of one: ``Decimal("0.5")`` says that half a per cent is meant.
     """
+    return quantile_of(x, q, method=method)
+
+
+def quantile_of(x: Input, q: Any, *, method: Method = "linear") -> Quantile:
+    """Return the quantile of so many per cent; raises PlanError."""
     is_number = isinstance(q, (int, float, Decimal, np.number)) and not isinstance(q, bool)
     if not is_number or isinstance(q, (np.complexfloating, np.timedelta64)) or not 0 <= q <= 100:
         raise PlanError(f"percentile: q must be a number from 0 to 100, not {shown(q)}")
@@ -52,7 +57,7 @@ def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
         warnings.warn(
             f"percentile: q={q} is {q} per cent: say q={q * 100:g} for that share of "
             f"the group, or q=Decimal('{q}')",
-            stacklevel=2,
+            stacklevel=3,
         )
     return Quantile((x,), "percentile", share.numerator, share.denominator, method)
 

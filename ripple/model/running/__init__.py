@@ -13,6 +13,8 @@ from ripple.model.running.functions import (
     Extreme,
     Lag,
     Rolling,
+    RollingQuantile,
+    RollingSpread,
     Running,
     Sum,
     bar,
@@ -23,8 +25,12 @@ from ripple.model.running.functions import (
     lag,
     rolling_max,
     rolling_mean,
+    rolling_median,
     rolling_min,
+    rolling_percentile,
+    rolling_stddev,
     rolling_sum,
+    rolling_variance,
 )
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
@@ -37,6 +43,8 @@ __all__ = [
     "OrderBook",
     "Position",
     "Rolling",
+    "RollingQuantile",
+    "RollingSpread",
     "Running",
     "Sum",
     "bar",
@@ -47,6 +55,10 @@ __all__ = [
     "lag",
     "rolling_max",
     "rolling_mean",
+    "rolling_median",
     "rolling_min",
+    "rolling_percentile",
+    "rolling_stddev",
     "rolling_sum",
+    "rolling_variance",
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.aggregate.quantiles import quantile_of
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.types import (
     TEXTS,
@@ -30,6 +31,7 @@ from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
+    from ripple.model.aggregate.quantiles import Quantile
     from ripple.model.schema.types import FieldType
 
 Input: TypeAlias = Any
@@ -150,6 +152,46 @@ def rolling_max(x: Input, n: int) -> Rolling:
 def rolling_min(x: Input, n: int) -> Rolling:
     """Return the smallest of the last ``n`` values; NaN is above every other number."""
     return _rolling("min", x, n)
+
+
+def rolling_median(x: Input, n: int) -> RollingQuantile:
+    """Return the middle one of the last ``n`` values, or the exact mean of the two middle ones."""
+    return _quantile("rolling_median", x, n, quantile_of(x, 50))
+
+
+def rolling_percentile(x: Input, n: int, q: float) -> RollingQuantile:
+    """Return the value below which ``q`` per cent (0 to 100) of the last ``n`` values lie.
+
+    Between two values it is interpolated exactly and rounded once, as ``rp.percentile`` is; null
+    where ``x`` is. The first rows of a key have fewer values. n: at most 10,000.
+    """
+    return _quantile("rolling_percentile", x, n, quantile_of(x, q))
+
+
+def _quantile(name: str, x: Input, n: int, of: Quantile) -> RollingQuantile:
+    n = need_whole(f"{name}: n", n, 1, most=ROWS_MAX)
+    return RollingQuantile(x, n, of.numerator, of.denominator)
+
+
+def rolling_variance(x: Input, n: int, *, ddof: int = 1) -> RollingSpread:
+    """Return the exact variance of the last ``n`` values, rounded once.
+
+    Null where ``x`` is, and while there are ``ddof`` values or fewer. n: at most 10,000.
+    """
+    return _spread("rolling_variance", x, n, ddof, root=False)
+
+
+def rolling_stddev(x: Input, n: int, *, ddof: int = 1) -> RollingSpread:
+    """Return the square root of the exact variance of the last ``n`` values, rounded once.
+
+    Null where ``x`` is, and while there are ``ddof`` values or fewer. n: at most 10,000.
+    """
+    return _spread("rolling_stddev", x, n, ddof, root=True)
+
+
+def _spread(name: str, x: Input, n: int, ddof: int, *, root: bool) -> RollingSpread:
+    n = need_whole(f"{name}: n", n, 1, most=ROWS_MAX)
+    return RollingSpread(x, n, need_whole(f"{name}: ddof", ddof, 0, most=ROWS_MAX), root)
 
 
 def _rolling(what: str, x: Input, n: int) -> Rolling:
@@ -347,6 +389,53 @@ class Rolling(Running):
             return _summed(self.number(of, Decimal))
         found = self.number(of)
         return Option(Float()) if isinstance(found, Option) else Float()
+
+
+@frozen
+class RollingQuantile(Running):
+    """The value at the share numerator / denominator of the last n values in their order."""
+
+    n: int
+    numerator: int
+    denominator: int
+
+    @property
+    def name(self) -> str:
+        """Its name for users."""
+        return "rolling_median" if self.denominator == 2 * self.numerator else "rolling_percentile"
+
+    @property
+    def parameters(self) -> Sexp:
+        """How many values, and the share."""
+        return [str(self.n), f"{self.numerator}/{self.denominator}"]
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return a float, null where the field is."""
+        return Option(Float()) if isinstance(self.number(of), Option) else Float()
+
+
+@frozen
+class RollingSpread(Running):
+    """The variance of the last n values, or its root."""
+
+    n: int
+    ddof: int
+    root: bool
+
+    @property
+    def name(self) -> str:
+        """Its name for users."""
+        return "rolling_stddev" if self.root else "rolling_variance"
+
+    @property
+    def parameters(self) -> Sexp:
+        """How many values, and by how much the count is lowered."""
+        return [str(self.n), f"ddof={self.ddof}"]
+
+    def bind(self, of: FieldType) -> FieldType:
+        """Return a float, null of ``ddof`` values or fewer."""
+        self.number(of)
+        return Option(Float())
 
 
 def _summed(of: FieldType) -> FieldType:

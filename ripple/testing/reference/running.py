@@ -6,15 +6,29 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from ripple.model.aggregate.quantiles import Quantile
+from ripple.model.aggregate.spread import Spread
 from ripple.model.expression.functions import exact
 from ripple.model.pipeline.nodes import RunningScan
-from ripple.model.running.functions import Bar, Ema, Extreme, Lag, Rolling, Running, Sum
-from ripple.model.schema.types import Decimal, bare_type
+from ripple.model.running.functions import (
+    Bar,
+    Ema,
+    Extreme,
+    Lag,
+    Rolling,
+    RollingQuantile,
+    RollingSpread,
+    Running,
+    Sum,
+)
+from ripple.model.schema.types import Decimal, Float, bare_type
+from ripple.testing.reference.aggregates import Entry, results
 from ripple.testing.reference.steps import RefusedRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ripple.model.aggregate import Aggregate
     from ripple.model.pipeline.nodes import Scan
     from ripple.model.schema.types import Field
     from ripple.testing.reference.steps import Row
@@ -84,11 +98,23 @@ def _value(of: Running, read: Field | None, came: Sequence[Came]) -> Any:
         return _so_far(values)
     if isinstance(of, Extreme):
         return _extreme(values, largest=of.largest)
+    if isinstance(of, RollingQuantile | RollingSpread):
+        return _aggregated(of, values[-of.n :])
     assert isinstance(of, Rolling), "no other functions"
     values = values[-of.n :]
     if of.what in ("min", "max"):
         return _extreme(values, largest=of.what == "max")
     return _mean(values) if of.what == "mean" else _sum(values)
+
+
+def _aggregated(of: RollingQuantile | RollingSpread, values: Sequence[Any]) -> Any:
+    """Return the value of the aggregate over all of the values."""
+    if isinstance(of, RollingSpread):
+        aggregate: Aggregate = Spread((of.x,), of.ddof, of.root)
+    else:
+        aggregate = Quantile((of.x,), "percentile", of.numerator, of.denominator, "linear")
+    entries = [Entry((value + 0,), (at,)) for at, value in enumerate(values)]
+    return results(aggregate, (Float(),), entries)[0]
 
 
 def _extreme(values: Sequence[Any], *, largest: bool) -> Any:

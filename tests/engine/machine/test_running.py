@@ -46,6 +46,10 @@ COLUMNS: dict[str, Any] = {
     "mean5": rp.rolling_mean("size", 5),
     "max2": rp.rolling_max("price", 2),
     "min4": rp.rolling_min("size", 4),
+    "median3": rp.rolling_median("price", 3),
+    "low5": rp.rolling_percentile("size", 5, 12.5),
+    "spread4": rp.rolling_stddev("price", 4),
+    "spread3": rp.rolling_variance("size", 3, ddof=0),
 }
 
 
