@@ -395,6 +395,7 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(into)": P(lambda v: scan(into=v), "record schema"),
     "Pipeline.scan(settled)": P(lambda v: scan(settled=v), "true false", "settled"),
     "Pipeline.scan(show)": P(lambda v: scan(show=v, settled=False), "", "show"),
+    "Pipeline.scan(version_of)": P(lambda v: scan(version_of=v), "none", f"version_of|{INPUT}"),
     "Pipeline.scan(lateness)": P(lambda v: scan(lateness=v), "none zero three np_int"),
     "Pipeline.scan(columns)": P(
         lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"

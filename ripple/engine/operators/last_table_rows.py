@@ -97,8 +97,10 @@ class LastTableRows(EagerRows):
             else:
                 heappush(self._ends, (last_ns, slot))
         if gone:
-            self.column.erase(np.array(gone, np.int64))
-            self.uncomputable.forget(np.array(gone, np.int64))
+            slots = np.array(gone, np.int64)
+            self._scan.end_last(self.keys.arrays(slots))
+            self.column.erase(slots)
+            self.uncomputable.forget(slots)
             self._gone += gone
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:

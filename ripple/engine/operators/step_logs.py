@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,10 +11,12 @@ import pyarrow as pa
 
 from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.held_rows import PLACE, TIME
-from ripple.engine.operators.rows import reason_of
+from ripple.engine.operators.rows import as_list, reason_of
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from ripple.engine.operators.state_step import Stored
@@ -26,17 +29,21 @@ Mark: TypeAlias = tuple[int, int]
 """The time and the place of a row."""
 
 
+_FIRST = -(1 << 63)  # a place before all others
+
+
 class Entry:
     """A row of a log.
 
-    number: by which its owner knows it. result: the values of ``into``, None for no row, or why the
-    step failed. after: the state of its key after it. last: the newest result of the key then.
+    number: by which its owner knows it. of: the value that its versions share, None for none.
+    result: the values of ``into``, None for no row, or why the step failed. after: the state of its
+    key after it. last: the newest result of the key then.
     """
 
-    __slots__ = ("after", "key", "last", "number", "result", "row")
+    __slots__ = ("after", "key", "last", "number", "of", "result", "row")
 
-    def __init__(self, number: int, key: Key, row: Stored) -> None:
-        self.number, self.key, self.row = number, key, row
+    def __init__(self, number: int, key: Key, row: Stored, of: Any) -> None:
+        self.number, self.key, self.row, self.of = number, key, row, of
         self.result: Stored | str | None = None
         self.after: Stored = ()
         self.last: Stored | None = None
@@ -77,6 +84,24 @@ class _Log:
         del self.marks[:count], self.entries[:count]
 
 
+def versions(
+    rows: Sequence[Stored], times: Sequence[int], of: Sequence[Any]
+) -> Sequence[Stored | None]:
+    """Return the rows of a key as they count: the newest version in the place of the first.
+
+    None where another one counts. of: the value that versions share; None for none.
+    """
+    pairs = enumerate(zip(times, of, strict=True))
+    newest = {pair: at for at, pair in pairs if pair[1] is not None}
+    if not newest:
+        return rows
+    found: list[Stored | None] = []
+    for row, time_ns, version in zip(rows, times, of, strict=True):
+        at = None if version is None else newest.pop((time_ns, version), -1)
+        found.append(row if at is None else None if at < 0 else rows[at])
+    return found
+
+
 class StepLogs:
     """Runs a key again from each new row on.
 
@@ -103,11 +128,15 @@ class StepLogs:
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         first: dict[Key, Mark] = {}
         marks = zip(times.tolist(), places.tolist(), strict=True)
-        each = zip(keys, marks, numbers.tolist(), self._step.given(columns), strict=True)
-        for key, mark, number, row in each:
-            entry = self.entries[number] = Entry(number, key, row)
+        version_of = self._node.version_of
+        of = repeat(None) if version_of is None else as_list(columns[version_of.name])
+        given = self._step.given(columns)
+        each = zip(keys, marks, numbers.tolist(), given, of, strict=version_of is not None)
+        for key, mark, number, row, version in each:
+            entry = self.entries[number] = Entry(number, key, row, version)
             self._logs[key].add(mark, entry)
-            first[key] = min(first.get(key, mark), mark)
+            since = mark if version is None else (mark[0], _FIRST)
+            first[key] = min(first.get(key, since), since)
         return [entry for key, mark in first.items() for entry in self._run(key, mark)]
 
     def _begin(self, rows: pa.RecordBatch, keys: list[Key]) -> None:
@@ -125,12 +154,13 @@ class StepLogs:
         log, ttl_ns, initial = self._logs[key], self._node.ttl_ns, self._scan.initial
         start = bisect_left(log.marks, mark)
         state, last, last_ns = log.before(start)
-        entries = log.entries[start:]
-        for entry, (time_ns, _) in zip(entries, log.marks[start:], strict=True):
+        entries, times = log.entries[start:], [time_ns for time_ns, _ in log.marks[start:]]
+        rows = versions([entry.row for entry in entries], times, [entry.of for entry in entries])
+        for entry, row, time_ns in zip(entries, rows, times, strict=True):
             if ttl_ns is not None and last_ns is not None and time_ns - last_ns >= ttl_ns:
                 state, last = initial, None
             try:
-                state, result = self._call(state, entry.row)
+                state, result = (state, None) if row is None else self._call(state, row)
             except Exception as error:  # any error of a user's function
                 entry.result = reason_of(error)
             else:

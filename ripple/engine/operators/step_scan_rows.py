@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
-from ripple.engine.operators.rows import RejectedRow, Rows, made_by, reason_of
+from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, reason_of
 from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.operators.state_step import step_of
+from ripple.engine.operators.step_logs import versions
 from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.nodes import StepScan
 from ripple.model.schema.logical.values import numbers_of, values_of
@@ -62,12 +63,21 @@ class StepScanRows(ScanRows[StepScan]):
             self._take_reached(rows, slots)
             return None
         begins = frozenset(by_slot.order[self._begins(by_slot)].tolist())
-        values = self.step.given(rows.columns)
+        values: Iterable[Stored | None] = self.step.given(rows.columns)
+        if node.version_of is not None:
+            # Rows of one time are final at once.
+            of = as_list(rows.columns[node.version_of.name])
+            each = zip(slots.tolist(), of, strict=True)
+            named = [None if one is None else (slot, one) for slot, one in each]
+            times = np.asarray(rows.times_ns).tolist()
+            values = versions(list(self.step.given(rows.columns)), times, named)
         made: list[Stored] = []
         kept = np.zeros(rows.count, np.bool_)
         failed: list[RejectedRow] = []
         for at, (slot, row) in enumerate(zip(slots.tolist(), values, strict=True)):
             before = self.initial if at in begins else states[slot]
+            if row is None:
+                continue
             try:
                 states[slot], result = call(before, row)
             except Exception as error:  # any error of a user's function
@@ -108,6 +118,12 @@ class StepScanRows(ScanRows[StepScan]):
             else:
                 found.append((self._states[slot], self._lasts[slot], int(self._last[slot])))
         return found
+
+    def end_last(self, keys: Sequence[pa.Array]) -> None:
+        """Forget the newest results of keys whose states have ended."""
+        for slot in self._keys.known(keys).tolist():
+            if slot >= 0:
+                self._lasts[slot] = None
 
     def last_rows(self) -> tuple[list[pa.Array], list[tuple[Stored | None, int]]]:
         """Return the keys with a state, and of each its newest result and its last row's time."""

@@ -441,6 +441,7 @@ class Pipeline:
         into: type | Schema | None = None,
         settled: bool = False,
         show: Literal["rows", "last"] = "rows",
+        version_of: Key = None,
         lateness: str | int | None = None,
         ttl: str | int | None = None,
         **columns: Any,
@@ -463,9 +464,11 @@ class Pipeline:
         its key, until it is final. True, they are a stream. Each comes once, when no row on time
         can precede it: the watermark is past it by ``lateness``. show: "last", without
         settled=True: the table has one row for each key, the newest that the step made, as long as
-        the state lasts. lateness: how far below the watermark a row still counts, "60s" by default;
-        rows that come by the watermark are never late, and take none. ttl: how long after its last
-        row a key's state lasts, in event time; for ever by default.
+        the state lasts. version_of: a field; rows of a key with the same time and the same value
+        there are versions of one row: the newest, in the order of sources and offsets, counts in
+        the place of the first. lateness: how far below the watermark a row still counts, "60s" by
+        default; rows that come by the watermark are never late, and take none. ttl: how long after
+        its last row a key's state lasts, in event time; for ever by default.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415
@@ -481,6 +484,7 @@ class Pipeline:
                 into=into,
                 settled=settled,
                 show=show,
+                version_of=version_of,
                 lateness=lateness,
                 ttl=ttl,
             )

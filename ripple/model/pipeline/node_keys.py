@@ -220,14 +220,15 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
         roles: list[Sexp] = [[role, field.name] for role, field in node.roles]
         return [*common, _shape(node.fields_in), ["book", roles, node.book.parameters]]
     assert isinstance(node, StepScan), "no other scans"
+    versions: list[Sexp] = [] if node.version_of is None else [["version", node.version_of.name]]
     if isinstance(node, PositionScan) and node.position is not None:
         shows: list[Sexp] = ["last" if node.is_last else "rows" if node.is_eager else "settled"]
-        return [*common, *node.position.parameters, _shape(node.fields_in), *shows]
+        return [*common, *node.position.parameters, _shape(node.fields_in), *shows, *versions]
     defaults: list[Sexp] = [canonical(value, _no_code) for value in node.initial]
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
     eager: list[Sexp] = ["eager"] if node.is_eager else []
     last: list[Sexp] = ["last"] if node.is_last else []
-    return [*common, *shapes, defaults, *eager, *last]
+    return [*common, *shapes, defaults, *eager, *last, *versions]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:

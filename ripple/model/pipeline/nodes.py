@@ -309,7 +309,8 @@ class StepScan(Scan):
     function: called with the state, an instance of ``state``, which it may change, and a row, an
     instance of ``row``; returns an instance of ``into``, or None for no row. initial: the values of
     a new state, as columns store them. is_eager: a row is in a :class:`RowTable` from its reading
-    on, and there is no stream. is_last: then, that is a :class:`LastTable`.
+    on, and there is no stream. is_last: then, that is a :class:`LastTable`. version_of: the field
+    by which rows of a key and of one time are versions of one row.
     """
 
     function: Callable[[Any, Any], Any]
@@ -321,6 +322,7 @@ class StepScan(Scan):
     schema: Schema
     is_eager: bool = False
     is_last: bool = False
+    version_of: Field | None = None
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -32,7 +32,17 @@ from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
 from ripple.model.schema.columns import fitted
-from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Logical, String, bare_type
+from ripple.model.schema.types import (
+    KEY_TYPES,
+    Bool,
+    Field,
+    Float,
+    Int,
+    Int64,
+    Logical,
+    String,
+    bare_type,
+)
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
@@ -57,6 +67,7 @@ def scan_of(
     into: type | Schema | None,
     settled: bool,
     show: str,
+    version_of: Operand,
     lateness: str | int | None,
     ttl: str | int | None,
 ) -> StepScan | RunningScan | BookScan:
@@ -65,13 +76,17 @@ def scan_of(
     Raises PlanError for rows without an order in time, and for arguments at fault.
     """
     common = _common(name, draft, key, settled=settled, lateness=lateness, ttl=ttl)
-    is_last = _is_last(show, settled=settled)
+    shows: dict[str, Any] = {
+        "is_eager": not settled,
+        "is_last": _is_last(show, settled=settled),
+        "version_of": _version_of(version_of, draft, step),
+    }
     if isinstance(step, OrderBook | Position):
         taken = {**columns, "state": state, "into": into}
         _need_none(step, [what for what, value in taken.items() if value is not None])
         if isinstance(step, OrderBook):
             return _book_of(step, common, settled=settled)
-        return _positions(step, draft, common, is_eager=not settled, is_last=is_last)
+        return _positions(step, draft, common, shows)
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
@@ -109,13 +124,30 @@ def scan_of(
         row=draft.row,
         into=into_class,
         schema=schema,
-        is_eager=not settled,
-        is_last=is_last,
+        **shows,
     )
 
 
+def _version_of(
+    given: Operand, draft: Draft, step: Callable[[Any, Any], Any] | OrderBook | Position | None
+) -> Field | None:
+    """Return the field that identifies rows of which others are versions. Raises PlanError."""
+    if given is None:
+        return None
+    if step is None or isinstance(step, OrderBook):
+        raise PlanError("version_of takes a step of rows one by one: leave it out")
+    by_name = {field.name: field for field in draft.fields}
+    found = by_name[field_name(given, types_of(draft.fields), "version_of")]
+    if not isinstance(bare_type(found.type), KEY_TYPES):
+        raise PlanError(
+            f"version_of: {found.name!r} is {type_text(found.type)}: name a text, an integer or a "
+            "bool"
+        )
+    return found
+
+
 def _positions(
-    of: Position, draft: Draft, common: dict[str, Any], *, is_eager: bool, is_last: bool
+    of: Position, draft: Draft, common: dict[str, Any], shows: dict[str, Any]
 ) -> PositionScan:
     """Return the node of positions. Raises PlanError."""
     types, by_name = types_of(draft.fields), {field.name: field for field in draft.fields}
@@ -144,8 +176,7 @@ def _positions(
         row=draft.row,
         into=None,
         schema=schema,
-        is_eager=is_eager,
-        is_last=is_last,
+        **shows,
         position=position,
     )
 

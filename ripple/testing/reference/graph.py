@@ -7,7 +7,7 @@ window and each that it reached was over for it, and no sink; see ``docs/design/
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as counting
 from typing import TYPE_CHECKING, Any
@@ -112,6 +112,8 @@ class GraphReference(Reference):
         """Per ask and input its waiting rows, in the order of the input."""
         self._states: dict[str, States] = {}
         """Per scan the states of its keys."""
+        self._open_marks: dict[str, int] = {}
+        """Per scan up to where its rows were final before the end of all inputs."""
         self._parts: dict[Any, int] = {}
         """Per record, the index of the last of the rows that a scan divided it into."""
         self._answer_offset = 0
@@ -247,19 +249,21 @@ class GraphReference(Reference):
     def _scan(self, node: Scan, arrived: dict[str, list[Event]]) -> None:
         """Apply the rows that became final to the states of their keys, in their order."""
         mark_ns = self._mark_of(node.name)
+        if mark_ns is not None and mark_ns != END_NS:
+            self._open_marks[node.name] = mark_ns
         is_eager = isinstance(node, StepScan) and node.is_eager
         is_last = isinstance(node, StepScan) and node.is_last
         if mark_ns is None or (is_eager and not is_last):
             return
         states = self._states.setdefault(node.name, {})
-        for row in self._in_order(node.name, 0):
+        for row, values in self._counted(node):
             if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
                 continue
             row.is_decided = True
             if isinstance(node, BookScan):
                 self._message(node, states, row, arrived)
                 continue
-            result = applied(node, states, row.key, row.time_ns, row.row)
+            result = applied(node, states, row.key, row.time_ns, values)
             if result is None:
                 continue
             if isinstance(result, RefusedRow):
@@ -348,9 +352,9 @@ class GraphReference(Reference):
         if isinstance(fold, LastTable):
             return self._last_table(fold, node)
         view, states = View(), States()
-        for row in self._in_order(node.name, 0):
+        for row, values in self._counted(node):
             key = (row.name, row.place[1], row.place[3])
-            made = applied(node, states, row.key, row.time_ns, row.row)
+            made = applied(node, states, row.key, row.time_ns, values)
             if isinstance(made, RefusedRow):
                 view.put(key, RefusedRow(fold.name, made.reason))
                 continue
@@ -362,15 +366,15 @@ class GraphReference(Reference):
     def _last_table(self, fold: LastTable, node: Scan) -> View:
         """Return the newest result of each key whose state lasts."""
         view, states = View(), States()
-        for row in self._in_order(node.name, 0):
+        for row, values in self._counted(node):
             if row.key in states and _is_over(node, states[row.key][0], row.time_ns):
                 view.put(row.key, None)
-            made = applied(node, states, row.key, row.time_ns, row.row)
+            made = applied(node, states, row.key, row.time_ns, values)
             if made is not None and not isinstance(made, RefusedRow):
                 view.put(row.key, shown_row(fold, made))
-        mark_ns = self._mark_of(node.name)
+        mark_ns = self._open_marks.get(node.name)
         for key, (last_ns, _) in states.items():
-            if mark_ns not in (None, END_NS) and _is_over(node, last_ns, mark_ns):
+            if mark_ns is not None and _is_over(node, last_ns, mark_ns):
                 view.put(key, None)
         return view
 
@@ -459,6 +463,20 @@ class GraphReference(Reference):
 
     def _in_order(self, name: str, side: int) -> list[Held]:
         return sorted(self._held[name, side], key=lambda one: (one.time_ns, one.place))
+
+    def _counted(self, node: Scan) -> Iterator[tuple[Held, Row]]:
+        """Yield the rows of a scan in their order, each with the values of its newest version."""
+        rows = self._in_order(node.name, 0)
+        of = node.version_of if isinstance(node, StepScan) else None
+        versions: dict[Any, Row] = {}
+        named = [(one.key, one.time_ns, None if of is None else one.row[of.name]) for one in rows]
+        for one, name in zip(rows, named, strict=True):
+            versions[name] = one.row
+        for one, name in zip(rows, named, strict=True):
+            if name[2] is None:
+                yield one, one.row
+            elif name in versions:
+                yield one, versions.pop(name)
 
     def _give(self, node: Holding, row: Held, arrived: dict[str, list[Event]]) -> None:
         """Pass a held row of a node on to those behind it."""

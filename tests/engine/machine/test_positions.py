@@ -68,9 +68,9 @@ FILLS = [
 ]
 
 
-def shown(method: str, fills: list[dict[str, Any]], *, show: str = "rows") -> list[tuple[Any, ...]]:
+def shown(method: str, fills: list[dict[str, Any]], **said: Any) -> list[tuple[Any, ...]]:
     """Return quantity, cost and realized profit of each row, in order, and check the invariant."""
-    pipeline = positions(method, show=show).sink("out")
+    pipeline = positions(method, **said).sink("out")
     rows = rp.collect(pipeline, source=fills).rows()
     for row in rows:
         assert row["cash"] + row["cost"] == row["realized"]
@@ -109,6 +109,25 @@ def test_a_corrected_price_changes_the_profit() -> None:
 def test_a_busted_fill_does_not_count(method: str, cost: str, realized: str) -> None:
     fills = [one | {"busted": one["number"] == 2} for one in FILLS]
     assert shown(method, fills, show="last") == decimals((-50, cost, realized))
+
+
+@pytest.mark.parametrize(
+    ("method", "cost", "realized"), [("average", "-530", "130"), ("fifo", "-525", "135")]
+)
+def test_a_fill_is_busted_by_a_late_record(method: str, cost: str, realized: str) -> None:
+    bust = FILLS[1] | {"busted": True}
+    after = decimals((-50, cost, realized))
+    assert shown(method, [*FILLS, bust], show="last", version_of="number") == after
+    assert shown(method, [bust, *FILLS], show="last", version_of="number") != after
+
+
+def test_a_fill_is_corrected_in_the_place_of_its_first_record() -> None:
+    other = fill(6, -100, "11", at=1)
+    fixed = fill(1, 200, "10")
+    found = shown("average", [FILLS[0], other, fixed], version_of="number")
+    assert found == decimals((200, "2000", "0"), (100, "1000", "100"))
+    assert shown("average", [*FILLS, FILLS[2] | {"price": Decimal("11.10")}], show="last",
+        version_of="number") == decimals((0, "0", "142"))  # fmt: skip
 
 
 def test_the_order_of_fills_of_one_time_decides() -> None:
@@ -176,7 +195,7 @@ fills = st.lists(
         st.integers(-5, 1100),
         st.one_of(st.integers(-2, 5), st.integers(-2, 5), st.none()),
         st.sampled_from([False, False, False, True]),
-        st.integers(0, 120),
+        st.integers(0, 120) | st.integers(0, 9).map(lambda at: 10 * at),
     ),
     max_size=40,
 )
@@ -201,6 +220,7 @@ def test_positions_equal_those_in_fractions(
     method: str, said: Any, lots: int, happened: Any, restart: int
 ) -> None:
     of = rp.Position("quantity", "price", method=method, fee="fee", busted="busted", lots=lots)
+    said = said | ({"version_of": "number"} if lots == 1000 else {})
     rows = start().scan("position", "account", step=of, lateness=20, **said)
     check_pipeline(with_total(rows), happened, SIZES, restarts=[min(restart, len(happened))])
 

@@ -234,15 +234,17 @@ def newest(rows: Pipeline) -> Pipeline:
 @given(
     way=st.sampled_from([shown, totals, table, newest]),
     ttl=spans,
-    lateness=st.sampled_from([0, 20, 200]),
+    said=st.fixed_dictionaries(
+        {"lateness": st.sampled_from([0, 20, 200]), "version_of": st.sampled_from([None, "venue"])}
+    ),
     happened=ticks(extreme=True),
     restart=st.integers(0, 45),
 )
 def test_last_rows_equal_their_evaluation_from_scratch(
-    way: Any, ttl: int | None, lateness: int, happened: Any, restart: int
+    way: Any, ttl: int | None, said: Any, happened: Any, restart: int
 ) -> None:
     base = start()
-    rows = scanned(base, settled=False, show="last", lateness=lateness, ttl=ttl)
+    rows = scanned(base, settled=False, show="last", ttl=ttl, **said)
     pipeline = ended(rows, [way], base)
     check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
 
