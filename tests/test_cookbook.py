@@ -7,6 +7,7 @@ import json
 import math
 import re
 import runpy
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,76 @@ def test_averages_and_drawdown(cooked: Any) -> None:
     assert [row["ema"] for row in rows] == [10.0, 10.5, 11.75, 10.375]
     assert [row["mean"] for row in rows] == [10.0, 10.5, 34 / 3, 10.75]
     assert [row["drawdown"] for row in rows] == [0.0, 0.0, 0.0, 4.0]
+
+
+def test_minute_bars_end_with_a_half_day(cooked: Any) -> None:
+    rows = cooked("Minute bars of a trading day")["bars"]
+    assert [(row["end"][11:16], row["price_close"], row["volume"]) for row in rows] == [
+        ("14:31", 10.5, 6),
+        ("18:00", 11.0, 2),
+    ]
+
+
+def test_bars_by_value_begin_anew_with_a_session_and_by_imbalance_end_either_way(
+    cooked: Any,
+) -> None:
+    rows = cooked("Bars by value and by imbalance")
+    found = [(row["session"], row["value"], row["trades"]) for row in rows["by-value"]]
+    assert found == [(0, 1_310, 3), (0, 1_188, 1), (0, 100, 1), (6 * 10**9, 704, 2)]
+    found = [(row["volume"], row["imbalance"]) for row in rows["by-imbalance"]]
+    assert found == [(25, -11), (8, 8)]
+
+
+def test_macd_and_z_scores(cooked: Any) -> None:
+    rows = cooked("MACD and z-scores")["signals"]
+    assert rows[0]["z"] is None
+    prices = [10.0, 11.0, 13.0, 9.0]
+    fast = slow = signal = 0.0
+    for at, row in enumerate(rows):
+        values = prices[: at + 1]
+        fast, slow = (
+            before + 2 / (span + 1) * (prices[at] - before) if at else prices[0]
+            for before, span in ((fast, 12), (slow, 26))
+        )
+        signal = signal + 0.2 * (fast - slow - signal) if at else fast - slow
+        assert (row["macd"], row["signal"]) == (fast - slow, signal)
+        assert row["median"] == statistics.median(values)
+        if at:
+            assert row["deviation"] == statistics.stdev(values)
+            assert row["z"] == (prices[at] - statistics.mean(values)) / statistics.stdev(values)
+
+
+def test_prices_count_for_as_long_as_they_last(cooked: Any) -> None:
+    row = cooked("Time-weighted average price")["averages"][-1]
+    assert (row["twap"], row["trades"]) == ((10 * 30 + 20 * 10 + 5 * 20) / 60, 3)
+
+
+def test_a_late_quote_corrects_a_trade(cooked: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cooked("A late quote corrects a trade")
+    assert capsys.readouterr().out == "[2, 2] [3, 3]\n"
+
+
+def test_a_day_over_the_change_of_clocks_has_23_hours(cooked: Any) -> None:
+    rows = cooked("Days of New York over the change of clocks")["days"]
+    assert [(row["day"], row["hours"], row["vwap"]) for row in rows] == [
+        ("2026-03-07", 24, 10.0),
+        ("2026-03-08", 23, 12.5),
+        ("2026-03-09", 24, 14.0),
+    ]
+
+
+def test_prices_are_adjusted_for_splits_that_are_known(cooked: Any) -> None:
+    rows = cooked("Prices adjusted for splits")["adjusted"]
+    assert [row["adjusted"] for row in rows] == [100.0, 50.0, 100.0]
+
+
+def test_trades_in_a_halt_are_flagged(cooked: Any) -> None:
+    rows = cooked("Trades in a halt")
+    assert [row["is_halted"] for row in rows["flagged"]] == [False, True, True, False]
+    assert [(row["is_halted"], row["volume"]) for row in rows["volumes"]] == [
+        (False, 25),
+        (True, 29),
+    ]
 
 
 def test_positions_are_corrected_by_a_late_fill(cooked: Any) -> None:

@@ -3,7 +3,7 @@
 data        the events, from a seed
 records     the records of the sources
 query       a query: pipeline, oracle, peers; its rows and their digest
-joins       rows with others; folds: of trades in their order; positions: of accounts
+joins       rows with others; folds: of trades in their order; books; positions
 figures     rows first, then times
 """
 

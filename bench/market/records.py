@@ -52,3 +52,15 @@ class Halt:
     symbol: str
     from_ns: rp.Timestamp
     to_ns: int
+
+
+@rp.record
+class Message:
+    symbol: str
+    action: str
+    side: str
+    order_id: int
+    price_ticks: int
+    size: int
+    sequence: int
+    timestamp_ns: rp.Timestamp
