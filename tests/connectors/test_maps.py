@@ -269,6 +269,17 @@ def test_maps_are_read_and_unfolded_as_in_the_interpreter(tmp_path: Path) -> Non
     assert repr(col("a").dict.keys().list.get(0)) == 'col("a").dict.keys().list.get(0)'
 
 
+def test_lines_of_json_have_objects_that_a_source_reads(tmp_path: Path) -> None:
+    posts = rp.Pipeline("p").source("posts", Post, time="at").sink("o")
+    out = tmp_path / "out.jsonl"
+    odd: dict[str, Any] = {"at": 4, "labels": {"NaN": ""}, "marks": {"x": float("inf")}}
+    rp.run(posts, source=[*ROWS, odd], sink=str(out))
+    *lines, last = out.read_text().splitlines()
+    assert last == '{"at":4,"labels":{"NaN": ""},"sizes":null,"marks":{"x": null}}'
+    out.write_text("".join(f"{line}\n" for line in lines))
+    assert rows_and_causes(str(out), Post) == (STORED, [])
+
+
 CHAIN = forms_of(RecordShape(schema_of(Post)))
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ripple.connectors.formats.connect_types import as_texts, types_after
 from ripple.connectors.formats.record_keys import payload
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ripple.connectors.formats.record_keys import RecordKeys
     from ripple.model.pipeline.nodes import TableSpec
+    from ripple.model.schema.types import List, Logical
     from ripple.world.broker import Read
 
 _UPSERTS = ("c", "r", "u")
@@ -27,10 +31,17 @@ class Envelopes:
     """The content of a table's envelopes."""
 
     def __init__(
-        self, table: TableSpec, keys: RecordKeys, read: Callable[[bytes], Any] | None = None
+        self,
+        table: TableSpec,
+        keys: RecordKeys,
+        read: Callable[[bytes], Any] | None = None,
+        logical: Mapping[str, Logical | List] = MappingProxyType({}),
     ) -> None:
-        """read: returns an envelope; by default one in JSON, with its schema or without."""
-        self._read = read or of_json
+        """read: returns an envelope; by default one in JSON, with its schema or without.
+
+        logical: the fields of text of a logical type, which JSON has in Debezium's forms.
+        """
+        self._read = read or partial(of_json, logical=logical)
         self._fields = [member.name for member in table.fields]
         self._stops = table.truncate == "stop"
         self._keys = keys
@@ -71,12 +82,21 @@ class _TruncatedError(Exception):
     """The record tells of a truncated table."""
 
 
-def of_json(value: bytes) -> Any:
-    """Return an envelope in JSON; raises ValueError, with the reason."""
+def of_json(value: bytes, logical: Mapping[str, Logical | List] = MappingProxyType({})) -> Any:
+    """Return an envelope in JSON; raises ValueError, with the reason.
+
+    logical: the fields with texts for values of logical types.
+    """
     try:
-        return payload(json.loads(value))
+        found = json.loads(value)
     except (ValueError, RecursionError):
         raise ValueError("the value is not JSON, as an envelope of Debezium is") from None
+    envelope = payload(found)
+    after = envelope.get("after") if logical and isinstance(envelope, dict) else None
+    if not isinstance(after, dict):
+        return envelope
+    types = types_after(found["schema"]) if envelope is not found else {}
+    return {**envelope, "after": as_texts(after, logical, types)}
 
 
 def _after(envelope: Any) -> dict[str, Any] | None:

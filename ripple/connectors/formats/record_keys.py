@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ripple.model.schema.types import Bool, String
+from ripple.model.schema.logical.columns import text_of_number
+from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.types import Bool, Date, Int, Logical, LogicalText, String
 
 if TYPE_CHECKING:
     from ripple.model.schema.types import Field, FieldType
@@ -44,6 +46,8 @@ class RecordKeys:
         for name, value in values.items():
             if not _fits(value, self._types[name]):
                 raise ValueError(f"the record key has no {_word(self._types[name])} as {name}")
+            if isinstance(self._types[name], Date) and isinstance(value, int):
+                values[name] = text_of_number(value, Date())  # the days of Kafka Connect
         return values
 
     def _object(self, key: bytes) -> Any:
@@ -100,7 +104,16 @@ def _parts(key: bytes, count: int) -> list[bytes]:
 
 
 def _value(part: bytes, of: FieldType) -> Any:
-    """Return a value of one of Kafka's serializers, None for other bytes."""
+    """Return a value of one of Kafka's serializers, None for other bytes.
+
+    Of a logical type it is the text; its bytes are those of the value as columns store it.
+    """
+    if isinstance(of, Logical):
+        stored = _value(part, String() if isinstance(of, LogicalText) else Int())
+        try:
+            return None if stored is None else text_of_number(stored, of)
+        except ValueError:
+            return None
     if isinstance(of, String):
         try:
             return part.decode()
@@ -112,7 +125,8 @@ def _value(part: bytes, of: FieldType) -> Any:
 
 
 def _fits(value: Any, of: FieldType) -> bool:
-    if isinstance(of, String):
+    is_days = isinstance(of, Date) and isinstance(value, int)
+    if isinstance(of, String) or (isinstance(of, Logical) and not is_days):
         return isinstance(value, str) and value.encode(errors="replace").decode() == value
     if isinstance(of, Bool):
         return isinstance(value, bool)
@@ -120,6 +134,8 @@ def _fits(value: Any, of: FieldType) -> bool:
 
 
 def _word(of: FieldType) -> str:
+    if isinstance(of, Logical):
+        return rule_of(of).word.removeprefix("a ")
     if isinstance(of, String):
         return "text"
     return "truth value" if isinstance(of, Bool) else "integer"

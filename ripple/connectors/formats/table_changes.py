@@ -47,7 +47,9 @@ class TableValues:
         members = [one for one in table.fields if one.name in names]
         self._keys = RecordKeys(members, table.key, form, keys)
         self._asks = keys is not None
-        self._envelopes = Envelopes(table, self._keys, envelopes) if table.format else None
+        self._envelopes = None
+        if table.format:
+            self._envelopes = Envelopes(table, self._keys, envelopes, rows.shape.logical)
 
     @property
     def at_once(self) -> bool:

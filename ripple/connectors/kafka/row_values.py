@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.files.text.sink import TextFormat, TextLines, maps_of
 from ripple.connectors.formats import avro_decimals
 from ripple.connectors.formats.framed import head_of
 from ripple.connectors.formats.registry import RegistryError
@@ -51,7 +51,7 @@ def row_values(
     OutputError for rows that the format cannot hold, and if the registry rejects the schema.
     """
     if form in ("json", "csv"):
-        return TextLines(TextFormat(form, removes="skip"), name, b"")
+        return TextLines(_lines_of(form, output), name, b"")
     if form == "msgpack":
         return FlatValues(output.fields, name, avro=False)
     assert registry is not None
@@ -66,7 +66,11 @@ def row_values(
         ) from error
     if form == "avro":
         return FlatValues(output.fields, name, avro=True, head=head_of(number))
-    return _Headed(TextLines(TextFormat("json", removes="skip"), name, b""), head_of(number))
+    return _Headed(TextLines(_lines_of("json", output), name, b""), head_of(number))
+
+
+def _lines_of(form: Literal["json", "csv"], output: Output) -> TextFormat:
+    return TextFormat(form, removes="skip", objects=maps_of(output))
 
 
 def _schema(form: ValueForm, output: Output) -> tuple[str, str]:

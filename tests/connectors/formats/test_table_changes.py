@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
+import decimal
 import json
+import uuid
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -22,6 +26,8 @@ from ripple.connectors.formats.msgpack import MsgpackValues
 from ripple.connectors.formats.record_keys import RecordKeys
 from ripple.connectors.formats.table_changes import NO_KEY, TableValues
 from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.transforms.chain import Chain
+from ripple.connectors.transforms.forms import forms_of
 from ripple.core.errors import InputError
 from ripple.model.keys.partitioner import key_bytes
 from ripple.model.pipeline.nodes import DELETED, SourceSpec
@@ -316,3 +322,90 @@ def test_no_bytes_are_taken_for_another_key(key: bytes, names: list[str]) -> Non
     row = {"a": "", "b": 0, "c": False, **found}
     again = key_bytes(records_of([row], MEMBERS), names)[0].as_py()
     assert again == key or "b" in names  # an integer has a form of four bytes, too
+
+
+@rp.record
+class Sold:
+    id: uuid.UUID
+    day: dt.date
+    price: Annotated[decimal.Decimal, rp.Decimal(12, 2)]
+    wide: Annotated[decimal.Decimal, rp.Decimal(38, 4)]
+    at: dt.datetime
+    raw: bytes
+
+
+def sold(form: str, **options: Any) -> tuple[TableValues, Chain]:
+    pipeline = rp.Pipeline("p").table("sold", Sold, **options).sink("o")
+    source = pipeline.plan().source
+    chain = forms_of(RecordShape.of(source))
+    assert source.table is not None
+    return TableValues(JsonValues(chain.needed), source.table, form), chain  # type: ignore[arg-type]
+
+
+def base64_of(units: int, length: int) -> str:
+    return base64.b64encode(units.to_bytes(length, "big", signed=True)).decode()
+
+
+ID = uuid.UUID(int=5 << 120)
+AFTER = {
+    "id": str(ID).upper(), "day": 20_484, "price": base64_of(-1250, 2), "raw": "AAE=",
+    "wide": {"scale": 3, "value": base64_of(10**15, 8)}, "at": 1_769_851_800_123,
+}  # fmt: skip
+NAMES = {
+    "id": ("string", "io.debezium.data.Uuid"), "day": ("int32", "io.debezium.time.Date"),
+    "price": ("bytes", "org.apache.kafka.connect.data.Decimal"), "raw": ("bytes", None),
+    "wide": ("struct", "io.debezium.data.VariableScaleDecimal"),
+    "at": ("int64", "io.debezium.time.Timestamp"),
+}  # fmt: skip
+
+
+def with_schema(after: dict[str, Any], **names: str) -> dict[str, Any]:
+    fields: list[Any] = [
+        {"field": field, "type": kind, "name": names.get(field, name)}
+        for field, (kind, name) in NAMES.items()
+    ]
+    fields[2]["parameters"] = {"scale": "2", "connect.decimal.precision": "12"}
+    schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": fields}]}
+    return {"schema": schema, "payload": {"op": "u", "after": after}}
+
+
+def test_envelopes_have_values_of_logical_types_as_debezium_writes_them() -> None:
+    changes, chain = sold("json", key="id", format="debezium")
+    key = json.dumps({"id": str(ID)}).encode()
+    texts = {**AFTER, "price": "-12.50", "wide": "1000000000000", "at": "2026-01-31T09:30:00.123Z"}
+    micros = {**AFTER, "at": AFTER["at"] * 1000}  # type: ignore[operator]  # a number
+    name = "io.debezium.time.MicroTimestamp"
+    given_ = read(
+        (key, with_schema(AFTER)), (key, with_schema(micros, at=name)),
+        (key, {"op": "c", "after": texts}), (key, {"op": "d", "after": None}), (key, None),
+        (key, {"op": "c", "after": AFTER}), (json.dumps({"id": 5}).encode(), None),
+        (key, with_schema({**AFTER, "price": "?"})), (b'{"id":"x"}', None),
+    )  # fmt: skip
+    found = chain.batch(changes.changes(given_, "sold/0"))
+    rows = found.records.to_pylist()
+    whole = {
+        "id": str(ID), "day": 20_484, "price": -1250, "at": 1_769_851_800_123_000_000,
+        "raw": "0001", "wide": format(10**16 + 2**127, "032x"), DELETED: False,
+    }  # fmt: skip
+    gone = dict.fromkeys(whole) | {"id": str(ID), DELETED: True}
+    assert rows == [whole, whole, whole, gone, gone]
+    assert {bad.offset: bad.cause for bad in found.rejected} == {
+        15: "at is a number, and no schema in the envelope says its unit: let Debezium write "
+        "schemas (value.converter.schemas.enable=true), or declare an int",
+        16: "the record key has no UUID as id",
+        17: "price is no decimal of at most 10 digits before the point and 2 after",
+        18: "id is no UUID such as 123e4567-e89b-12d3-a456-426614174000",
+    }
+
+
+def test_record_keys_name_rows_by_values_of_logical_types() -> None:
+    changes, chain = sold("bytes", key=["id", "day", "price", "raw", "wide", "at"])
+    values: list[Any] = [str(ID), 20_484, -1250, "00ff", format(10**16 + 2**127, "032x"), 5]
+    parts = [one.encode() if isinstance(one, str) else long(one) for one in values]
+    key = b"".join(len(one).to_bytes(4, "big") + one for one in parts)
+    found = chain.batch(changes.changes(read((key, None), (key[:-1], None)), "sold/0"))
+    (row,) = found.records.to_pylist()
+    assert [*row.values()] == [str(ID), 20_484, -1250, values[4], 5, "00ff", True]
+    by_day, days = sold("json", key="day")
+    found = days.batch(by_day.changes(read((b"20484", None), (b'"2026-01-31"', None)), "sold/0"))
+    assert [row["day"] for row in found.records.to_pylist()] == [20_484] * 2

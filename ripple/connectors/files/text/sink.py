@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ from ripple.core.frozen import frozen
 from ripple.core.row_ops import OP, OP_REMOVE, place_of_op
 from ripple.model.schema.exported import as_arrow
 from ripple.model.schema.logical.texts import is_written, written
+from ripple.model.schema.types import Dict, bare_type
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class TextFormat:
     as JSON text. In JSON a null, NaN or infinity is ``null``, in lists and structs too. ``removes``
     is the treatment of Remove rows: ``skip`` leaves them out, ``mark`` begins every row with a
     column ``op`` that is ``set``, ``patch`` or ``remove``. ``header`` writes the column names first
-    (CSV only). ``columns``: which are written, in this order; without, all are.
+    (CSV only). ``columns``: which are written, in this order; without, all are. ``objects``:
+    columns of texts that are objects of JSON, and such in JSON.
     """
 
     form: Literal["csv", "json"] = "csv"
@@ -52,6 +54,7 @@ class TextFormat:
     removes: Literal["skip", "mark"] = "skip"
     header: bool = False
     columns: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
 
 
 PLAIN = TextFormat()
@@ -60,7 +63,12 @@ _CHANGES, _EVENTS = TextFormat("json", removes="mark"), TextFormat("json")
 
 def json_of(output: Output) -> TextFormat:
     """Return the format of an output's rows as JSON: of changes with their operations."""
-    return _EVENTS if output.is_stream else _CHANGES
+    return replace(_EVENTS if output.is_stream else _CHANGES, objects=maps_of(output))
+
+
+def maps_of(output: Output) -> tuple[str, ...]:
+    """Return the fields of an output that are maps."""
+    return tuple(one.name for one in output.fields if isinstance(bare_type(one.type), Dict))
 
 
 class TextLines:
@@ -144,6 +152,12 @@ class _Layout:
         op_at, is_json = place_of_op(schema), text_format.form == "json"
         marks = text_format.removes == "mark"
         fields = [(at, field.name, *_written_as(field.type)) for at, field in enumerate(schema)]
+        if is_json and text_format.objects:
+            fields = [
+                (at, name, "raw", _as_objects) if name in text_format.objects else one
+                for one in fields
+                for at, name, *_ in [one]
+            ]
         if op_at >= 0:
             del fields[op_at]
         if text_format.columns:
@@ -223,6 +237,19 @@ def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
         if fits(data_type):
             return kind, lambda column, wanted=wanted: column.cast(wanted)
     return "raw", _as_json
+
+
+def _as_objects(column: pa.Array) -> pa.Array:
+    """Return stored maps as JSON, which has no NaN and no infinities."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and few have maps
+
+    odd = np.asarray(pc.fill_null(pc.match_substring_regex(column, "NaN|Infinity"), False))
+    if not odd.any():
+        return column
+    texts = column.to_pylist()
+    for row in np.flatnonzero(odd).tolist():
+        texts[row] = json_text.dumps(json.loads(texts[row]))
+    return pa.array(texts, pa.string())
 
 
 def _as_json(column: pa.Array) -> pa.Array:

@@ -34,7 +34,7 @@ class MapRule(ObjectArrays):
 
     arrow = pa.string()
     avro: ClassVar[dict[str, Json]] = {"type": "string"}
-    json: ClassVar[dict[str, Json]] = {"type": "string", "contentMediaType": "application/json"}
+    json: ClassVar[dict[str, Json]] = {"type": "object"}
     bounds = (0, 0)  # of numbers; there are none
 
     def __init__(self, kind: Dict) -> None:
