@@ -144,7 +144,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks whether a file can be read",
         ("os.stat",),
     ),
-    "ripple/connectors/delta_lake/events.py": (
+    "ripple/connectors/tables/events.py": (
         "holds the events of a commit, which may be many, in a file without a name",
         ("tempfile",),
     ),

@@ -6,7 +6,8 @@ source_inputs, blocking_inputs    the door of one-shot runs
 memory      of Python objects: row_items, arrow_items; record_columns: their common form
 passed_inputs    the base of wrappers around inputs
 commit_group    of a partition's outputs; endings: of streams; identity: of what a URI names
-delta_lake, files, formats, kafka, log, nats, postgres, redis, synthetic, transforms, websocket
+delta_lake, files, formats, iceberg, kafka, log, nats, postgres, redis, synthetic, tables
+transforms, websocket
 target      files and streams to write to; standard: streams by name; server_uri
 raw_input   bytes; line_blocks: of whole lines; prefetch; cutting: into batches
 buffered_input, reading_ahead    reading ahead of the task; restartable_input

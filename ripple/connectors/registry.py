@@ -37,6 +37,7 @@ OWN = (
     "ripple.connectors.redis.connector",
     "ripple.connectors.postgres.connector",
     "ripple.connectors.delta_lake.connector",
+    "ripple.connectors.iceberg.connector",
     "ripple.connectors.websocket.connector",
     "ripple.connectors.websocket.secure_connector",
     "ripple.connectors.synthetic.connector",

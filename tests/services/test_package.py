@@ -40,6 +40,7 @@ NEED_EXTRAS = [
     "ripple.client.sql.query",
     "ripple.client.sql.tables_read",
     "ripple.connectors.delta_lake",
+    "ripple.connectors.iceberg",
     "ripple.connectors.files.remote.listing",
     "ripple.connectors.files.remote.s3",
     "ripple.connectors.files.remote.web",

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from ripple.connectors.delta_lake.table import Rows
+    from ripple.connectors.tables.table import Rows
 
 
 class PendingEvents:
