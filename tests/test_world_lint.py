@@ -126,6 +126,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks how long files are, and when they were written",
         ("os.stat",),
     ),
+    "ripple/connectors/live_inputs.py": (
+        "closes an iterator once the thread that reads it is out of it",
+        ("threading",),
+    ),
     "ripple/connectors/files/remote/attempts.py": (
         "waits for a server that is away, in the thread that reads",
         ("time",),

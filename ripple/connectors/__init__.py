@@ -2,7 +2,7 @@
 
 contract    of sources and sinks; inputs: resumable sources; connector: a connector's declaration
 registry    of schemes; installed: connectors of packages; settings; locate: opening by URI
-source_inputs, blocking_inputs    the door of one-shot runs
+source_inputs, blocking_inputs, live_inputs    the door of one-shot runs
 memory      of Python objects: row_items, arrow_items; record_columns: their common form
 passed_inputs    the base of wrappers around inputs
 commit_group    of a partition's outputs; endings: of streams; identity: of what a URI names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -55,7 +55,8 @@ def open_source(
 ) -> Inputs:
     """Return the inputs of a one-shot run at ``place``: they end, and never wait.
 
-    in_loop: a stream waits in the event loop of its run, so that others go on meanwhile.
+    in_loop: a stream and an iterator wait in the event loop of their run, so that others go on
+    meanwhile.
 
     place: a URI of one of the connectors, or a path, or a list of paths; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
@@ -74,6 +75,10 @@ def open_source(
         _check_keys(name, shape, None)
         if in_loop and is_pushed(place):
             return _formed(shape, lambda asked: place.inputs(name, asked), has_times=False)
+        if in_loop and is_iterator(place):
+            return _formed(
+                shape, lambda asked: _waiting(place, replace(reading, shape=asked)), has_times=False
+            )
         return _formed(
             shape,
             lambda asked: ended(_held(place, replace(reading, shape=asked)), name),
@@ -404,6 +409,22 @@ def _held(place: Any, reading: Reading) -> Source | Inputs:
         way_out = advice(place, reading.name)
         raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{way_out}")
     return found
+
+
+def _waiting(place: Any, reading: Reading) -> Inputs:
+    # slow to import, and of runs over several sources alone
+    from ripple.connectors.live_inputs import LiveInputs  # noqa: PLC0415
+    from ripple.connectors.memory import IteratorSource  # noqa: PLC0415
+
+    source = IteratorSource(place, reading.shape, name=reading.name, batch_rows=reading.batch_rows)
+    return LiveInputs(source, reading.name)
+
+
+def is_iterator(place: object) -> bool:
+    """Tell whether a source is an iterator, which may pause: a generator, or one of ``arun``."""
+    from ripple.connectors.handover import LiveItems  # noqa: PLC0415 - slow to import
+
+    return isinstance(place, (Iterator, LiveItems)) and not is_readable(place)
 
 
 def is_pushed(place: object) -> TypeGuard[Stream]:

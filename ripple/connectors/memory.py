@@ -91,6 +91,11 @@ class IteratorSource:
         self._is_read = True
         return recut(_screened(self._held, self._shape), self._batch_rows, from_offset)
 
+    def end(self) -> None:
+        """Let a thread that waits for an item find the end."""
+        if isinstance(self._items, LiveItems):
+            self._items.end()
+
     def close(self) -> None:
         """Let go of the iterator."""
         self._held.close()

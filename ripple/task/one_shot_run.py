@@ -12,7 +12,14 @@ from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
-from ripple.connectors.locate import is_pushed, open_sink, open_source, path_of, text_of
+from ripple.connectors.locate import (
+    is_iterator,
+    is_pushed,
+    open_sink,
+    open_source,
+    path_of,
+    text_of,
+)
 from ripple.connectors.target import open_target
 from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import InputError
@@ -105,7 +112,7 @@ def open_sources(
 ) -> Inputs:
     """Return the inputs of a one-shot run over all sources of a plan: they end, and never wait.
 
-    Those with streams may wait, where ``waits_in_loop`` says so.
+    Those with streams and iterators may wait, where ``waits_in_loop`` says so.
 
     places: the URI or the data of each source, by its name. Raises as ``open_source`` does.
     """
@@ -132,12 +139,12 @@ def open_sources(
 def waits_in_loop(plan: Plan, places: Mapping[str, Any]) -> bool:
     """Tell whether a one-shot run waits in its own event loop.
 
-    Where a stream is silent, answers and other sources would wait for its next row else. Where a
-    loop is running already, they do.
+    Where a stream or an iterator is silent, answers and other sources would wait for its next row
+    else. Where a loop is running already, they do.
     """
     if len(places) < 2 and not plan.asks:
         return False
-    if not any(is_pushed(one) for one in places.values()):
+    if not any(is_pushed(one) or is_iterator(one) for one in places.values()):
         return False
     from ripple.world.running_loop import is_in_a_loop  # noqa: PLC0415 - slow to import
 

@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,43 @@ class TestStreams:
         for one in streams.values():
             one.close()
         assert (await running).applied == 1
+
+    @pytest.mark.parametrize("fails", [False, True])
+    def test_nor_does_a_silent_iterator(self, fails: bool) -> None:
+        both = rp.Pipeline("two")
+        sums = both.source("a", Trade).partition("by-a", key="symbol").fold("n", n=rp.count())
+        more = both.source("b", Trade).partition("by-b", key="symbol").fold("m", m=rp.count())
+        taken, is_over = queue.Queue[dict[str, Any]](), threading.Event()
+
+        def silent() -> Iterator[dict[str, Any]]:
+            assert taken.get(timeout=PATIENCE_S)["m"] == 1  # written while this one waits
+            if fails:
+                raise ValueError("the feed is gone")
+            yield ROWS[0]
+
+        def quick() -> Iterator[dict[str, Any]]:
+            try:
+                yield ROWS[0]
+                if fails:
+                    is_over.wait(PATIENCE_S)
+                    yield from ROWS  # nobody takes them any more
+            finally:
+                is_over.set()
+
+        counts: list[dict[str, Any]] = []
+        running = partial(
+            rp.run,
+            sums.sink("as").also(more.sink("bs")),
+            source={"a": silent(), "b": quick()},
+            sink={"as": counts, "bs": taken},
+        )
+        if fails:
+            with pytest.raises(ValueError, match="the feed is gone"):
+                running()
+            is_over.set()
+        else:
+            assert running().applied == 2
+            assert [one["n"] for one in counts] == [1]
 
     async def test_an_answer_is_written_while_a_stream_is_silent(self) -> None:
         @rp.record
