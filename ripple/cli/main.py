@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import ripple
 from ripple.cli.lib.environment import warn_of_mistyped
 from ripple.cli.lib.exits import Parser, exit_code, show_examples
+from ripple.core.errors import RippleError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 PROGRAM = "ripple"
@@ -77,8 +80,25 @@ def _run(arguments: list[str]) -> int:
     options = parser.parse_args(given)
     if rest:
         options.rest = rest
-    code: int = module.run(options)
+    with _tracebacks(wanted=getattr(options, "verbose", False)):
+        code: int = module.run(options)
     return code
+
+
+@contextmanager
+def _tracebacks(*, wanted: bool) -> Iterator[None]:
+    """Print, if wanted, the traceback of a mistake in the pipeline's file, too."""
+    try:
+        yield
+    except (SystemExit, RippleError) as error:
+        from ripple.model.pipeline.file import PipelineFileError  # noqa: PLC0415 - slow to import
+
+        found = error if isinstance(error, PipelineFileError) else error.__cause__
+        if wanted and isinstance(found, PipelineFileError) and found.__cause__ is not None:
+            import traceback  # noqa: PLC0415 - likewise
+
+            traceback.print_exception(found.__cause__)
+        raise
 
 
 def _usual(arguments: list[str]) -> list[str]:

@@ -238,3 +238,34 @@ def test_mistake_in_a_pipeline_is_a_line_with_its_place(tmp_path: Path) -> None:
         f"{file}:6: fold 'n': events need a group first: add .partition(..., key=...) (called at "
         f"{file}:7)"
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "plan {file}",
+        "run {file} --source x.csv --sink -",
+        "validate {file} --source x.csv --against y.csv",
+        "spark run {file} --source x.csv --sink y.csv --store s",
+        "spark replay {file} --source x.csv",
+        "cluster up {file} --source log:a/b --sink log:a/c --dir d",
+        "log create logs/levels --schema {file}",
+        "log append logs/levels x.csv --schema {file}",
+    ],
+)
+def test_a_mistake_in_the_file_is_a_line_and_a_traceback_with_v(
+    pipeline: Path, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pipeline.write_text(PIPELINE.replace('key="name"', 'key="nama"'))
+    assert ripple("log", "create", "logs/levels", "--schema", "trade").code in (0, 1)
+    words = command.format(file=pipeline).split()
+    ended = ripple(*words)
+    assert ended.code == 1
+    assert "levels.py:11: partition 'by-name': there is no field 'nama'" in ended.err
+    assert "Traceback" not in ended.err
+    ended = ripple(*words, "-v")
+    assert ended.code == 1
+    assert "Traceback" in ended.err
+    assert 'partition("by-name", key="nama")' in ended.err
+    assert "levels.py:11: partition 'by-name': there is no field 'nama'" in ended.err

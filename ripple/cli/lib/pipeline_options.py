@@ -15,8 +15,19 @@ PLACES = "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder 
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add the pipeline's file."""
+    """Add the pipeline's file, and -v for the mistakes in it."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    add_verbose(parser)
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    """Add -v, which ``ripple.cli.main`` handles."""
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print the traceback of a mistake in the Python file, too",
+    )
 
 
 def add_sources(parser: argparse.ArgumentParser, places: str, *, is_required: bool = True) -> None:

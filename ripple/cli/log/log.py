@@ -13,6 +13,7 @@ from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.cli.lib.number_options import count, offsets, positive
 from ripple.cli.lib.output_forms import add_format, many
 from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.pipeline_options import add_verbose
 from ripple.cli.lib.rejects import ReportedLetters, all_rejected
 from ripple.cli.log.route import Routes
 from ripple.cli.log.schema import SCHEMA_FORMS, read_checks, read_schema
@@ -69,6 +70,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     mend = actions.add_parser("repair", help="give up records that verify reports as lost")
     for action in (create, append, tail, table, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
+    for action in (create, append):
+        add_verbose(action)
     _configure_create(create)
     append.add_argument("source", type=a_place, metavar="URI", help=forms("source"))
     append.add_argument(
