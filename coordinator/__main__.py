@@ -27,14 +27,16 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: errors of settings are reported before.
     from coordinator.process import coordinate  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
+    from ripple.storage.store import CountedStore  # noqa: PLC0415
     from ripple.storage.store.opening import open_store  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
     log = log_of(settings.log, component="coordinator")
-    async with open_store(settings.store, settings.s3, is_probed=True) as store:
+    async with open_store(settings.store, settings.s3, is_probed=True) as opened:
+        store = CountedStore(opened)
         world = live_world(".", store=store, control=LiveControl())
-        await coordinate(world, settings, log.say, ending)
+        await coordinate(world, settings, log.say, ending, store)
     log.say("ended")
     log.close()
 

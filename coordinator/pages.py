@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from coordinator.service.shell import Shell
     from ripple.control.validity import Validity
+    from ripple.storage.store import CountedStore
 
 
 def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
@@ -46,13 +47,18 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
     return {"/health": health, "/ready": ready, "/alerts": alerts}
 
 
-def metrics_of(shell: Shell, validity: Validity | None = None) -> dict[str, Callable[[], Page]]:
+def metrics_of(
+    shell: Shell, validity: Validity | None = None, store: CountedStore | None = None
+) -> dict[str, Callable[[], Page]]:
     """Return the pages of the metrics port: for Prometheus, and for an autoscaler."""
 
     def metrics() -> Page:
         found = samples_of(shell)
         if validity is not None:
             found.set("ripple_coordinator_certificate_seconds_left", validity.left_s)
+        if store is not None:
+            found.set_each("ripple_coordinator_store_requests_total", store.requests)
+            found.set_each("ripple_coordinator_store_bytes_total", store.length_bytes)
         return Page(exposition(OF_COORDINATORS, found), content_type=CONTENT_TYPE)
 
     def scale() -> Page:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from coordinator.dashboard.server import DashboardServer
     from coordinator.settings import Settings
+    from ripple.storage.store import CountedStore
     from ripple.world.ports import World
 
 GRACE_S = 1.0
@@ -32,8 +33,11 @@ async def coordinate(
     settings: Settings,
     say: Callable[[str], None],
     ending: asyncio.Event,
+    requests: CountedStore | None = None,
 ) -> None:
     """Run a coordinator until ``ending`` is set. Raises SettingsError for a port that is taken.
+
+    requests: the world's store, if it counts requests.
 
     Pages are served before the first worker is heard: a prober of /ready sees it become ready.
     """
@@ -59,7 +63,7 @@ async def coordinate(
         stack.callback(probes.close)
         with listening("metrics_port", settings.origins):
             at = joined(host, settings.metrics_port)
-            metrics = await serve_pages(world.network, at, metrics_of(shell, validity))
+            metrics = await serve_pages(world.network, at, metrics_of(shell, validity, requests))
         stack.callback(metrics.close)
         with listening("port", settings.origins):
             at = joined(host, settings.port)

@@ -22,7 +22,7 @@ from ripple.control.validity import validity_of
 from ripple.core.errors import RippleError
 from ripple.core.events import CoordinatorAnswered, Evicted
 from ripple.core.setting import SettingsError
-from ripple.storage.store import RetryingStore
+from ripple.storage.store import CountedStore, RetryingStore
 from ripple.storage.store.opening import open_store
 from ripple.task.endpoints import EndpointUris
 from ripple.task.home import check_code
@@ -82,9 +82,10 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
         partitions=settings.partitions,
     )
     async with (
-        open_store(settings.store, settings.s3, is_probed=True) as store,
+        open_store(settings.store, settings.s3, is_probed=True) as opened,
         AsyncExitStack() as ending,
     ):
+        store = CountedStore(opened)
         await _work(
             settings, plan, store, log, stopping, places=(sources, sinks), ends=ends, ending=ending
         )
@@ -93,7 +94,7 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
 async def _work(
     settings: Settings,
     plan: Plan,
-    store: ObjectStore,
+    store: CountedStore,
     log: Log,
     stopping: asyncio.Event,
     *,
@@ -135,7 +136,7 @@ async def _work(
         watch=watch,
     )
     samples, name = Samples(), settings.worker_id
-    own = _measuring(settings, world, samples)
+    own = _measuring(settings, world, samples, store)
     shown: dict[str, Mapping[str, Shows]] = {
         "health_port": probes_of(worker, about(plan)),
         "metrics_port": metrics_of(worker, own, plan),
@@ -244,7 +245,9 @@ async def _mark_of(store: ObjectStore) -> str:
     return "" if there is None else there.mark
 
 
-def _measuring(settings: Settings, world: World, samples: Samples) -> Callable[[], Samples]:
+def _measuring(
+    settings: Settings, world: World, samples: Samples, store: CountedStore
+) -> Callable[[], Samples]:
     """Return the supervisor's own measurements."""
     validity = validity_of(settings.tls, world.clock)
 
@@ -253,6 +256,8 @@ def _measuring(settings: Settings, world: World, samples: Samples) -> Callable[[
         samples.set("ripple_worker_keys_budget", settings.alerts.max_keys_per_partition)
         if validity is not None:
             samples.set("ripple_worker_certificate_seconds_left", validity.left_s)
+        samples.set_each("ripple_store_requests_total", store.requests, settings.worker_id)
+        samples.set_each("ripple_store_bytes_total", store.length_bytes, settings.worker_id)
         return samples
 
     return own

@@ -31,7 +31,7 @@ from ripple.core.errors import RippleError
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.model.pipeline.file import load_plan
 from ripple.storage.checkpoint.checkpoints import is_file
-from ripple.storage.store import RetryingStore
+from ripple.storage.store import CountedStore, RetryingStore
 from ripple.storage.store.cached import CachedStore
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
@@ -119,10 +119,10 @@ async def _end_unable(pipe: Pipe, log: Log, why: str) -> int:
 
 async def _serve(pipe: Pipe, begin: Begin, plan: Plan, log: Log) -> int:
     async with open_store(begin.settings.store, begin.settings.s3) as store:
-        return await _host(pipe, begin, plan, store, log)
+        return await _host(pipe, begin, plan, CountedStore(store), log)
 
 
-async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> int:
+async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: CountedStore, log: Log) -> int:
     try:
         parts = _runtime(begin, plan, store, log)
         port = parts.port
@@ -165,7 +165,7 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
         )
 
 
-def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
+def _runtime(begin: Begin, plan: Plan, store: CountedStore, log: Log) -> _Parts:
     """Return the runtime, the measures, the tracer and the exchange."""
     settings, name = begin.settings, begin.process
     sources = sources_by_name(plan, settings.sources)
@@ -216,6 +216,7 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
         world.clock,
         memory_bytes=resident_bytes,
         traffic=exchange.traffic,
+        store=store,
     )
 
     def emit(partition: int, event: Event) -> None:

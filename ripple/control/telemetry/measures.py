@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ripple.core.events import Event
+    from ripple.storage.store import CountedStore
     from ripple.world.ports import Clock
 
 CAUSES_MAX = 50
@@ -98,12 +99,14 @@ class Measures:
         *,
         memory_bytes: Callable[[], int] = lambda: 0,
         traffic: Traffic | None = None,
+        store: CountedStore | None = None,
     ) -> None:
         """Measure for a worker. memory_bytes: of this process. traffic: with other processes."""
         self._worker = worker
         self._clock = clock
         self._memory_bytes = memory_bytes
         self._traffic = traffic
+        self._store = store
         self._partitions: dict[int, _OfPartition] = {}
         self._causes = Causes(causes_max=CAUSES_MAX, characters_max=CAUSE_CHARACTERS_MAX)
         self._samples = Samples()
@@ -260,6 +263,9 @@ class Measures:
         found.set("ripple_system_heap_words", self._memory_bytes() // 8, self._worker)
         if self._traffic is not None:
             self._of_traffic(found, self._traffic)
+        if self._store is not None:
+            found.set_each("ripple_store_requests_total", self._store.requests, self._worker)
+            found.set_each("ripple_store_bytes_total", self._store.length_bytes, self._worker)
         for number, one in self._partitions.items():
             self._of_partition(found, str(number), one)
         return found

@@ -132,6 +132,10 @@ _WORKER = (
         *("worker", "edge"),
     ),
     _counter("checkpoints_total", "Stored checkpoints", "worker"),
+    _counter(
+        "store_requests_total", "Requests to the store: put, get, list, delete", "worker", "kind"
+    ),
+    _counter("store_bytes_total", "Bytes of objects that were put and got", "worker", "kind"),
     _counter("checkpoint_failures_total", "Checkpoints that could not be stored", "worker"),
     _histogram("checkpoint_seconds", "Duration of a checkpoint, until it is stored", BOUNDS),
     _counter(
@@ -255,6 +259,8 @@ OF_COORDINATORS: tuple[Metric, ...] = (
     _gauge("coordinator_partitions", "Partitions of all stages"),
     _gauge("coordinator_partitions_unowned", "Partitions without an owner"),
     _gauge("coordinator_partitions_live", "Partitions that are live, with their state restored"),
+    _counter("coordinator_store_requests_total", "Requests to the store, by kind", "kind"),
+    _counter("coordinator_store_bytes_total", "Bytes of objects that were put and got", "kind"),
     _gauge("coordinator_moves", "Planned moves in progress"),
     _gauge("coordinator_pins", "Pinned partitions"),
     _gauge("coordinator_replicas_heard", "Other coordinators with fresh views"),

@@ -48,6 +48,11 @@ class Samples:
         """Set a gauge."""
         self.numbers[name, labels] = value
 
+    def set_each(self, name: str, values: Mapping[str, float], *labels: str) -> None:
+        """Set numbers by their last label."""
+        for last, value in values.items():
+            self.set(name, value, *labels, last)
+
     def add(self, name: str, value: float, *labels: str) -> None:
         """Add to a number."""
         self.numbers[name, labels] = self.numbers.get((name, labels), 0) + value
