@@ -74,6 +74,7 @@ class Chain(Generic[T]):
         self.entries_kept = entries_kept
         self._guards = guards
         self._confirmed = ""
+        self._boundary = 0  # as last seen: it only rises
 
     def name_of(self, number: int) -> str:
         """Return the object name of an entry."""
@@ -83,6 +84,7 @@ class Chain(Generic[T]):
         """Return the boundary, 0 for none, and the numbers of the valid entries, ascending."""
         held = await self._names()
         boundary = max((number for number, marks in held.values() if marks), default=0)
+        self._boundary = max(self._boundary, boundary)
         numbers = [number for number, marks in held.values() if not marks and number >= boundary]
         return boundary, sorted(numbers)
 
@@ -197,10 +199,14 @@ class Chain(Generic[T]):
         await self._set_boundary(number)
 
     async def forget(self, newest: Entry[T]) -> None:
-        """Delete obsolete entries, now and then; ``newest`` is an entry of the caller."""
-        boundary, _ = await self.numbers()
-        if newest.number - boundary >= 2 * self.entries_kept:
-            await self._forget_below(newest.number - self.entries_kept)
+        """Delete obsolete entries, now and then; ``newest`` is an entry of the caller.
+
+        Without a request to the store where the boundary that was seen last is not far enough back.
+        """
+        if newest.number - self._boundary >= 2 * self.entries_kept:
+            boundary, _ = await self.numbers()
+            if newest.number - boundary >= 2 * self.entries_kept:
+                await self._forget_below(newest.number - self.entries_kept)
 
     async def _set_boundary(self, boundary: int) -> None:
         mark = self.name_of(boundary).replace(".json", ".boundary.json")

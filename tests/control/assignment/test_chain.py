@@ -157,7 +157,7 @@ def test_proposers_survive_a_failing_store_and_kills() -> None:
 
 
 # Where the search begins: the seed that found it out when this was written.
-SAFEGUARDS = {"fence": 0, "check_newest": 0, "put_if_absent": 0, "read_again": 1306}
+SAFEGUARDS = {"fence": 0, "check_newest": 0, "put_if_absent": 0, "read_again": 2606}
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)
