@@ -5,6 +5,7 @@ The rows are compared with both before a time counts. And what joins of streams 
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 import ripple as rp
 from bench import kept_rows
-from bench.row import Row
+from bench.row import Row, at_least
 from bench.timing import QUICK, cpu_in_turns
 from ripple.engine.machine import Engine
 
@@ -82,8 +83,39 @@ RIGHTS = {
 KINDS = 3
 
 
+UPSERTS = at_least(10)
+
+
 def measure() -> list[Row]:
-    return [*table_joins(), *kept_rows.measure()]
+    return [*upserts(), *table_joins(), *kept_rows.measure()]
+
+
+def upserts() -> Iterator[Row]:
+    """Yield changes a second of two tables that are joined by their key."""
+    right = RIGHTS["by key"]
+    p = rp.Pipeline("risk")
+    positions = p.table("positions", Position, key="key")
+    limits = p.table(right.name, Limit, key="key")
+    plan = positions.join("joined", limits, on="key", how="left").sink("out").plan()
+    for keys in (100, 10_000):
+        tables = _events(keys)
+        peers: dict[str, Callable[[], Any]] = {
+            "DuckDB": partial(_duckdb_newest, tables),
+            "Polars": partial(_polars_newest, tables),
+        }
+        expected = peers["DuckDB"]()
+        assert peers["Polars"]() == expected
+        for size in (1_000, 16_384):
+            name = f"tables joined by their key, {keys:,} keys, batches of {size:,}"
+            found = _rows(_ripple(plan, tables, size).table("out"), right.shown)
+            assert found == expected, f"{name}: other rows"
+            ours = {"joined": partial(_ripple, plan, tables, size)}
+            best = cpu_in_turns(ours | peers, ROUNDS)
+            for peer in peers:
+                rates = (EVENTS / best[one] / 1e6 for one in ("joined", peer))
+                rate, other = rates
+                aim = UPSERTS if peer == "DuckDB" else None
+                yield Row(name, rate, "M upserts/s", f"{peer}, newest and join, once", other, aim)
 
 
 def table_joins() -> Iterator[Row]:
@@ -191,6 +223,35 @@ def _duckdb(tables: Tables, right: Right) -> Rows:
         f"on l.{right.on} = r.{right.on}"
     )
     return _rows(found.to_arrow_table(), right.shown)
+
+
+def _duckdb_newest(tables: Tables) -> Rows:
+    import duckdb  # noqa: PLC0415 - of the extra bench
+
+    sql = duckdb.connect(config={"threads": 1})
+    for name in ("positions", "limits"):
+        sql.register(name, _numbered(tables[name]))
+    newest = "select arg_max({0}, place) as it from {0} group by key"
+    found = sql.sql(
+        "select l.it.key as key, l.it.desk as desk, l.it.held as held, r.it.most as most from "
+        f"({newest.format('positions')}) l left join ({newest.format('limits')}) r "
+        "on l.it.key = r.it.key"
+    )
+    return _rows(found.to_arrow_table(), RIGHTS["by key"].shown)
+
+
+def _polars_newest(tables: Tables) -> Rows:
+    import polars as pl  # noqa: PLC0415 - of the extra bench
+
+    positions, limits = (
+        pl.from_arrow(tables[name]).unique("key", keep="last", maintain_order=False)
+        for name in ("positions", "limits")
+    )
+    return _rows(positions.join(limits, on="key", how="left").to_arrow(), RIGHTS["by key"].shown)
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    return table.append_column("place", pa.array(np.arange(table.num_rows)))
 
 
 def _polars(tables: Tables, right: Right) -> Rows:

@@ -37,16 +37,28 @@ class NewestFold(EventFold):
             self.versions = VersionOrder(self.keys, self._key_names, time, self._mark)
         self._absent: list[Ints] = []
         """Slots that had no row when they were shown, since the last ``free``."""
+        self._filters_deleted = len(fold.steps) == 1
+        self._note_deleted(any_deleted=False)
+
+    def _note_deleted(self, *, any_deleted: bool) -> None:
+        """Take notice whether some key may be deleted: else all rows pass the filter of these."""
+        self._may_be_deleted = any_deleted
+        self._pass = self._filters_deleted and not any_deleted
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events; those with an earlier time than their key's row are counted."""
         if self.versions is not None:
             self.versions.look(rows, self._by_key, self.states)
+        if not self._may_be_deleted and rows.columns.arrow(self._mark).true_count:
+            self._note_deleted(any_deleted=True)
         super().apply(rows, crossing)
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Load dumped state."""
+        self._note_deleted(any_deleted=True)
         super().load(table, watermark_ns)
+        any_deleted = bool(len(self._deleted(self.space.index.live_slots())))
+        self._note_deleted(any_deleted=any_deleted)
         if self.versions is not None:
             keys = [table.column(name).combine_chunks() for name in self._key_names]
             self.versions.begin(self.keys.known(keys), self.states)
@@ -63,15 +75,24 @@ class NewestFold(EventFold):
     def free(self, expired: Ints) -> None:
         """Free the keys of deleted rows."""
         del expired  # no row is final
+        if not self.frees:
+            return
+        if self._may_be_deleted:
+            self._note_deleted(any_deleted=False)
         if not self._absent:
             return
         absent = np.unique(np.concatenate(self._absent))
         self._absent.clear()
-        _, results, _ = self.states.results(absent)
-        mark = results[self._mark]
-        gone = absent[mark.values & mark.valid]
+        gone = self._deleted(absent)
         if len(gone):
             self.ledger.free(gone)
             self.column.retire(gone)
             self.states.clear(gone)
             self.space.release(gone)
+
+    def _deleted(self, slots: Ints) -> Ints:
+        """Return those of slots whose newest record deletes its key."""
+        _, results, _ = self.states.results(slots)
+        mark = results[self._mark]
+        deleted: Ints = slots[mark.values & mark.valid]
+        return deleted

@@ -118,10 +118,19 @@ class ResultRows:
         return True
 
     def shows_touched(
-        self, column: Column, states: States, touched: SlotSet, members: Counts | None = None
+        self,
+        column: Column,
+        states: States,
+        touched: SlotSet,
+        members: Counts | None = None,
+        *,
+        passes: bool = False,
     ) -> bool:
-        """Do the same with the slots of ``touched``, which is empty then; see States."""
-        if self.fold.steps:
+        """Do the same with the slots of ``touched``, which is empty then; see States.
+
+        passes: whether the steps are filters that all these rows pass.
+        """
+        if self.fold.steps and not passes:
             return False
         try:
             return states.show_touched(column, touched, members)

@@ -53,6 +53,8 @@ def strip(values: Values, of: FieldType) -> Strip:
         return None, *_texts(values), valid
     if values.type != arrow_type(of):
         raise TypeError(f"{values.type} in a column of another type")
+    if values.null_count == len(values):
+        return np.zeros(len(values), np.int64), None, None, valid
     if valid is not None:
         values = values.fill_null(pa.scalar(0).cast(values.type))
     return _bits(values.to_numpy(zero_copy_only=False), of), None, None, valid

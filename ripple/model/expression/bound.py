@@ -230,6 +230,8 @@ def numbers(column: Column, kind: Kind) -> Values:
     mask: Mask | None = None
     if column.null_count:
         mask = column.is_valid().to_numpy(zero_copy_only=False)
+    if mask is not None and column.null_count == len(column):
+        return Values(np.zeros(len(column), dtype), mask)
     if kind is Kind.BOOL:
         return Values(column.fill_null(fill_value=False).to_numpy(zero_copy_only=False), mask)
     # A column with nulls has values at them too, if meaningless ones: read the buffer as it is.
@@ -244,6 +246,8 @@ def _as_values(column: Column) -> Values:
         return Values(column)
     if isinstance(column, Sequence):
         valid = np.array([value is not None for value in column], np.bool_)
+    elif not column.null_count:
+        return Values(column)
     else:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
     return Values(column, None if valid.all() else valid)
