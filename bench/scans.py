@@ -1,4 +1,4 @@
-"""Running values and steps of ``.scan``: events a second of one core, beside Polars at once.
+"""Running values, positions and steps of ``.scan``: events a second of one core, beside Polars.
 
 The rows must equal the rows of Polars, to the bit, before a time counts.
 """
@@ -85,9 +85,19 @@ def measure() -> list[Row]:
             lateness=LATE_NS,
         ).derive("named", result=rp.col("cost"))  # fmt: skip
         plan = steps.sink("out").plan()
+        rows += [_positions(method, keys, trades) for method in ("average", "fifo")]
         of_polars = partial(_polars, fewer, "step")
         rows += _beside(f"a step in Python, {keys:,} keys", plan, fewer, of_polars)
     return rows
+
+
+def _positions(method: str, keys: int, trades: pa.Table) -> Row:
+    fills = SOURCE.derive("fills", quantity=rp.col("size") - 50, cents=rp.col("number") // 1000)
+    of = rp.Position("quantity", "cents", method=method)
+    rows = fills.scan("positions", "symbol", step=of, settled=True, lateness=LATE_NS)
+    plan = rows.derive("named", result=rp.col("realized")).sink("out").plan()
+    best = cpu_in_turns({"ours": partial(_ripple, plan, trades)}, ROUNDS)["ours"]
+    return Row(f"positions by {method}, {keys:,} keys", trades.num_rows / best, "events/s")
 
 
 def _beside(

@@ -1,5 +1,11 @@
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.uint8]
+
 class PositionCall:
     def __init__(
         self,
@@ -12,6 +18,20 @@ class PositionCall:
         limits: tuple[int, int],
         lots_max: int,
     ) -> None: ...
+    @property
+    def is_small(self) -> bool: ...
+    def run(
+        self,
+        states: list[tuple[Any, ...]],
+        slots: Ints,
+        begins: Mask,
+        initial: tuple[Any, ...],
+        given: Ints,
+        fees: Ints | None,
+        busted: Mask | None,
+        out: Ints,
+        kept: Mask,
+    ) -> dict[int, ValueError]: ...
     def __call__(
         self, before: tuple[Any, ...], row: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]: ...

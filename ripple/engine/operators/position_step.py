@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.position import PositionCall
 from ripple.engine.operators.rows import as_list, made_by
+from ripple.engine.operators.state_step import Applied
 from ripple.model.expression.bound import Values
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.logical.wide_decimals import stored_text, units_of_text
@@ -17,10 +19,15 @@ from ripple.model.schema.types import Bool, Logical, WideDecimal, bare_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import numpy.typing as npt
+
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.state_step import Stored
     from ripple.model.pipeline.nodes import PositionScan
     from ripple.model.schema.types import FieldType
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
 
 
 class PositionStep:
@@ -30,6 +37,7 @@ class PositionStep:
         of = node.position
         assert of is not None, "it is bound"
         self._node, self._reads, self._made = node, of.reads, made_by(node)
+        self._initial: Stored = (0,) * 5 if of.method == "average" else (*(0,) * 5, (), ())
         self.call = PositionCall(
             of.method,
             has_fee=of.fee is not None,
@@ -46,19 +54,58 @@ class PositionStep:
 
     def make(self, rows: Rows, made: Sequence[Stored]) -> None:
         """Replace each row by its result."""
-        each = enumerate(self._made)
-        rows.take_columns(
-            self._node, {f.name: _column([row[at] for row in made], f.type) for at, f in each}
+        columns = zip(*made, strict=True) if made else repeat(())
+        each = zip(self._made, columns, strict=bool(made))
+        rows.take_columns(self._node, {f.name: _column(column, f.type) for f, column in each})
+
+    def apply(self, states: list[Stored], slots: Ints, begins: Mask, rows: Rows) -> Applied | None:
+        """Apply all rows at once; None where one has a null, or amounts have over 64 bits."""
+        taken = [rows.columns[one.name] for one in self._reads]
+        columns = [_array(column, one.type) for column, one in zip(taken, self._reads, strict=True)]
+        if not self.call.is_small or any(column is None for column in columns):
+            return None
+        of = dict(zip((one.name for one in self._reads), columns, strict=True))
+        position = self._node.position
+        assert position is not None
+        fee, busted = position.fee, position.busted
+        kept = np.zeros(rows.count, np.bool_)
+        out = np.empty((len(self._made), rows.count), np.int64)
+        failed = self.call.run(
+            states,
+            slots,
+            begins.view(np.uint8),
+            self._initial,
+            np.stack([of[position.quantity.name], of[position.price.name]]),
+            None if fee is None else of[fee.name],
+            None if busted is None else of[busted.name].view(np.uint8),
+            out,
+            kept.view(np.uint8),
         )
+        each = zip(self._made, out[:, kept], strict=True)
+        return Applied({one.name: Values(values, None) for one, values in each}, kept, failed)
 
     def state_of(self, values: Stored) -> Stored:
         """Return a state as it is kept, of the values of a checkpoint."""
-        return tuple([int(x) for x in one] if isinstance(one, list) else int(one) for one in values)
+        return tuple(tuple(map(int, one)) if isinstance(one, list) else int(one) for one in values)
 
     def result_of(self, values: Stored) -> Stored:
         """Return a result as it is kept, of the same."""
         each = zip(values, self._made, strict=True)
         return tuple(_units([_number(value, one.type)], one.type)[0] for value, one in each)
+
+
+def _array(column: Any, of: FieldType) -> Any:
+    """Return a column of 64-bit integers or bools as NumPy's; None for one with nulls."""
+    if isinstance(bare_type(of), WideDecimal):
+        return None
+    if isinstance(column, Values):
+        column = None if column.valid is not None and not column.valid.all() else column.values
+    if isinstance(column, pa.Array):
+        column = None if column.null_count else column.to_numpy(zero_copy_only=False)
+    if column is None:
+        return None
+    kind = np.bool_ if isinstance(bare_type(of), Bool) else np.int64
+    return np.ascontiguousarray(column, kind)
 
 
 def _number(value: Any, of: FieldType) -> Any:
@@ -75,7 +122,7 @@ def _units(column: Any, of: FieldType) -> list[Any]:
     return as_list(column)
 
 
-def _column(units: list[int], of: FieldType) -> Any:
+def _column(units: Sequence[int], of: FieldType) -> Any:
     """Return integers as a column of a type."""
     if isinstance(bare_type(of), WideDecimal):
         return pa.array([stored_text(one) for one in units], pa.string())

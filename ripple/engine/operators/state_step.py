@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.engine.kernels.state_call import Filled, StateCall
 from ripple.engine.operators.rows import as_list, attributes_of, made_by
@@ -20,15 +20,29 @@ from ripple.model.schema.types import Bool, Float, Int, Int64, Logical, Option, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from ripple.engine.operators.position_step import PositionStep
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.nodes import Fields, StepScan
     from ripple.model.schema.types import FieldType
 
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
 Stored: TypeAlias = tuple[Any, ...]
 """A state, or a row's new fields, as plain values in the order of their declaration."""
 
 _PYTHON: dict[type, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
+
+
+class Applied(NamedTuple):
+    """What rows became at once: their columns, which have one, and why some failed."""
+
+    columns: dict[str, Any]
+    kept: Mask
+    failed: Mapping[int, Exception]
 
 
 class StateStep:
@@ -67,6 +81,11 @@ class StateStep:
     def make(self, rows: Rows, made: Sequence[Stored]) -> None:
         """Replace each row by its result."""
         rows.take_made(self._node, made)
+
+    def apply(self, states: list[Stored], slots: Ints, begins: Mask, rows: Rows) -> Applied | None:
+        """Apply all rows at once, where the step can: it cannot."""
+        del states, slots, begins, rows
+        return None
 
     def state_of(self, values: Stored) -> Stored:
         """Return a state as it is kept, of the values of a checkpoint."""

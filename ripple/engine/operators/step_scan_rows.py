@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.state_step import Stored
+    from ripple.engine.operators.state_step import Applied, Stored
     from ripple.engine.operators.step_logs import Entry
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
 
 HAS_LAST = internal("last")
 
@@ -57,32 +58,34 @@ class StepScanRows(ScanRows[StepScan]):
         self._reached = entries
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
-        node, states, call = self.node, self._states, self.step.call
         by_slot = self._by_slot(slots, np.asarray(rows.times_ns))
-        if node.is_eager:
+        if self.node.is_eager:
             self._take_reached(rows, slots)
             return None
-        begins = frozenset(by_slot.order[self._begins(by_slot)].tolist())
-        values: Iterable[Stored | None] = self.step.given(rows.columns)
-        if node.version_of is not None:
-            # Rows of one time are final at once.
-            of = as_list(rows.columns[node.version_of.name])
-            each = zip(slots.tolist(), of, strict=True)
-            named = [None if one is None else (slot, one) for slot, one in each]
-            times = np.asarray(rows.times_ns).tolist()
-            values = versions(list(self.step.given(rows.columns)), times, named)
+        begins = np.zeros(rows.count, np.bool_)
+        begins[by_slot.order] = self._begins(by_slot)
+        if self.node.version_of is None:
+            applied = self.step.apply(self._states, slots, begins, rows)
+            if applied is not None:
+                return self._applied(rows, applied)
+        return self._called(rows, slots, begins)
+
+    def _called(self, rows: Rows, slots: Ints, begins: Mask) -> Rows | None:
+        """Call the function with each row, where it begins with a new state or its key's."""
+        states, call = self._states, self.step.call
         made: list[Stored] = []
         kept = np.zeros(rows.count, np.bool_)
         failed: list[RejectedRow] = []
-        for at, (slot, row) in enumerate(zip(slots.tolist(), values, strict=True)):
-            before = self.initial if at in begins else states[slot]
+        each = zip(slots.tolist(), begins.tolist(), self._given(rows, slots), strict=True)
+        for at, (slot, is_new, row) in enumerate(each):
+            before = self.initial if is_new else states[slot]
             if row is None:
                 continue
             try:
                 states[slot], result = call(before, row)
             except Exception as error:  # any error of a user's function
                 states[slot] = before
-                failed.append(RejectedRow(at, node.name, reason_of(error)))
+                failed.append(RejectedRow(at, self.node.name, reason_of(error)))
                 continue
             if result is not None:
                 made.append(result)
@@ -94,6 +97,29 @@ class StepScanRows(ScanRows[StepScan]):
         if not rows.count:
             return None
         self.step.make(rows, made)
+        return rows
+
+    def _given(self, rows: Rows, slots: Ints) -> Iterable[Stored | None]:
+        """Return the values of rows; None where another version counts."""
+        given = self.step.given(rows.columns)
+        if self.node.version_of is None:
+            return given
+        # Rows of one time are final at once.
+        of = as_list(rows.columns[self.node.version_of.name])
+        each = zip(slots.tolist(), of, strict=True)
+        named = [None if one is None else (slot, one) for slot, one in each]
+        return versions(list(given), np.asarray(rows.times_ns).tolist(), named)
+
+    def _applied(self, rows: Rows, applied: Applied) -> Rows | None:
+        """Return the rows that were applied at once; count the failed ones."""
+        if applied.failed:
+            each = applied.failed.items()
+            self._lose(rows, [RejectedRow(at, self.node.name, reason_of(why)) for at, why in each])
+        rows.keep(applied.kept)
+        rows.origin = None
+        if not rows.count:
+            return None
+        rows.take_columns(self.node, applied.columns)
         return rows
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
