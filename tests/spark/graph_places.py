@@ -129,7 +129,8 @@ def moved(level, trade):
 once = shown(sold.distinct("once", key="symbol", within="2s").scan("moves", "symbol",
     state=Level, step=moved, into=Move, settled=True, ttl="20s"), "price")
 booked = shown(
-    sold.derive("sides", side=rp.when(rp.col("size") % 2 == 0).then(rp.lit("B")).otherwise(rp.lit("A")))
+    sold.derive("sides",
+        side=rp.when(rp.col("size") % 2 == 0).then(rp.lit("B")).otherwise(rp.lit("A")))
     .scan("booked", "symbol", step=rp.OrderBook(begins="empty"), settled=True), "bid")
 now_moved = sold.scan("now", "symbol", state=Level, step=moved, into=Move, lateness="5s")
 scanned = (

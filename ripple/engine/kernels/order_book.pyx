@@ -114,6 +114,20 @@ cdef class Books:
         for i in range(slots.shape[0]):
             self.held.begin(self.held.books[slots[i]])
 
+    def copy(
+        self, const int64_t[::1] slots not None, Books to not None,
+        const int64_t[::1] to_slots not None,
+    ):
+        """Copy the books of slots to those of others; a new one for a slot without a book."""
+        cdef Py_ssize_t i
+        check_length(slots.shape[0], to_slots.shape[0])
+        check_slots(to_slots, to.held.books.size())
+        for i in range(slots.shape[0]):
+            if 0 <= slots[i] < <int64_t>self.held.books.size():
+                to.held.books[to_slots[i]] = self.held.books[slots[i]]
+            else:
+                to.held.begin(to.held.books[to_slots[i]])
+
     def take(
         self, const int64_t[::1] slots not None, const uint8_t[::1] begins not None,
         Messages messages not None,

@@ -345,6 +345,12 @@ class GraphEngine(Engine):
         return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
 
     def _row_table(self, graph: Graph, table: RowTable, node: Holding, join: Waiting) -> EagerRows:
+        if isinstance(node, BookScan):
+            from ripple.engine.operators.book_scan_rows import BookScanRows  # noqa: PLC0415
+            from ripple.engine.operators.book_table_rows import BookTableRows  # noqa: PLC0415
+
+            assert isinstance(join, BookScanRows), "a book has one holder"
+            return BookTableRows(graph, table, join)
         if isinstance(node, StepScan):
             from ripple.engine.operators.last_table_rows import LastTableRows  # noqa: PLC0415
             from ripple.engine.operators.step_scan_rows import StepScanRows  # noqa: PLC0415

@@ -17,6 +17,7 @@ from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, BookScan, type_of
 from ripple.model.running.order_book import ACTIONS, KEPT_MAX, REASONS, RULES, SIDES, STATUSES
 from ripple.model.schema.types import Float, bare_type
+from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.uint8]
+    _Parts = list[Any]
 
 _PARTS = ("book", "resting", "kept", "shown")  # of the state, as tables have it
 _SIDES = pa.array(["B", "A"])
 _NUMBERS = ("price", "size", "order", "sequence", "previous")
+COLUMNS = 3 + 2 * len(_NUMBERS)  # of a message, as numbers
 
 
 class BookScanRows(ScanRows[BookScan]):
@@ -43,7 +46,12 @@ class BookScanRows(ScanRows[BookScan]):
         book = node.book
         self._roles = dict(node.roles)
         self._shows_levels = book.show == "levels"
-        self._books = Books(
+        self._books = self.empty_books()
+
+    def empty_books(self) -> Books:
+        """Return no books, of this kind."""
+        book = self.node.book
+        return Books(
             book.depth,
             0 if book.rule is None else RULES.index(book.rule) + 1,
             book.order is not None,
@@ -60,7 +68,10 @@ class BookScanRows(ScanRows[BookScan]):
         else:
             by_slot = self._by_slot(slots, times)
             begins[by_slot.order] = self._begins(by_slot)
-        shown, words, failed, faults = self._books.take(slots, begins, self._messages(rows))
+        messages = Messages(*self._read(rows.columns, rows.count))
+        shown, words, failed, faults = self._books.take(slots, begins, messages)
+        if self.node.is_eager:
+            return None
         if len(failed):
             reasons = [REASONS[fault] for fault in faults.tolist()]
             each = zip(failed.tolist(), reasons, strict=True)
@@ -74,42 +85,74 @@ class BookScanRows(ScanRows[BookScan]):
             else self._tops(rows, table, shown)
         )
 
-    def _messages(self, rows: Rows) -> Messages:
-        """Return the fields that a book reads."""
-        set_level, unread = ACTIONS["S"], np.zeros(rows.count, np.int64)
-        actions = np.full(rows.count, set_level, np.uint8)
+    def _read(self, columns: Columns, count: int) -> tuple[Flags, Flags, Flags, _Parts, _Parts]:
+        """Return the fields that a book reads, as ``Messages`` takes them."""
+        actions = np.full(count, ACTIONS["S"], np.uint8)
         if (action := self._roles.get("action")) is not None:
-            actions = _codes(rows, action, ACTIONS)
-        lasts = np.ones(rows.count, np.uint8)
+            actions = _codes(columns.arrow(action.name), ACTIONS)
+        lasts = np.ones(count, np.uint8)
         if (last := self._roles.get("last")) is not None:
-            found = numbers(rows.columns[last.name], Kind.BOOL)
+            found = numbers(columns[last.name], Kind.BOOL)
             lasts = np.ascontiguousarray(found.truth()).view(np.uint8)
-        columns, there = [], []
+        sides = _codes(columns.arrow(self._roles["side"].name), SIDES)
+        read, there = [], []
         for role in _NUMBERS:
             field = self._roles.get(role)
             if field is None:
-                columns.append(unread)
-                there.append(np.zeros(rows.count, np.uint8))
+                read.append(np.zeros(count, np.int64))
+                there.append(np.zeros(count, np.uint8))
                 continue
-            column = numbers(rows.columns[field.name], kind_of(type_of(field))[0])
-            valid = np.ones(rows.count, np.bool_) if column.valid is None else column.valid
+            column = numbers(columns[field.name], kind_of(type_of(field))[0])
+            valid = np.ones(count, np.bool_) if column.valid is None else column.valid
             values = column.values
             if isinstance(bare_type(field.type), Float):
                 valid = valid & np.isfinite(values)
                 values = _ordered(values)
-            columns.append(values)
+            read.append(values)
             there.append(np.ascontiguousarray(valid).view(np.uint8))
-        return Messages(actions, _codes(rows, self._roles["side"], SIDES), lasts, columns, there)
+        return actions, sides, lasts, read, there
+
+    # --- for a table of rows from the reading of their messages on ---
+
+    def table_of(self, rows: pa.RecordBatch) -> Ints:
+        """Return the fields of messages that a book reads: a row of numbers for each."""
+        columns = Columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
+        actions, sides, lasts, read, there = self._read(columns, rows.num_rows)
+        parts = [actions, sides, lasts, *read, *there]
+        return np.stack([part.astype(np.int64) for part in parts], axis=1)
+
+    def messages_of(self, table: Ints) -> Messages:
+        """Return the messages of such rows."""
+        flags = [np.ascontiguousarray(table[:, at], np.uint8) for at in (0, 1, 2, *range(8, 13))]
+        read = [np.ascontiguousarray(table[:, at]) for at in range(3, 8)]
+        actions, sides, lasts, *there = flags
+        return Messages(actions, sides, lasts, read, there)
+
+    def lasts_of(self, keys: Sequence[pa.Array]) -> list[int | None]:
+        """Return the time of the last message of each key below the last mark."""
+        slots = self._keys.known(keys).tolist()
+        times = [self._last[slot] if 0 <= slot < len(self._last) else None for slot in slots]
+        return [None if time in (None, watermark.NONE) else int(time) for time in times]
+
+    def copy_books(self, keys: Sequence[pa.Array], slots: Sequence[int], to: Books) -> None:
+        """Copy the books of keys, after their messages below the last mark, to other slots."""
+        known = self._keys.known(keys)
+        self._books.copy(known, to, np.array(slots, np.int64))
+
+    # --- rows ---
 
     def _tops(self, rows: Rows, table: Ints, shown: Ints) -> Rows:
         """Return the rows of messages that changed the best levels."""
-        if len(shown) == rows.count:
-            kept = rows
-        else:
-            mask = np.zeros(rows.count, np.bool_)
-            mask[shown] = True
-            kept = rows
-            kept.keep(mask)
+        mask = np.zeros(rows.count, np.bool_)
+        mask[shown] = True
+        rows.keep(mask)
+        columns = {one.name: rows.columns[one.name] for one in self.carried}
+        made = Rows(Columns({**columns, **self.tops_of(table)}), rows.count, rows.offsets)
+        made.times_ns = rows.times_ns
+        return made
+
+    def tops_of(self, table: Ints) -> dict[str, Any]:
+        """Return the fields that a book makes, of words for each row."""
         depth = self.node.book.depth
         names = iter(self.node.added)
         added: dict[str, Any] = {
@@ -122,16 +165,13 @@ class BookScanRows(ScanRows[BookScan]):
                 for role in range(2):
                     field = next(names)
                     added[field.name] = Values(_values(table[:, at + role], field), valid)
-        columns = {one.name: kept.columns[one.name] for one in self._carried()}
-        made = Rows(Columns({**columns, **added}), kept.count, kept.offsets)
-        made.times_ns = kept.times_ns
-        return made
+        return added
 
     def _levels(self, rows: Rows, at: Ints, table: Ints) -> Rows | None:
         """Return a row for each level that changed, those of a message by index in its record."""
         taken = pa.array(at)
         columns: dict[str, Any] = {
-            one.name: rows.columns.arrow(one.name).take(taken) for one in self._carried()
+            one.name: rows.columns.arrow(one.name).take(taken) for one in self.carried
         }
         side, *rest = self.node.added
         columns[side.name] = _SIDES.take(pa.array(table[:, 0]))
@@ -152,7 +192,8 @@ class BookScanRows(ScanRows[BookScan]):
             made.origin = None
         return made
 
-    def _carried(self) -> Sequence[Field]:
+    @property
+    def carried(self) -> Sequence[Field]:
         """Return the fields of messages that rows have."""
         return self.node.fields_out[: -len(self.node.added)]
 
@@ -191,9 +232,8 @@ class BookScanRows(ScanRows[BookScan]):
         self._books.load(slots, parts)
 
 
-def _codes(rows: Rows, field: Field, numbers_of: Mapping[str, int]) -> Flags:
+def _codes(texts: pa.Array, numbers_of: Mapping[str, int]) -> Flags:
     """Return the number of each text; 255 for one that has none, and for null."""
-    texts = rows.columns.arrow(field.name)
     if isinstance(texts, pa.StringArray) and not texts.null_count:
         _, ends, letters = texts.buffers()
         bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]

@@ -37,6 +37,7 @@ from ripple.model.pipeline.event_source import event_source
 from ripple.model.pipeline.folding import fold_of, window_of
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.nodes import (
+    BookScan,
     Fields,
     FlatMap,
     Map,
@@ -495,6 +496,8 @@ class Pipeline:
                 made["row"] = node.into if names.issuperset(node.kept) else None
                 if node.is_eager:
                     return _at_once(draft, node, table_of(node))
+            if isinstance(node, BookScan) and node.is_eager:
+                return _at_once(draft, node, table_of(node))
             return _begun(draft, "scan", node, is_held=True, **made)
 
     @named
@@ -882,7 +885,7 @@ def _joined(both: Draft, verb: str, node: StreamJoin) -> Pipeline:
     return _begun(both, verb, node, is_held=True, fields=node.fields_out, row=None, deleted="")
 
 
-def _at_once(both: Draft, node: StreamJoin | StepScan, fold: RowTable) -> Pipeline:
+def _at_once(both: Draft, node: StreamJoin | StepScan | BookScan, fold: RowTable) -> Pipeline:
     """Return the pipeline with a table of the rows of a join or a scan."""
     whole = both.begun(fold.name)
     raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}

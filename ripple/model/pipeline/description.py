@@ -172,7 +172,7 @@ def _by_key_text(step: Distinct | Scan) -> str:
 
 
 def _is_eager(step: Scan) -> bool:
-    return isinstance(step, StepScan) and step.is_eager
+    return isinstance(step, StepScan | BookScan) and step.is_eager
 
 
 def _running_text(name: str, of: Running, read: Field | None) -> str:

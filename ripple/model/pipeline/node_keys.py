@@ -218,7 +218,8 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
         return [*common, _shape(node.fields_in), columns]
     if isinstance(node, BookScan):
         roles: list[Sexp] = [[role, field.name] for role, field in node.roles]
-        return [*common, _shape(node.fields_in), ["book", roles, node.book.parameters]]
+        at_once: list[Sexp] = ["eager"] if node.is_eager else []
+        return [*common, _shape(node.fields_in), ["book", roles, node.book.parameters], *at_once]
     assert isinstance(node, StepScan), "no other scans"
     versions: list[Sexp] = [] if node.version_of is None else [["version", node.version_of.name]]
     if isinstance(node, PositionScan) and node.position is not None:

@@ -355,12 +355,14 @@ class BookScan(Scan):
     """The rows of an order book by key: its best levels, where they change.
 
     roles: the fields of a message that the book reads, by what they are to it. added: the fields
-    that it makes.
+    that it makes. is_eager: a row is in a :class:`RowTable` from the reading of its message on, and
+    there is no stream.
     """
 
     book: OrderBook
     roles: tuple[tuple[str, Field], ...]
     added: Fields
+    is_eager: bool = False
 
 
 @frozen

@@ -9,14 +9,14 @@ from ripple.model.pipeline.checks import check_result_field
 from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, LastTable, RowTable
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import AsofJoin, Fields, IntervalJoin, StepScan
+    from ripple.model.pipeline.nodes import AsofJoin, BookScan, Fields, IntervalJoin, StepScan
 
 ROWS, LAST = ".rows", ".last"
 """What the names of these tables end with, after the node's."""
 
 
 def row_table(
-    node: AsofJoin | IntervalJoin | StepScan, key: Fields, eager: str, final: str
+    node: AsofJoin | IntervalJoin | StepScan | BookScan, key: Fields, eager: str, final: str
 ) -> RowTable:
     """Return the table of a node's rows from their reading on. Raises PlanError.
 

@@ -85,7 +85,8 @@ def scan_of(
         taken = {**columns, "state": state, "into": into}
         _need_none(step, [what for what, value in taken.items() if value is not None])
         if isinstance(step, OrderBook):
-            return _book_of(step, common, settled=settled)
+            is_last = shows["is_last"]
+            return _book_of(step, common, is_eager=not settled, is_last=is_last)
         return _positions(step, draft, common, shows)
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
@@ -197,9 +198,9 @@ def _is_last(show: str, *, settled: bool) -> bool:
     return show == "last"
 
 
-def table_of(node: StepScan) -> RowTable:
+def table_of(node: StepScan | BookScan) -> RowTable:
     """Return the table of a scan's rows from their reading on. Raises PlanError."""
-    if node.is_last:
+    if isinstance(node, StepScan) and node.is_last:
         return last_table(node)
     return row_table(node, ROW_KEY, "a scan without settled=True", "settled=True")
 
@@ -272,12 +273,17 @@ def _need_none(step: OrderBook | Position, given: Sequence[str]) -> None:
         raise PlanError(f"{given[0]} is given, and {of} takes none: leave it out")
 
 
-def _book_of(book: OrderBook, common: dict[str, Any], *, settled: bool) -> BookScan:
+def _book_of(book: OrderBook, common: dict[str, Any], *, is_eager: bool, is_last: bool) -> BookScan:
     """Return the node of an order book. Raises PlanError."""
-    if not settled:
+    if is_last:
         raise PlanError(
-            "settled is False, but the rows of an order book are given once, when no message can "
-            "precede theirs any more: say settled=True"
+            "show is 'last', and an order book has a row for each change: say settled=True, and "
+            ".partition('by-key', key=...).fold('last', of=rp.last_row([...])) behind it"
+        )
+    if is_eager and book.show == "levels":
+        raise PlanError(
+            "OrderBook: show is 'levels', with several rows of a message, which are given once, "
+            "when no message can precede theirs any more: say settled=True"
         )
     fields = common["fields_in"]
     types, by_name = types_of(fields), {field.name: field for field in fields}
@@ -295,7 +301,14 @@ def _book_of(book: OrderBook, common: dict[str, Any], *, settled: bool) -> BookS
     for field in added:
         check_new_field(field.name, types_of(kept))
     out = (*kept, *added)
-    return BookScan(**common, fields_out=out, book=book, roles=tuple(roles.items()), added=added)
+    return BookScan(
+        **common,
+        fields_out=out,
+        book=book,
+        roles=tuple(roles.items()),
+        added=added,
+        is_eager=is_eager,
+    )
 
 
 def _fields_out(key: Fields, schema: Schema) -> Fields:

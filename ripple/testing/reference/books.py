@@ -193,7 +193,7 @@ class ReferenceBook:
                 new = {price: rest for price, *rest in sides[side]}
                 for price in sorted(old | new, reverse=side == "A"):
                     if old.get(price) != new.get(price):
-                        size, count = new.get(price, (0, 0))
+                        size, count = new.get(price) or (0 * old[price][0], 0)
                         orders = {} if self.of.order is None else {"orders": count}
                         yield {"side": side, "price": price, "size": size, **orders}
             self.shown = sides

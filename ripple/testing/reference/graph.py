@@ -251,7 +251,7 @@ class GraphReference(Reference):
         mark_ns = self._mark_of(node.name)
         if mark_ns is not None and mark_ns != END_NS:
             self._open_marks[node.name] = mark_ns
-        is_eager = isinstance(node, StepScan) and node.is_eager
+        is_eager = isinstance(node, StepScan | BookScan) and node.is_eager
         is_last = isinstance(node, StepScan) and node.is_last
         if mark_ns is None or (is_eager and not is_last):
             return
@@ -351,6 +351,8 @@ class GraphReference(Reference):
         """Return the results of all rows that ever came to a scan, in order."""
         if isinstance(fold, LastTable):
             return self._last_table(fold, node)
+        if isinstance(node, BookScan):
+            return self._book_table(fold, node)
         view, states = View(), States()
         for row, values in self._counted(node):
             key = (row.name, row.place[1], row.place[3])
@@ -361,6 +363,19 @@ class GraphReference(Reference):
             names = (field.name for field in fold.key)
             whole = made and dict(zip(names, key, strict=True)) | made
             view.put(key, whole and shown_row(fold, whole))
+        return view
+
+    def _book_table(self, fold: RowTable, node: BookScan) -> View:
+        """Return the rows of all messages that ever came to a book, in order."""
+        view, states = View(), States()
+        names = [field.name for field in fold.key]
+        for row in self._in_order(node.name, 0):
+            key = (row.name, row.place[1], row.place[3])
+            lost, rows = applied_message(node, states, row.key, row.time_ns, row.row)
+            for made in rows:
+                view.put(key, shown_row(fold, dict(zip(names, key, strict=True)) | made))
+            if lost and not rows:
+                view.put(key, RefusedRow(fold.name, lost[0].reason))
         return view
 
     def _last_table(self, fold: LastTable, node: Scan) -> View:

@@ -39,8 +39,8 @@ BY_ORDER: dict[str, Any] = {"action": "action", "order": "order_id"}
 NUMBERED: dict[str, Any] = {"sequence": "number", "rule": "dense"}
 
 
-def tops_of(book: rp.OrderBook, ttl: int | None = None) -> Pipeline:
-    return SOURCE.scan("book", key="symbol", step=book, settled=True, lateness=20, ttl=ttl)
+def tops_of(book: rp.OrderBook, ttl: int | None = None, *, settled: bool = True) -> Pipeline:
+    return SOURCE.scan("book", "symbol", step=book, settled=settled, lateness=20, ttl=ttl)
 
 
 def unit(text: str) -> decimal.Decimal:
@@ -109,11 +109,12 @@ def books(draw: Any) -> rp.OrderBook:
     happened=messages(),
     ttl=st.sampled_from([None, None, 40]),
     restart=st.integers(0, 60),
+    settled=st.booleans(),
 )
 def test_books_equal_their_evaluation_from_scratch(
-    book: rp.OrderBook, happened: Any, ttl: int | None, restart: int
+    book: rp.OrderBook, happened: Any, ttl: int | None, restart: int, settled: bool
 ) -> None:
-    rows = tops_of(book, ttl)
+    rows = tops_of(book, ttl, settled=settled or book.show == "levels")
     pipeline = rows.sink("out").also(SOURCE.sink("all"))
     check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
 
@@ -315,13 +316,36 @@ def test_a_late_message_is_applied_at_its_own_place() -> None:
     ]  # fmt: skip
 
 
-def test_books_survive_crashes() -> None:
+def test_a_late_message_corrects_the_rows_behind_it() -> None:
+    book = rp.OrderBook(action="action", begins="empty")
+    keyed = tops_of(book, settled=False).partition("by", key="t")
+    folded = keyed.fold("bids", bid=rp.max("bid"), n=rp.count()).sink("out")
+    told = [message("S", at="B8", t=10), message("S", at="B9", size=0, t=12)]
+    told += [message("S", at="B9", t=5), message("S", at="B9.5", t=13)]
+    counted: dict[int, dict[int, float]] = {}
+    for count in (2, 3, 4):
+        rows = rp.collect(folded, [Message(**one) for one in told[:count]]).rows()
+        counted[count] = {row["t"]: row["bid"] for row in rows}
+    assert counted == {
+        2: {10: 8.0}, 3: {5: 9.0, 12: 8.0}, 4: {5: 9.0, 12: 8.0, 13: 9.5},
+    }  # fmt: skip
+    check_pipeline(folded, told, SIZES, restarts=[3])
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_books_survive_crashes(settled: bool) -> None:
     told = [message("B", 1), message("A", 1, order_id=9, at="A99"), message("E", 1)]
     told += [message("A", at + 2, order_id=at, at=f"B{at % 5}") for at in range(5)]
     told += [message("C", 7, order_id=4), message("A", 9, order_id=11), message("R", 9)]
     happened = [{**one, "t": 10 * at} for at, one in enumerate(told)]
     book = rp.OrderBook(**BY_ORDER, **NUMBERED, depth=2)
-    crash_test(tops_of(book).sink("out"), happened, seeds=range(1), every=SCATTERED, pairs=1)
+    crash_test(
+        tops_of(book, settled=settled).sink("out"),
+        happened,
+        seeds=range(1),
+        every=SCATTERED,
+        pairs=1,
+    )
 
 
 def test_the_table_of_levels_is_a_fold_of_their_changes() -> None:
@@ -373,8 +397,12 @@ def test_tops_are_joined_to_trades_as_of_their_time() -> None:
         (lambda: tops_of(rp.OrderBook(action="action", side="symbol")), "'symbol' is the key"),
         (lambda: tops_of(rp.OrderBook(action="action", side="sid")), "sid"),
         (
-            lambda: SOURCE.scan("b", "symbol", step=rp.OrderBook(action="action")),
+            lambda: tops_of(rp.OrderBook(action="action", show="levels"), settled=False),
             "say settled=True",
+        ),
+        (
+            lambda: SOURCE.scan("b", "symbol", step=rp.OrderBook(action="action"), show="last"),
+            "a row for each change",
         ),
         (
             lambda: SOURCE.scan(

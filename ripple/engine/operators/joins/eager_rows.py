@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
+    from ripple.engine.operators.book_scan_rows import BookScanRows
     from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
     from ripple.engine.operators.step_scan_rows import StepScanRows
     from ripple.model.pipeline.nodes import Fold, RowTable
@@ -36,7 +37,9 @@ class EagerRows(ABC):
 
     frees = True
 
-    def __init__(self, graph: Graph, fold: RowTable, join: StreamJoinRows | StepScanRows) -> None:
+    def __init__(
+        self, graph: Graph, fold: RowTable, join: StreamJoinRows | StepScanRows | BookScanRows
+    ) -> None:
         """Make an empty table of the rows of ``join``."""
         self.fold: Fold = fold
         self.result_rows = ResultRows(fold)
