@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from ripple.connectors.files.parquet.objects import ObjectsSink
 from ripple.connectors.files.parquet.opening import continue_parts, look_at_parts, reached_parts
 from ripple.connectors.files.remote import s3_writing
 from ripple.connectors.files.remote.s3_writing import ObjectTarget
+from ripple.connectors.registry import own
 from ripple.core.errors import OutputError
+from ripple.testing import sink_suite
 from tests.cli.processes import ripple
 from tests.connectors.sinks.kit import CUTS, OWNER, changes, number_after, reached
 from tests.services.s3 import ObjectServer
@@ -120,6 +123,32 @@ def test_a_folder_has_each_cut_once_over_restarts(
     assert read(client) == [(row["symbol"], row["total"]) for row in rows]
     shown = [key for batch in sink.shown_keys(["symbol"]) for key in batch["symbol"].to_pylist()]
     assert shown == [row["symbol"] for row in rows]
+
+
+def place(folder: Path) -> str:
+    return f"s3://bucket/{folder.name}.parquet"
+
+
+def rows_at(path: str) -> list[dict[str, Any]]:
+    """What a reader of the objects finds."""
+    client = get_session().create_client("s3", endpoint_url=os.environ["RIPPLE_S3_ENDPOINT"])
+    prefix = path.removeprefix("s3://bucket/")
+    found: list[dict[str, Any]] = []
+    listed = client.list_objects_v2(Bucket="bucket", Prefix=prefix).get("Contents", ())
+    for key in sorted(one["Key"] for one in listed):
+        data = client.get_object(Bucket="bucket", Key=key)["Body"].read()
+        found += pq.read_table(pa.BufferReader(data)).to_pylist()
+    return found
+
+
+@pytest.mark.usefixtures("s3_server")
+class TestContinued(sink_suite(own()["parquet"], place, rows_at)):  # type: ignore[misc]
+    """Written by a durable run, also one that is killed after any call."""
+
+
+@pytest.mark.usefixtures("s3_server")
+class TestWhole(sink_suite(own()["parquet"], place, rows_at, plain=True)):  # type: ignore[misc]
+    """Written by a one-shot run."""
 
 
 def read(client: Any) -> list[tuple[str, int]]:

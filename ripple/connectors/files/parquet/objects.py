@@ -23,6 +23,7 @@ from ripple.connectors.files.text.cut_record import CutRecord, Owner
 from ripple.core.errors import InputError, OutputError, SchemaError
 from ripple.core.row_ops import OP, with_named_ops
 from ripple.model.schema.well_formed import check_text
+from ripple.world.live import LiveRandom
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 PART_ROWS = 1 << 17
 FULL_BYTES = 64 << 20
+WRITER_BYTES = 16
 
 
 class Last(NamedTuple):
@@ -67,6 +69,7 @@ class ObjectsSink:
         """
         self.name = folder
         self._owner, self._columns = owner, tuple(columns)
+        self._writer = LiveRandom().bytes(WRITER_BYTES).hex()
         self._last = examine(folder, owner, self._columns)
         self.committed = None if self._last is None else self._last.record.reached
         self._rows: list[pa.RecordBatch] = []
@@ -96,7 +99,9 @@ class ObjectsSink:
         data = encoded(rows, record)
         if len(data) > PART_BYTES_MAX:
             raise too_large(self.name, len(data))
-        etag = put(f"{self.name}/{named(part)}", memoryview(data), replaces=replaces)
+        etag = put(
+            f"{self.name}/{named(part)}", memoryview(data), replaces=replaces, writer=self._writer
+        )
         if etag is None:
             raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
         is_full = _is_full(rows.num_rows, len(data))

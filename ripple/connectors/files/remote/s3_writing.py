@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # S3 takes 10,000 parts, of at least 5 MiB: 1,000 of each length.
 PART_BYTES = 16 << 20
 _PARTS_OF_A_LENGTH = 1_000
-_DIGEST = "ripple-digest"
+_PUT_BY = "ripple-put"
 
 
 def bucket_of(path: str) -> Bucket:
@@ -34,16 +34,16 @@ def bucket_of(path: str) -> Bucket:
     return store
 
 
-def put(path: str, data: memoryview, *, replaces: str | None) -> str | None:
+def put(path: str, data: memoryview, *, replaces: str | None, writer: str) -> str | None:
     """Store an object if there is none, or the one with the ETag ``replaces``; return its ETag.
 
-    None where another writer came first. A digest in the object's metadata tells a put whose answer
-    was lost from one of another writer. Raises OutputError and OutputAwayError.
+    None where another writer came first. A put whose answer was lost is known by the name of its
+    writer, and a digest, in the object's metadata. Raises OutputError and OutputAwayError.
     """
     store, (bucket, key) = bucket_of(path), bucket_and_key(path)
-    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    put_by = f"{writer} {hashlib.blake2b(data, digest_size=16).hexdigest()}"
     condition = {"IfNoneMatch": "*"} if replaces is None else {"IfMatch": f'"{replaces}"'}
-    about = {**_encryption(store), "Metadata": {_DIGEST: digest}}
+    about = {**_encryption(store), "Metadata": {_PUT_BY: put_by}}
 
     def once() -> str | None:
         try:
@@ -57,7 +57,7 @@ def put(path: str, data: memoryview, *, replaces: str | None) -> str | None:
             if not has_lost and told.done is False:
                 raise _as_output(told) from error
             found = _stored(store, bucket, key)
-            if found is not None and found.get("Metadata", {}).get(_DIGEST) == digest:
+            if found is not None and found.get("Metadata", {}).get(_PUT_BY) == put_by:
                 return str(found["ETag"]).strip('"')
             if has_lost:
                 return None
