@@ -12,11 +12,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
+from bench.kafka_pipeline import PIPELINE
 from ripple.cli.lib.connector_template import files_of
 from ripple.connectors.registry import OF_STREAMS, USES, UseName, own
+from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import DiskStore
 from ripple.world import live_world
@@ -34,6 +37,11 @@ record_batch, next_offset = pa.RecordBatch.from_pylist([event]), 1
 
 def _python(document: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+
+
+def _module(folder: Path, code: str) -> str:
+    (folder / "module.py").write_text(code)
+    return str(folder / "module.py")
 
 
 @pytest.fixture
@@ -340,3 +348,61 @@ def test_connectors_document_has_the_promises_of_all_schemes() -> None:
         (ROOT / "docs/connectors.md").read_text().split("durable sink |\n|---|---|---|---|---|\n")
     )
     assert table.split("\n\n")[0].splitlines() == wanted
+
+
+RUN_IN = {
+    "tests/test_docs.py": (
+        *("README", "changing", "checkpoints", "compared", "connectors", "delta", "extending"),
+        *("joins", "log", "order-books", "pipelines", "python", "recovery", "schemas", "seals"),
+        *("sinks", "sources", "stages", "wire"),
+    ),
+    "tests/client/flight/test_clients_page.py": ("clients",),
+    "tests/test_coming_from.py": ("bytewax", "csp", "flink", "polars", "quix"),
+    "tests/test_cookbook.py": ("cookbook",),
+    "tests/test_tutorial.py": ("tutorial",),
+    "tests/world/test_testing_document.py": ("testing",),
+}
+SKETCHES = {
+    "exchange": "how a worker calls it, with its world and its assignment",
+    "spark": "calls with a user's own session, frames and paths: tests/services/test_spark.py",
+    "spark-deploy": "a job for spark-submit",
+}
+
+
+def test_the_python_of_each_page_runs_or_is_named_as_a_sketch() -> None:
+    texts = {page.stem: page.read_text() for page in (ROOT / "docs").rglob("*.md")}
+    texts["README"] = (ROOT / "README.md").read_text()
+    run = [name for names in RUN_IN.values() for name in names]
+    assert sorted([*run, *SKETCHES]) == sorted(
+        name for name, text in texts.items() if "```python\n" in text
+    )
+    for test, names in RUN_IN.items():
+        text = (ROOT / test).read_text()
+        assert all(name in text or "glob" in text for name in names), test
+
+
+def test_the_compared_pipeline_is_that_of_the_benchmark() -> None:
+    (code,) = _python("docs/compared.md")
+    asked = PIPELINE.replace("NAME", "minutes").strip()
+    assert re.sub(r"\n\n+", "\n", code.strip()) == re.sub(r"\n\n+", "\n", asked)
+
+
+def test_branches_of_the_stages_document_are_cut_as_it_says(folder: Path) -> None:
+    _, branches, united, _ = _python("docs/stages.md")
+    names = {"rp": rp, "Trade": runpy.run_path(_module(folder, _python("README.md")[0]))["Trade"]}
+    exec(branches, names)
+    stages = stages_of(names["pipeline"].plan())
+    assert [stage.number for stage in stages] == [0, 1, 2]
+    assert united.count("...") == 3  # a sketch: any functions and folds
+
+
+def test_records_of_a_log_are_written_and_read_as_its_page_does(folder: Path) -> None:
+    assert ripple("log", "create", "--schema", "trade", folder / "data/trades").code == 0
+    (code,), (owned,) = _python("docs/log.md"), _python("docs/seals.md")
+    records = pa.RecordBatch.from_pylist(
+        [{"symbol": "A", "price": 1.0, "size": 1, "timestamp_ns": 5, "venue": "X"}]
+    )
+    names = {"clock": live_world(".").clock, "records": records}
+    code = code.replace("        ...", "        assert entry.records.num_rows == 1")
+    exec(code, names)
+    exec(f"from ripple.storage.log import PartitionWriter\n{owned}\nwriter.close()", names)
