@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ripple.engine.kernels.state_call import Filled, StateCall
 from ripple.engine.operators.rows import as_list, attributes_of, made_by
 from ripple.model.expression.bound import Values
-from ripple.model.pipeline.nodes import PositionScan, type_of
+from ripple.model.pipeline.nodes import LIST_MAX, PositionScan, type_of
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.logical.values import values_of
+from ripple.model.schema.logical.values import numbers_of, values_of
 from ripple.model.schema.nested import paths_in
-from ripple.model.schema.types import Bool, Float, Int, Int64, Logical, Option, String, bare_type
+from ripple.model.schema.types import (
+    Bool,
+    Float,
+    Int,
+    Int64,
+    List,
+    Logical,
+    Option,
+    String,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fields, StepScan
     from ripple.model.schema.types import FieldType
 
+    Call: TypeAlias = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]]
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
@@ -55,17 +66,19 @@ class StateStep:
     def __init__(self, node: StepScan) -> None:
         made = tuple(made_by(node))
         wanted = tuple(field.name for field in made)
-        self.call = StateCall(
+        call = StateCall(
             node.function,
             Filled(_changeable(node.state), tuple(field.name for field in node.state_fields)),
             _rows_of(node.row, tuple(field.name for field in node.fields_in)),
             _kinds_of(node.state_fields),
             wanted,
             _kinds_of(made),
-            _Fitting(node.state_fields, "the state's field"),
+            _Fitting(node.state_fields, "the state's field", LIST_MAX),
             _Fitting(made, "the field"),
             partial(attributes_of, names=wanted),
         )
+        has_lists = any(isinstance(bare_type(one.type), List) for one in node.state_fields)
+        self.call = _with_copies(call) if has_lists else call
         """Takes a state and a row's values; returns the state after it, and the values of its
         result, None for no row. Raises any error of the function, and TypeError for values that do
         not fit."""
@@ -106,6 +119,15 @@ def step_of(node: StepScan) -> StateStep | PositionStep:
     return StateStep(node)
 
 
+def _with_copies(call: Call) -> Call:
+    """Return a call that gives the function lists of its own, so that none of a state changes."""
+
+    def copied(before: Stored, row: Stored) -> tuple[Stored, Stored | None]:
+        return call(tuple(list(x) if isinstance(x, list) else x for x in before), row)
+
+    return copied
+
+
 def _changeable(cls: type) -> Any:
     """Return an instance of a state's class with fields that may be set, even of a frozen one."""
     setter: Any = cls.__setattr__
@@ -124,8 +146,8 @@ def _changeable(cls: type) -> Any:
 class _Fitting:
     """Checks values of fields one by one, and returns the stored values."""
 
-    def __init__(self, fields: Fields, what: str) -> None:
-        self._fields, self._what = fields, what
+    def __init__(self, fields: Fields, what: str, lists_max: int | None = None) -> None:
+        self._fields, self._what, self._lists_max = fields, what, lists_max
 
     def __call__(self, values: Stored) -> Stored:
         """Return the values. Raises TypeError for one that does not fit."""
@@ -138,6 +160,8 @@ class _Fitting:
                 return None
             raise TypeError(f"{self._what} {field.name!r} is None, and not declared so")
         bare = bare_type(of)
+        if isinstance(bare, List):
+            return self._listed(field, value)
         if isinstance(bare, Logical):
             number = rule_of(bare).number(value)
             if number is not None:
@@ -150,6 +174,19 @@ class _Fitting:
         if isinstance(found.values, list):
             return found.values[0]
         return as_list(Values(found.values, found.valid))[0]
+
+    def _listed(self, field: Any, value: Any) -> Any:
+        what = f"{self._what} {field.name!r}"
+        found = fitted([value], type_of(field), what, 1)
+        for reason in found.misfits.values():
+            raise TypeError(reason)
+        if self._lists_max is not None and len(value) > self._lists_max:
+            raise TypeError(
+                f"{what} has {len(value)} items: a state keeps up to {LIST_MAX} of a list"
+            )
+        if has_logical(type_of(field)):
+            return values_of(numbers_of([value], type_of(field)), type_of(field))[0]
+        return list(as_list(found.values)[0])
 
 
 def _kind_of(of: FieldType) -> type | None:

@@ -300,6 +300,9 @@ class Scan:
     reads: str
 
 
+LIST_MAX = 1000  # items of a list of a state
+
+
 # Invariants: the fields of ``key`` are the first of ``fields_out``; ``initial`` has a value of each
 # of ``state_fields``.
 @frozen

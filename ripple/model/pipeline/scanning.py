@@ -32,6 +32,7 @@ from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
 from ripple.model.schema.columns import fitted
+from ripple.model.schema.logical.values import numbers_of
 from ripple.model.schema.types import (
     KEY_TYPES,
     Bool,
@@ -39,6 +40,7 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    List,
     Logical,
     String,
     bare_type,
@@ -340,11 +342,13 @@ def _state_of(state: type) -> tuple[Fields, tuple[Any, ...]]:
     _, schema = record_of(state, "state")
     members = {one.name: one for one in members_of(state)}
     for field in schema.fields:
-        if not isinstance(bare_type(field.type), _STATE_TYPES):
+        bare = bare_type(field.type)
+        of = bare.of if isinstance(bare, List) else bare
+        if not isinstance(of, _STATE_TYPES):
             raise PlanError(
                 f"state: {state.__name__}.{field.name} is {type_text(field.type)}, and a state "
-                "holds numbers, texts, booleans, dates, times and decimals: write a field for each "
-                "of its values"
+                "holds numbers, texts, booleans, dates, times and decimals, and lists of these: "
+                "write a field for each of its values"
             )
         member = members[field.name]
         if not member.default_none and not member.default_other:
@@ -374,5 +378,8 @@ def _default(state: type, first: Any, field: Field) -> Any:
         if not field.optional:
             raise PlanError(f"state: {what} is None, and its type does not say so: write | None")
         return None
+    if isinstance(bare_type(field.type), List):
+        (numbers,) = numbers_of([value], field.type)
+        return list(numbers)
     values = found.values
     return values[0] if isinstance(values, list) else values[0].item()

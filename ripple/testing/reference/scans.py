@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.model.pipeline.nodes import BookScan, PositionScan, RunningScan, StepScan
+from ripple.model.pipeline.nodes import LIST_MAX, BookScan, PositionScan, RunningScan, StepScan
 from ripple.model.records.instances import instances_of
 from ripple.testing.reference.books import with_book
 from ripple.testing.reference.positions import positioned
@@ -69,7 +69,7 @@ def _scanned(
     of_state: Any = type(node.state.__name__, (node.state,), {"__setattr__": object.__setattr__})
     state = object.__new__(of_state)
     for name, value in given_of({**first, **before}, node.state_fields).items():
-        setattr(state, name, value)
+        setattr(state, name, list(value) if isinstance(value, list) else value)
     given = given_of(row, node.fields_in)
     try:
         result = node.function(state, instances_of(node.row, tuple(given))(tuple(given.values())))
@@ -85,6 +85,8 @@ def _scanned(
         if extra := getattr(state, "__dict__", None):
             raise TypeError(f"the step sets {sorted(extra)}")
         after = {one.name: checked(after[one.name], one) for one in node.state_fields}
+        if any(isinstance(one, list) and len(one) > LIST_MAX for one in after.values()):
+            raise TypeError("a list of the state has too many items")
     except Exception as error:  # any error of a user's function, or a value that does not fit
         raise RefusedRow(node.name, f"{type(error).__name__}: {error}") from error
     return after, made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import decimal
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -452,6 +453,54 @@ class Number:
     number: int
 
 
+@dataclass
+class Recent:
+    """A state with lists, which the step changes in place before it fails."""
+
+    sizes: list[int] = field(default_factory=list)
+    prices: list[Annotated[decimal.Decimal, rp.Decimal(12, 2)]] = field(default_factory=list)
+
+
+def remembers(state: Recent, tick: Tick) -> dict[str, Any] | None:
+    state.sizes.append(tick.size)
+    state.prices.append(decimal.Decimal(tick.size) / 4)
+    if tick.size == 7:
+        raise ValueError("refused")
+    del state.sizes[:-3], state.prices[:-3]
+    if tick.size == 3:
+        state.sizes *= 400
+    return {"number": sum(state.sizes), "size": tick.size, "before": None,
+            "venues": str(sum(state.prices))}  # fmt: skip
+
+
+@settings(max_examples=6 * EXAMPLES // SAMPLED)
+@given(
+    said=st.sampled_from([{"settled": True}, {"show": "rows"}, {"show": "last"}]),
+    ttl=spans,
+    happened=ticks(),
+    restart=st.integers(0, 45),
+)
+def test_lists_of_a_state(said: Any, ttl: int | None, happened: Any, restart: int) -> None:
+    rows = start().scan("s", "symbol", state=Recent, step=remembers, into=Seen, ttl=ttl,
+        lateness=20, **said)  # fmt: skip
+    check_pipeline(rows.sink("out"), happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+def test_lists_of_a_state_are_bounded_and_unchanged_by_a_failure() -> None:
+    plan = start().scan(
+        "s", "symbol", state=Recent, step=remembers, into=Seen, settled=True, lateness=0
+    )
+    engine = Engine(plan.sink("out").plan())
+    sizes = ((1, 1), (3, 2), (7, 3), (2, 4), (3, 5), (1, 60))
+    found = read(engine, *(("A", size, at) for size, at in sizes))
+    reasons = [row.reason for row in engine.uncomputable["s"].rows]
+    assert reasons[0] == "ValueError: refused"
+    assert "'sizes' has 1200 items: a state keeps up to 1000 of a list" in reasons[1]
+    assert found == [("A", 1, 1), ("A", 4 * 400, 3), ("A", 6, 2)]
+    (states,) = (table for name, table in engine.snapshot().tables.items() if "right" in name)
+    assert states.column("ripple.state.sizes").to_pylist() == [[1, 3, 2]]
+
+
 def test_states_end_and_are_freed() -> None:
     engine = Engine(scanned(start(), lateness=0, ttl=100).sink("out").plan())
     assert read(engine, ("A", 1, 10), ("A", 1, 109), ("A", 1, 209), ("A", 1, 300)) == [
@@ -493,7 +542,7 @@ class NoDefault:
 
 @dataclass
 class Listed:
-    of: tuple[int, ...] = ()
+    of: list[list[int]] = field(default_factory=list)
 
 
 @dataclass
