@@ -47,7 +47,7 @@ test: $(VENV)/.dev  ## the tests, on all processors
 # more at a time than there are processors: they wait for what they started more than they compute. The
 # files with such tests alone are read, those that take minutes first: a file is one process's.
 LONGEST := $(addsuffix .py,$(addprefix tests/,$(addprefix services/test_,\
-	spark_run package bench kafka_chaos chaos s3_runs) client/flight/barrage/test_judges \
+	spark_versions spark_run package bench kafka_chaos chaos s3_runs) client/flight/barrage/test_judges \
 	$(addprefix services/test_,spark_s3 idle spark_moves events spark spark_watch)))
 test-services: $(VENV)/.spark  ## tests with many processes, brokers, stores, Spark (Java, Maven)
 	$(PYTHON) -m pytest -m services --dist loadfile --no-loadscope-reorder \

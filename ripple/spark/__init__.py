@@ -2,7 +2,7 @@
 
 environment     what the driver needs: PySpark, Java
 session, jvm    the Spark session and its JVM; driver, sealed: messages between tasks and driver
-log_table, checkpoint_table, options, sources   data sources
+log_table, log_stream, checkpoint_table, options, sources   data sources; merging: into tables
 shares, kafka_shares    inputs, divided; portions: those of a task, read in order of event time
 merge           inputs by event time; markers, marks: of idle inputs, read, and at their places
 answers, run_cut   recorded answers of services; the cut of a run, as the end of a replay
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ripple.spark.backfill.backfilling import Backfill
     from ripple.spark.backfill.receipt import BackfillError
     from ripple.spark.dataframe.applying import apply
+    from ripple.spark.merging import merge_into
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
     from ripple.spark.streaming.running import run, stream
@@ -41,6 +42,7 @@ __all__ = [
     "BackfillError",
     "Replay",
     "apply",
+    "merge_into",
     "register",
     "replay",
     "run",
@@ -53,6 +55,7 @@ _HOME_OF = {
     "BackfillError": "ripple.spark.backfill.receipt",
     "Replay": "ripple.spark.replaying",
     "apply": "ripple.spark.dataframe.applying",
+    "merge_into": "ripple.spark.merging",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",
     "run": "ripple.spark.streaming.running",

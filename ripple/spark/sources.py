@@ -13,6 +13,7 @@ from ripple.model.schema.logical.columns import as_shown
 from ripple.spark import checkpoint_table, log_table
 from ripple.spark.checkpoint_table import CheckpointTable
 from ripple.spark.environment import check_pyspark
+from ripple.spark.log_stream import LogStream
 from ripple.spark.log_table import OFFSET, PARTITION, LogTable
 
 with needed("spark", "ripple.spark"):
@@ -21,7 +22,12 @@ with needed("spark", "ripple.spark"):
     check_pyspark(pyspark.__version__)
     from pyspark.errors import PySparkException
     from pyspark.sql import datasource
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceReader,
+        DataSourceStreamReader,
+        InputPartition,
+    )
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
     from pyspark.sql.types import StructType
 
@@ -103,8 +109,34 @@ class LogReader(DataSourceReader):  # type: ignore[misc]
         yield from map(Conforming(self._schema), log_table.batches_of(partition.value))
 
 
+class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Offers ranges of offsets to Spark, and reads them."""
+
+    def __init__(self, stream: LogStream, schema: StructType) -> None:
+        self._stream = stream
+        self._schema = schema
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Return the offsets at which a new query begins."""
+        return self._stream.begin()
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Return the present ends of the partitions."""
+        return self._stream.ends()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """Return one partition for each of the log's with records in the range."""
+        return [InputPartition(split) for split in self._stream.splits(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one, in order."""
+        if partition.value is None:  # Spark's placeholder when there are none
+            return
+        yield from map(Conforming(self._schema), log_table.batches_of(partition.value))
+
+
 class LogSource(DataSource):  # type: ignore[misc]
-    """``spark.read.format("ripple.log")``: see docs/spark.md."""
+    """``spark.read`` and ``spark.readStream`` of ``ripple.log``: see docs/spark.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -118,6 +150,10 @@ class LogSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> LogReader:
         """Return its reader."""
         return LogReader(LogTable.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a stream."""
+        return LogStreamReader(LogStream.of(self.options), schema)
 
 
 class CheckpointReader(DataSourceReader):  # type: ignore[misc]

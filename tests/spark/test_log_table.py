@@ -16,7 +16,8 @@ import ripple as rp
 from ripple.core.errors import InputError
 from ripple.model.records import schema_of
 from ripple.spark import log_table
-from ripple.spark.log_table import LogTable, batches_of
+from ripple.spark.log_stream import LogStream
+from ripple.spark.log_table import LogTable, Split, batches_of
 from ripple.spark.options import Bound
 from ripple.spark.portions import sources_at
 from ripple.storage.log import PartitionWriter, Topic
@@ -154,3 +155,23 @@ def test_dates_and_decimals_are_columns_of_their_own(tmp_path: Path) -> None:
         (dt.date(1970, 1, 2), 7, Decimal("1.5000")),
         (dt.date(1969, 12, 31), 8, None),
     ]
+
+
+def test_a_stream_has_each_record_once_in_ranges_that_can_be_repeated(place: str) -> None:
+    stream = LogStream.of({"path": place, "from": "0=3"})
+    begin, end = stream.begin(), stream.ends()
+    assert (begin, end) == ({"0": 3, "1": 0}, {"0": 30, "1": 30})
+    middle = {"0": 9, "1": 0}
+    parts = [stream.splits(begin, middle), stream.splits(middle, end), stream.splits(end, end)]
+    assert [[one.partition for one in part] for part in parts] == [[0], [0, 1], []]
+    found = [row for part in parts for one in part for row in rows_of(one)]
+    whole = rows(LogTable.of({"path": place, "from": "0=3"}))
+    assert sorted(found, key=repr) == sorted(whole, key=repr)
+    with pytest.raises(InputError, match="a stream has no end"):
+        LogStream.of({"path": place, "to": "9"})
+    with pytest.raises(InputError, match="ends at offset 30, and the query has read to 31"):
+        stream.splits({**end, "1": 31}, end)
+
+
+def rows_of(split: Split) -> list[dict[str, Any]]:
+    return [row for batch in batches_of(split) for row in batch.to_pylist()]
