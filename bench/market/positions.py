@@ -1,51 +1,23 @@
-"""Positions of accounts at average cost, without the fills that were taken back."""
+"""Positions of accounts, at average cost and by FIFO, without the fills that were taken back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from typing import Literal, TypeAlias
 
 import ripple as rp
 from bench.market.data import Tables
 from bench.market.query import Query, Rows
 from bench.market.records import LATENESS, Fill
 
-
-@rp.record
-class Held:
-    quantity: int
-    cost: int
-    realized: int
-    fees: int
+Lots: TypeAlias = deque[list[int]]
+"""Of a position, each with its quantity and price; at average cost one, with all of the cost."""
 
 
-@dataclass
-class Position:
-    quantity: int = 0
-    cost: int = 0
-    realized: int = 0
-    fees: int = 0
-
-
-def _step(held: Position, fill: Fill) -> Held:
-    """Add a fill, at average cost; the cost of what is closed is rounded half to even."""
-    quantity, price = fill.quantity, fill.price_ticks
-    held.fees += fill.fee_cents
-    if held.quantity * quantity < 0:
-        closed = -min(quantity, -held.quantity) if quantity > 0 else min(-quantity, held.quantity)
-        part, rest = divmod(2 * held.cost * closed, 2 * held.quantity)
-        above = 2 * abs(rest) - abs(2 * held.quantity)
-        part += above > 0 or (above == 0 and part % 2 == 1)
-        held.realized += closed * price - part
-        held.cost -= part
-        held.quantity -= closed
-        quantity += closed
-    held.quantity += quantity
-    held.cost += quantity * price
-    return Held(held.quantity, held.cost, held.realized, held.fees)
-
-
-def _positions(_: Tables) -> rp.Pipeline:
+def _positions(method: Literal["average", "fifo"], _: Tables) -> rp.Pipeline:
     all_fills = rp.Pipeline("m9").source("fills", Fill)
     busts = all_fills.filter("taken-back", rp.col("busts") >= 0)
     kept = (
@@ -62,14 +34,8 @@ def _positions(_: Tables) -> rp.Pipeline:
         )
         .filter("kept", rp.col("fill_id_right").is_null())
     )
-    held = kept.scan(
-        "positions",
-        key=["account", "symbol"],
-        state=Position,
-        step=_step,
-        into=Held,
-        settled=True,
-    )
+    step = rp.Position("quantity", "price_ticks", method=method, fee="fee_cents")
+    held = kept.scan("positions", key=["account", "symbol"], step=step, settled=True)
     return (
         held.partition("by-position", key=["account", "symbol"])
         .fold("last", **{name: rp.last(name) for name in ("quantity", "cost", "realized", "fees")})
@@ -77,37 +43,74 @@ def _positions(_: Tables) -> rp.Pipeline:
     )
 
 
-def _plain_positions(given: dict[str, Rows]) -> Rows:
-    """Return the positions by fractions, and check that cash and cost are what is realized."""
+def _average(lots: Lots, closed: int, price: int) -> int:
+    """Close so much of the only lot; return the profit."""
+    quantity, cost = lots[0]
+    part = round(Fraction(cost * -closed, quantity))
+    lots[0] = [quantity + closed, cost - part]
+    return -closed * price - part
+
+
+def _fifo(lots: Lots, closed: int, price: int) -> int:
+    """Close so much of the oldest lots; return the profit."""
+    profit = 0
+    while closed:
+        quantity, paid = lots[0]
+        part = -quantity if abs(quantity) < abs(closed) else closed
+        profit += -part * (price - paid)
+        closed -= part
+        lots[0][0] += part
+        if not lots[0][0]:
+            lots.popleft()
+    return profit
+
+
+def _plain(close: Callable[[Lots, int, int], int], given: dict[str, Rows]) -> Rows:
+    """Return the positions of all fills, and check that cash and cost are what is realized."""
     busted = {row[8] for row in given["fills"] if row[8] >= 0}
-    held: dict[tuple[str, str], list[int]] = {}
-    cash: dict[tuple[str, str], int] = {}
+    held: dict[tuple[str, str], Lots] = {}
+    sums: dict[tuple[str, str], list[int]] = {}
+    is_average = close is _average
     for row in sorted(given["fills"], key=lambda row: row[6]):
         account, symbol, quantity, price, fee, _, _, number, busts = row
         if busts >= 0 or number in busted:
             continue
-        own = held.setdefault((account, symbol), [0, 0, 0, 0])
-        cash[account, symbol] = cash.get((account, symbol), 0) - quantity * price
-        own[3] += fee
-        if own[0] * quantity < 0:
-            closed = quantity if abs(quantity) <= abs(own[0]) else -own[0]
-            part = round(Fraction(own[1] * -closed, own[0]))
-            own[2] += -closed * price - part
-            own[1] -= part
-            own[0], quantity = own[0] + closed, quantity - closed
-        own[0], own[1] = own[0] + quantity, own[1] + quantity * price
-        assert cash[account, symbol] + own[1] == own[2]
-    return [(*key, *values) for key, values in held.items()]
+        lots = held.setdefault((account, symbol), deque())
+        own = sums.setdefault((account, symbol), [0, 0, 0, 0, 0])
+        own[3], own[4] = own[3] + fee, own[4] - quantity * price
+        before = sum(lot[0] for lot in lots)
+        if before * quantity < 0:
+            closed = quantity if abs(quantity) <= abs(before) else -before
+            own[2] += close(lots, closed, price)
+            quantity -= closed
+        if quantity and is_average and lots:
+            lots[0] = [lots[0][0] + quantity, lots[0][1] + quantity * price]
+        elif quantity:
+            lots.append([quantity, quantity * price if is_average else price])
+        own[0] = sum(lot[0] for lot in lots)
+        own[1] = sum(one if is_average else count * one for count, one in lots)
+        assert own[4] + own[1] == own[2]
+    return [(*key, *values[:4]) for key, values in sums.items()]
 
 
+COLUMNS = ("account", "symbol", "quantity", "cost", "realized", "fees")
 QUERIES = (
     Query(
         "m9",
         "positions at average cost, without busted fills",
         ("fills",),
-        ("account", "symbol", "quantity", "cost", "realized", "fees"),
-        _positions,
+        COLUMNS,
+        partial(_positions, "average"),
         "a5f470ff2cf91b96",
-        plain=_plain_positions,
+        plain=partial(_plain, _average),
+    ),
+    Query(
+        "m9b",
+        "the same by FIFO",
+        ("fills",),
+        COLUMNS,
+        partial(_positions, "fifo"),
+        "d9d1628a2fe97b72",
+        plain=partial(_plain, _fifo),
     ),
 )

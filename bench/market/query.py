@@ -44,7 +44,8 @@ class Query:
         sources = {name.removesuffix("_twice"): tables[name] for name in self.reads}
         source = sources if len(sources) > 1 else next(iter(sources.values()))
         found = rp.collect(self.pipeline(tables), source, batch_rows=batch_rows)
-        return found.table().select(self.columns)
+        rows = found.table().select(self.columns)
+        return rows.cast(pa.schema([(one.name, _plain_type(one.type)) for one in rows.schema]))
 
     def wanted(self, tables: Tables) -> Rows:
         """Return the oracle's rows."""
@@ -56,6 +57,11 @@ class Query:
         """Return DuckDB's rows."""
         assert self.sql is not None
         return connection.sql(self.sql).to_arrow_table()
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return an integer's type for a decimal: all amounts are whole here."""
+    return pa.int64() if pa.types.is_decimal(kind) else kind
 
 
 def connected(tables: Tables) -> duckdb.DuckDBPyConnection:

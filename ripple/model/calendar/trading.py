@@ -55,6 +55,13 @@ class TradingSpans:
         places: Ints = np.searchsorted(self.spans.begins_ns, times_ns, side="right") - 1
         return np.minimum(places, last)
 
+    def are_open(self, times_ns: Ints) -> bool:
+        """Return whether all instants are in one session: mostly those of a batch are."""
+        if not len(times_ns):
+            return True
+        (place,) = self.places_of(times_ns.min(keepdims=True))
+        return bool(self.is_open[place] and times_ns.max() < self.spans.begins_ns[place + 1])
+
     def starts_of(self, times_ns: Ints, *, own: bool) -> tuple[Ints, Mask]:
         """Return where the window of each instant starts, and where there is one.
 

@@ -119,9 +119,9 @@ class TradingWindows(ZonedWindows):
 
     def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
         """Return the window of each event in a session, or in a window of its own."""
-        if not self._drops:
-            return super().assign(keys, times_ns)
         bounds, times = self.sessions.bounds, np.asarray(times_ns)
+        if not self._drops or bounds.are_open(times):
+            return super().assign(keys, times_ns)
         rows = np.flatnonzero(bounds.is_open[bounds.places_of(times)])
         slots = self.tumbling.slots(keys[rows], times[rows])
         return Assigned(rows, slots, _NO_SLOTS, _NO_SLOTS)
@@ -134,6 +134,8 @@ class TradingWindows(ZonedWindows):
     def refused(self, times_ns: Ints | Lent) -> dict[int, str]:
         """Return the events that the calendar refuses, with the reason."""
         bounds, times = self.sessions.bounds, np.asarray(times_ns)
+        if bounds.are_open(times):
+            return {}
         places = bounds.places_of(times)
         is_beyond = bounds.is_beyond(places)
         odd = is_beyond
