@@ -4,7 +4,7 @@ data        the events, from a seed
 records     the records of the sources
 query       a query: pipeline, oracle, peers; its rows and their digest
 joins       rows with others; folds: of trades in their order; books; positions
-figures     rows first, then times
+figures     rows first, then times; csp_peer: a script for csp
 """
 
 from __future__ import annotations
