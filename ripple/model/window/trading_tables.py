@@ -22,6 +22,7 @@ COLUMNS = ("open", "close", "break_start", "break_end")
 SESSIONS_MAX = 1_000_000  # of a table
 
 _EVENT_TIME_NS = 1 << 62
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 def given_table(given: Any, start: Any, end: Any) -> TradingTable:
@@ -135,11 +136,13 @@ def _instants(name: str, chunked: pa.ChunkedArray) -> pa.Array:
     column, kind = pa.concat_arrays(chunked.chunks) if chunked.num_chunks else None, chunked.type
     if column is None:
         raise PlanError("table has no rows: each is a session")
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        raise PlanError(f"table: {name!r} has times without a zone: give them one, such as UTC")
     if pa.types.is_timestamp(kind) or pa.types.is_int64(kind):
         return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if any(is_text(kind) for is_text in _TEXTS):
         try:
-            return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+            return column.cast(pa.string()).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise PlanError(
                 f"table: {name!r} has a text that is no time with a zone, such as "

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -183,7 +184,8 @@ def test_tables_take_times_in_all_forms() -> None:
         rp.TradingSessions(table=[{"open": one, "close": other}])
         for one, other in (at, texts, [int(each.timestamp()) * 10**9 for each in at])
     ]
-    assert {*windows, rp.TradingSessions(table=units)} == {windows[0]}
+    given = [units, units.to_pandas(), pl.DataFrame({"open": [texts[0]], "close": [texts[1]]})]
+    assert {*windows, *(rp.TradingSessions(table=one) for one in given)} == {windows[0]}
 
 
 def test_the_plan_says_calendar_span_and_digest() -> None:
@@ -226,6 +228,10 @@ def test_calendars_that_are_not_are_refused(given: Any, message: str) -> None:
         ([{"open": 1}], "table has no column 'close'"),
         ([{"open": 1, "close": None}, {"open": 3, "close": 4}], "row 0 has no close"),
         ([{"open": "2026-01-02 14:30", "close": "x"}], "'open' has a text that is no time"),
+        (
+            pa.table({name: pa.array([5], pa.timestamp("s")) for name in ("open", "close")}),
+            "'open' has times without a zone",
+        ),
         ([{"open": 1.5, "close": 2.5}], "'open' must be times, not double"),
         (_sessions((5, 5)), "row 0 .* is no session: open < close"),
         (_sessions((8, 12), (2, 9)), "row 0 .* it opens after the session before has closed"),
