@@ -34,7 +34,7 @@ class ExceptionNotices:
         """Report changes since the last call. engine: with stabilized views."""
         self.look_at_times(engine)
         counters = engine.counters
-        future = counters.future if engine.plan.has_windows else 0
+        future = counters.future if engine.plan.flags_future else 0
         for kind, total in ((FromFuture, future), (VeryLate, counters.very_late)):
             count = total - self._before[kind]
             if self._is_news(kind, count):

@@ -133,6 +133,11 @@ def test_events_ahead_of_their_watermark_are_explained(pipeline: Path, tmp_path:
         "1 (applied and counted; further ahead of the watermark than a window's future= or table's "
         "ttl= allows)"
     )
+    text = pipeline.read_text()
+    pipeline.write_text(text.replace('"levels", Level', '"levels", Level, out_of_order="2min"'))
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-")
+    assert ended.code == 0
+    assert "Future:" not in ended.err
 
 
 def test_without_a_subcommand_the_help_is_printed() -> None:

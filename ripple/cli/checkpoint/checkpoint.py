@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _act(options: argparse.Namespace) -> int:
-    async with store_to_read(options.dir, "--dir") as store:
+    async with store_to_read(options.dir, "--checkpoint-dir") as store:
         return await _ACTIONS[options.action](store, options)
 
 

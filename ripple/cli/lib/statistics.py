@@ -71,10 +71,10 @@ def uncomputable(engine: Partition, letters: str = "") -> list[tuple[str, str]]:
 def exceptions(engine: Partition) -> list[tuple[str, str]]:
     """Return the counts of late, future and rejected events, without zeros.
 
-    Nothing depends on future events where no fold has a window.
+    Nothing depends on future events where no fold has a window, and out_of_order= may explain them.
     """
     counters = engine.counters
-    future = counters.future if engine.plan.has_windows else 0
+    future = counters.future if engine.plan.flags_future else 0
     kinds = (
         ("Mildly late", counters.mildly_late, ""),
         ("Very late", counters.very_late, _VERY_LATE),

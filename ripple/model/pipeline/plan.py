@@ -242,6 +242,17 @@ class Plan:
         return any(fold.timing is not None for fold in self.folds)
 
     @property
+    def flags_future(self) -> bool:
+        """Whether events counted as future are news: windows depend on them.
+
+        They are none where out_of_order= is above the tolerance: each event in order is as far
+        ahead of the watermark then.
+        """
+        spans_ns = [one.future_ns for one in self.folds if one.future_ns is not None]
+        out_of_order_ns = max((one.out_of_order_ns for one in self.sources), default=0)
+        return self.has_windows and out_of_order_ns <= min(spans_ns, default=out_of_order_ns)
+
+    @property
     def frees_rows(self) -> bool:
         """Whether a stabilization frees rows: of closed windows, joins, events or answers."""
         shows_rows = any(output.is_stream for output in self.outputs)
