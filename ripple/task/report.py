@@ -56,3 +56,23 @@ class Report:
         self.consumed, self.applied = counters.consumed, counters.applied
         self.mildly_late, self.very_late = counters.mildly_late, counters.very_late
         self.future = counters.future
+
+    def _repr_html_(self) -> str:
+        """Return the numbers that are not zero, for notebooks."""
+        from html import escape  # noqa: PLC0415 - for notebooks alone
+
+        shown: dict[str, str] = {"records": f"{self.consumed:,}"}
+        for name in ("applied", "mildly_late", "very_late"):
+            if count := getattr(self, name):
+                shown[name.replace("_", " ")] = f"{count:,}"
+        for cause, count in self.rejected.most_common():
+            shown[f"rejected: {cause}"] = f"{count:,}"
+        for name, rows in self.uncomputable.items():
+            shown[f"not computed in {name}"] = f"{rows.count:,}"
+        shown["rows written"] = f"{self.rows_out:,}"
+        if self.checkpoint is not None:
+            shown["checkpoint"] = self.checkpoint
+        cells = (
+            f"<tr><th>{escape(one)}</th><td>{escape(two)}</td></tr>" for one, two in shown.items()
+        )
+        return f"<table><caption>Run</caption><tbody>{''.join(cells)}</tbody></table>"

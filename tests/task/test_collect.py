@@ -105,6 +105,13 @@ def test_rejected_records_are_in_the_result() -> None:
 
 
 def test_notebooks_show_rows_as_text() -> None:
+    rows = [{"symbol": "a", "size": 1, "at": 1}, {"symbol": "b", "size": 0, "at": 1}]
+    with pytest.warns(rp.LostRecordsWarning):
+        report = rp.run(ONE, source=rows, sink=[])
+    shown = report._repr_html_()
+    assert "<th>records</th><td>2</td>" in shown
+    assert "<th>rejected: size is not positive</th><td>1</td>" in shown
+    assert "late" not in shown
     page = rp.collect(ONE, [{"symbol": "<b>", "size": 1, "at": 1}])._repr_html_()
     assert "<td>&lt;b&gt;</td><td>1</td>" in page
     assert "totals: 1 rows" in page
