@@ -198,6 +198,23 @@ struct Side {
     }
 };
 
+// Messages that wait for a snapshot: those from ``first`` on; the others are dropped, and go once they
+// are half of all.
+struct Kept {
+    std::vector<Message> messages;
+    size_t first = 0;
+
+    int64_t size() const { return messages.size() - first; }
+
+    void drop_first()
+    {
+        if (2 * ++first > messages.size()) {
+            messages.erase(messages.begin(), messages.begin() + first);
+            first = 0;
+        }
+    }
+};
+
 // A book. Invariants: it has levels only while its status is OPEN or LOADING; in a book by order a
 // level is the sum of its orders; ``kept`` is empty while the status is OPEN.
 struct Book {
@@ -207,7 +224,7 @@ struct Book {
     int64_t gaps = 0, has_lost = 0, lost_to = 0; // the greatest number of a message not kept
     Side sides[2];
     Orders orders;
-    std::vector<Message> kept; // since the book became unknown, for the next snapshot
+    Kept kept; // since the book became unknown, for the next snapshot
     std::vector<int64_t> shown; // the last row of tops
     std::vector<Level> shown_levels[2]; // or the levels that were shown
 };
@@ -279,13 +296,13 @@ private:
     {
         if (settings.rule == NONE)
             return;
-        if ((int64_t)book.kept.size() == settings.kept_max) {
-            int64_t number = book.kept.front().sequence;
+        if (book.kept.size() == settings.kept_max) {
+            int64_t number = book.kept.messages[book.kept.first].sequence;
             book.lost_to = book.has_lost ? std::max(book.lost_to, number) : number;
             book.has_lost = 1;
-            book.kept.erase(book.kept.begin());
+            book.kept.drop_first();
         }
-        book.kept.push_back(message);
+        book.kept.messages.push_back(message);
     }
 
     void process(Book& book, const Message& m, int64_t row)
@@ -358,20 +375,19 @@ private:
     {
         if (settings.rule == NONE)
             return;
-        std::vector<Message> kept;
-        kept.swap(book.kept);
         int64_t number = book.sequence;
         if (book.has_lost && book.lost_to > number) {
             found.failed.push_back(row);
             found.faults.push_back(TOO_OLD);
             lose(book);
-            book.kept.swap(kept);
             return;
         }
+        Kept kept;
+        std::swap(kept, book.kept);
         book.has_lost = book.lost_to = 0;
-        for (const Message& message : kept)
-            if (message.sequence > number)
-                process(book, message, row);
+        for (size_t at = kept.first; at < kept.messages.size(); ++at)
+            if (kept.messages[at].sequence > number)
+                process(book, kept.messages[at], row);
     }
 
     void apply(Book& book, const Message& m, int64_t row)
@@ -542,7 +558,8 @@ public:
                     resting.insert(resting.end(), words, words + 4);
                 }
         }
-        for (const Message& m : book.kept) {
+        for (size_t at = book.kept.first; at < book.kept.messages.size(); ++at) {
+            const Message& m = book.kept.messages[at];
             const int64_t words[]
                 = { m.action, m.side, m.price, m.size, m.order, m.sequence, m.previous, m.last };
             kept.insert(kept.end(), words, words + 8);
@@ -568,17 +585,15 @@ public:
             Side& side = book.sides[words[1] & 1];
             int64_t rank = words[1] & 1 ? ~words[2] : words[2];
             if (settings.by_order) {
-                if (words[3] <= 0)
-                    continue; // no order
-                book.orders.add(Order { words[0], words[1] & 1, words[2], words[3] });
-                side.add(rank, words[3]);
+                if (words[3] > 0 && side.add(rank, words[3]))
+                    book.orders.add(Order { words[0], words[1] & 1, words[2], words[3] });
             } else {
                 side.set(rank, words[3]);
             }
         }
         for (int64_t at = 0; at + 8 <= kept_count; at += 8) {
             const int64_t* w = kept + at;
-            book.kept.push_back(Message { w[0], w[1] & 1, w[2], w[3], w[4], w[5], w[6], w[7] });
+            book.kept.messages.push_back(Message { w[0], w[1] & 1, w[2], w[3], w[4], w[5], w[6], w[7] });
         }
         if (!settings.shows_levels) {
             book.shown.assign(shown, shown + shown_count);
@@ -594,7 +609,7 @@ public:
         int64_t bytes = books.capacity() * sizeof(Book);
         for (const Book& book : books) {
             bytes += (book.sides[0].levels.capacity() + book.sides[1].levels.capacity()) * sizeof(Level);
-            bytes += book.orders.nbytes() + book.kept.capacity() * sizeof(Message);
+            bytes += book.orders.nbytes() + book.kept.messages.capacity() * sizeof(Message);
             bytes += book.shown.capacity() * 8;
             bytes += (book.shown_levels[0].capacity() + book.shown_levels[1].capacity()) * sizeof(Level);
         }

@@ -212,12 +212,15 @@ cdef class Books:
     def load(self, const int64_t[::1] slots not None, list parts not None):
         """Load the books of slots. Raises ValueError for words that are no books."""
         cdef Py_ssize_t i, n = slots.shape[0]
+        cdef int64_t width = 4 + 4 * self.held.settings.depth
         check_slots(slots, self.held.books.size())
         meta, resting, kept, shown = (_Words(n, *part) for part in parts)
         cdef _Words of_meta = meta, of_resting = resting, of_kept = kept, of_shown = shown
         for i in range(n):
             if of_meta.count(i) != META:
                 raise ValueError(f"an order book begins with {META} words, not {of_meta.count(i)}")
+            if not self.held.settings.shows_levels and of_shown.count(i) not in (0, width):
+                raise ValueError(f"a row of tops has {width} words, not {of_shown.count(i)}")
             self.held.load(
                 slots[i], of_meta.start(i), of_resting.start(i), of_resting.count(i),
                 of_kept.start(i), of_kept.count(i), of_shown.start(i), of_shown.count(i),

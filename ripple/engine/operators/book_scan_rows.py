@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     _Parts = list[Any]
 
 _PARTS = ("book", "resting", "kept", "shown")  # of the state, as tables have it
-_SIDES = pa.array(["B", "A"])
+_SIDES, _STATUSES = pa.array(["B", "A"]), pa.array(STATUSES)
 _NUMBERS = ("price", "size", "order", "sequence", "previous")
 COLUMNS = 3 + 2 * len(_NUMBERS)  # of a message, as numbers
 
@@ -89,12 +89,12 @@ class BookScanRows(ScanRows[BookScan]):
         """Return the fields that a book reads, as ``Messages`` takes them."""
         actions = np.full(count, ACTIONS["S"], np.uint8)
         if (action := self._roles.get("action")) is not None:
-            actions = _codes(columns.arrow(action.name), ACTIONS)
+            actions = _ACTIONS.of(columns.arrow(action.name))
         lasts = np.ones(count, np.uint8)
         if (last := self._roles.get("last")) is not None:
             found = numbers(columns[last.name], Kind.BOOL)
             lasts = np.ascontiguousarray(found.truth()).view(np.uint8)
-        sides = _codes(columns.arrow(self._roles["side"].name), SIDES)
+        sides = _OF_SIDES.of(columns.arrow(self._roles["side"].name))
         read, there = [], []
         for role in _NUMBERS:
             field = self._roles.get(role)
@@ -156,7 +156,7 @@ class BookScanRows(ScanRows[BookScan]):
         depth = self.node.book.depth
         names = iter(self.node.added)
         added: dict[str, Any] = {
-            next(names).name: pa.array(STATUSES).take(pa.array(table[:, 0])),
+            next(names).name: _STATUSES.take(pa.array(table[:, 0])),
             next(names).name: Values(np.ascontiguousarray(table[:, 1])),
         }
         for level in range(depth):
@@ -232,22 +232,32 @@ class BookScanRows(ScanRows[BookScan]):
         self._books.load(slots, parts)
 
 
-def _codes(texts: pa.Array, numbers_of: Mapping[str, int]) -> Flags:
-    """Return the number of each text; 255 for one that has none, and for null."""
-    if isinstance(texts, pa.StringArray) and not texts.null_count:
-        _, ends, letters = texts.buffers()
-        bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        if (np.diff(bounds) == 1).all() and len(texts):  # as nearly always
-            of_letter = np.full(256, 255, np.uint8)
-            of_letter[[ord(text) for text in numbers_of if len(text) == 1]] = [
-                number for text, number in numbers_of.items() if len(text) == 1
-            ]
-            return of_letter[np.frombuffer(letters, np.uint8)[bounds[0] : bounds[-1]]]
-    encoded = texts.dictionary_encode()
-    known = [numbers_of.get(text, 255) for text in encoded.dictionary.to_pylist()]
-    indices = np.asarray(encoded.indices.fill_null(len(known)))
-    codes: Flags = np.array([*known, 255], np.uint8)[indices]
-    return codes
+class _Codes:
+    """The numbers of texts; 255 for a text that has none, and for null."""
+
+    def __init__(self, numbers_of: Mapping[str, int]) -> None:
+        self._numbers = numbers_of
+        self._of_letter = np.full(256, 255, np.uint8)
+        for text, number in numbers_of.items():
+            if len(text) == 1:
+                self._of_letter[ord(text)] = number
+
+    def of(self, texts: pa.Array) -> Flags:
+        """Return the number of each text."""
+        if isinstance(texts, pa.StringArray) and len(texts) and not texts.null_count:
+            _, ends, letters = texts.buffers()
+            bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+            if (np.diff(bounds) == 1).all():  # as nearly always
+                read = np.frombuffer(letters, np.uint8)[bounds[0] : bounds[-1]]
+                return self._of_letter[read]
+        encoded = texts.dictionary_encode()
+        known = [self._numbers.get(text, 255) for text in encoded.dictionary.to_pylist()]
+        indices = np.asarray(encoded.indices.fill_null(len(known)))
+        codes: Flags = np.array([*known, 255], np.uint8)[indices]
+        return codes
+
+
+_ACTIONS, _OF_SIDES = _Codes(ACTIONS), _Codes(SIDES)
 
 
 def _ordered(values: npt.NDArray[np.float64]) -> Ints:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 import ripple as rp
 from ripple.core.errors import PlanError
+from ripple.engine.operators import book_scan_rows
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.description import describe
 from ripple.testing import check_pipeline, crash_test
+from ripple.testing.reference import books as books_in_python
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 
 SIZES = (1, 7, 1000)
@@ -110,13 +112,17 @@ def books(draw: Any) -> rp.OrderBook:
     ttl=st.sampled_from([None, None, 40]),
     restart=st.integers(0, 60),
     settled=st.booleans(),
+    waiting=st.sampled_from([3, 10_000]),
 )
 def test_books_equal_their_evaluation_from_scratch(
-    book: rp.OrderBook, happened: Any, ttl: int | None, restart: int, settled: bool
+    book: rp.OrderBook, happened: Any, restart: int, waiting: int, **of: Any
 ) -> None:
-    rows = tops_of(book, ttl, settled=settled or book.show == "levels")
+    rows = tops_of(book, of["ttl"], settled=of["settled"] or book.show == "levels")
     pipeline = rows.sink("out").also(SOURCE.sink("all"))
-    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (book_scan_rows, books_in_python):
+            patch.setattr(module, "KEPT_MAX", waiting)
+        check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
 
 
 def message(action: str, number: int = 0, **given: Any) -> dict[str, Any]:
@@ -299,7 +305,7 @@ def test_a_message_that_cannot_be_applied_is_counted_and_named(
             assert (last["bid"], last["bid_size"]) == (1.0, 1)
 
 
-def test_messages_that_wait_for_a_snapshot_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_wait_for_a_snapshot_are_bounded() -> None:
     told = [message("S", number, at="B9") for number in range(1, 10_004)]
     enough, old = ([message("B", number), message("E", number)] for number in (3, 2))
     assert shown(BY_LEVEL, told + enough)[-1] == ("open", 9.0, 1, None, None)
