@@ -358,7 +358,7 @@ class Pipeline:
         lateness: str | int | None = None,
         future: str | int = FUTURE_TOLERANCE_DEFAULT,
     ) -> Pipeline:
-        """Group events by event time too: Tumbling, Sliding or Session.
+        """Group events by event time too: Tumbling, Sliding, Session or TradingSessions.
 
         trigger: when results show, by default when the watermark reaches the window's end.
         lateness: how far below the watermark an event still counts, "60s" by default; final rows
