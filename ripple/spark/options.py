@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.registry import find
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError
@@ -145,7 +146,8 @@ NOWHERE = Bound()
 def absolute(place: str, use: UseName) -> str:
     """Return a URI without relative paths."""
     found = find(place, use)
-    if found.connector.path_of is None or not place.endswith(found.path):
+    is_path = found.connector.path_of is not None and not is_remote(found.path)
+    if not is_path or not place.endswith(found.path):
         return place
     return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"
 

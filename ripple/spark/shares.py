@@ -11,6 +11,7 @@ from ripple.connectors.clock import PREFIX as CLOCK
 from ripple.connectors.clock import ClockInputs, offset_at
 from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.folder.listing import files_at, is_pattern
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
@@ -249,7 +250,7 @@ def _files(place: str) -> list[str]:
     found = find(place, "source")
     scheme = place[: len(place) - len(found.path)] if place.endswith(found.path) else ""
     path, options = divided(found.path)
-    if found.connector.path_of is None:
+    if found.connector.path_of is None or is_remote(path):
         return [place]
     if os.path.isdir(path):
         paths = [os.path.join(path, name) for name in _visible(path)]

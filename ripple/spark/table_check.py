@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.connectors.files.folder.listing import is_pattern
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.locate import open_source
 from ripple.connectors.registry import find
 from ripple.core.errors import InputError, SchemaError
@@ -56,7 +57,7 @@ class AgainstTable:
         """Raise InputError or SchemaError for a table of other columns or types."""
         found = find(self.place, "source")
         is_file = found.connector.path_of is not None and not is_pattern(found.path)
-        if is_file and not os.path.exists(found.path):
+        if is_file and not is_remote(found.path) and not os.path.exists(found.path):
             raise InputError(
                 f"cannot compare with {found.path}: there is no such file; name a file or a table, "
                 "or log:DIR/TOPIC and checkpoints:DIR of a live run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -18,9 +19,10 @@ from ripple.model.window import watermark
 from ripple.spark.backfill.live import Live
 from ripple.spark.marks import Mark
 from ripple.spark.merge import entries_in_time
-from ripple.spark.options import Bound
+from ripple.spark.options import Bound, absolute
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import Sources, sources_at
+from ripple.spark.shares import _files
 from ripple.task.drive import Drive
 from ripple.task.one_shot import at_once
 from ripple.task.one_shot_run import open_sources, plain_life
@@ -447,3 +449,10 @@ def at_cut(plan: Plan, sources: Sources) -> Engine:
         drive.apply(name, entry)
         drive.stabilize()
     return engine
+
+
+def test_addresses_of_buckets_are_no_paths_of_this_machine() -> None:
+    assert absolute("csv:s3://bucket/x.csv", "source") == "csv:s3://bucket/x.csv"
+    assert absolute("parquet:s3://bucket/out", "continued_sink") == "parquet:s3://bucket/out"
+    assert absolute("csv:x.csv", "source") == f"csv:{os.getcwd()}/x.csv"
+    assert _files("csv:s3://bucket/x.csv?header") == ["csv:s3://bucket/x.csv?header"]
