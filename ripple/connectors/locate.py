@@ -81,14 +81,22 @@ def open_source(
             )
         return _formed(
             shape,
-            lambda asked: ended(_held(place, replace(reading, shape=asked)), name),
+            lambda asked: ended(
+                _held(place, reading if asked is reading.shape else replace(reading, shape=asked)),
+                name,
+            ),
             has_times=is_readable(place),
         )
     found = find(text_of(place), "source")
     _check_keys(name, shape, found.use)
     return _formed(
         shape,
-        lambda asked: ended(found.opened(replace(reading, shape=asked), is_readable), name),
+        lambda asked: ended(
+            found.opened(
+                reading if asked is reading.shape else replace(reading, shape=asked), is_readable
+            ),
+            name,
+        ),
         has_times=found.use.has_times,
     )
 
@@ -142,7 +150,9 @@ def open_inputs(
         )
     return _formed(
         shape,
-        lambda asked: found.opened(replace(reading, shape=asked), is_inputs),
+        lambda asked: found.opened(
+            reading if asked is reading.shape else replace(reading, shape=asked), is_inputs
+        ),
         has_times=found.use.has_times,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -234,11 +234,17 @@ def _is_claimed(folder: str) -> bool:
 
 def _of_name(path: str, use: UseName) -> Connector | None:
     name = os.path.basename(path.rstrip("/"))[1:]  # a name that is nothing but a suffix has none
+    found = _of_suffix(name, use)
+    return own()[OF_STREAMS] if found is None and is_stream(path) else found
+
+
+@lru_cache(256)  # a run asks several times for each of its places
+def _of_suffix(name: str, use: UseName) -> Connector | None:
     for each in own().values():
         way: Use | None = getattr(each, use)
         if way is not None and name.endswith(way.suffixes):
             return each
-    return own()[OF_STREAMS] if is_stream(path) else None
+    return None
 
 
 def _listed(words: Sequence[str], last: str) -> str:

@@ -153,7 +153,6 @@ class PartitionTask(Generic[S]):
         the next task resumes there; uncommitted rows of an output without a cut record are dropped.
         """
         self._begin()
-        stop = self._context.stop
         try:
             async with (
                 Endings() as endings,
@@ -162,8 +161,7 @@ class PartitionTask(Generic[S]):
                 self._run = run
                 if await run.catch_up():
                     self._enter(TaskState.RUNNING)
-                    while not stop() and await self._step(run):
-                        pass
+                    await self._work(run)
                     self._enter(TaskState.CLOSING)
                     await run.finish()
                     run.live.end()
@@ -187,19 +185,19 @@ class PartitionTask(Generic[S]):
     def _end(self) -> None:
         self._enter(TaskState.CLOSED)
 
-    async def _step(self, run: Run) -> bool:
-        """Take in a batch, or wait for one, and do due work; return False where the input ends."""
-        gate = self._context.intake
-        if gate is None or await gate.admits():
-            found = await run.intake.take()
-            if found is Signal.ENDED:
-                return False
-            self.is_at_end = found is Signal.WAITING
-            if self.is_at_end:
-                self.ends += 1
-                await run.wait()
-        await run.keep()
-        return True
+    async def _work(self, run: Run) -> None:
+        """Take in batches, wait for them, and do due work, until the end or a stop."""
+        stop, gate, take, keep = self._context.stop, self._context.intake, run.intake.take, run.keep
+        while not stop():
+            if gate is None or await gate.admits():
+                found = await take()
+                if found is Signal.ENDED:
+                    return
+                self.is_at_end = found is Signal.WAITING
+                if found is not None:
+                    self.ends += 1
+                    await run.wait()
+            await keep()
 
     def _enter(self, state: TaskState) -> None:
         assert state in TRANSITIONS[self._state], f"{state} after {self._state}"

@@ -89,16 +89,18 @@ class RecordIntake:
         notes: InFlightNotes | None = None,
         flush: Callable[[], Awaitable[None]] = _nothing,
         guards: Callable[[str], bool],
-        now_ns: Callable[[], int] = lambda: 0,
+        now_ns: Callable[[], int] | None = None,
     ) -> None:
         """Feed ``live`` through the drive of its engine.
 
         notes: None where no task follows after a crash. flush: makes notes, and dead letters up to
-        the last sync, available to the next owner. now_ns: a clock, to measure work.
+        the last sync, available to the next owner. now_ns: a clock, to measure work; None
+        where nobody asks.
         """
         self._drive = drive
         self._live = live
         self.engine = drive.engine
+        self._counters = drive.engine.counters
         self._inputs = spec.inputs
         self._empty = EmptyInputs(
             spec.plan,
@@ -137,23 +139,25 @@ class RecordIntake:
                 self._empty.look(self.engine, is_over=True)
             return found
         name, entry = found
-        live, traces, started_ns = self._live, self._traces, self._now_ns()
-        consumed = self.engine.counters.consumed
+        live, traces, now_ns, counters = self._live, self._traces, self._now_ns, self._counters
+        started_ns = 0 if now_ns is None else now_ns()
+        consumed, report = counters.consumed, live.report
         if traces is not None:
             traces.begin(name, entry, self._inputs)
         await self.apply(name, entry)
         if self._notes is None:
-            began_ns = self._now_ns()
+            began_ns = 0 if now_ns is None else now_ns()
             live.write(self._drive.stabilize(), began_ns)
         else:
             await self.stabilize()
         if traces is not None:
             traces.end(live.outputs.rows_out - self._rows_traced)
             self._rows_traced = live.outputs.rows_out
-        live.report.stabilizations += 1
-        live.report.events += self.engine.counters.consumed - consumed
+        report.stabilizations += 1
+        report.events += counters.consumed - consumed
         self.watch()
-        live.work_ns += self._now_ns() - started_ns
+        if now_ns is not None:
+            live.work_ns += now_ns() - started_ns
         return None
 
     async def more(self) -> None:
@@ -224,13 +228,14 @@ class RecordIntake:
         self.watch()
 
     async def _write(self, stabilize: Callable[[], Changes]) -> Changes:
+        now_ns = self._now_ns
         if self._notes is None:
-            began_ns = self._now_ns()
+            began_ns = 0 if now_ns is None else now_ns()
             changes = stabilize()
         else:
             self._notes.stabilizing(self.engine.cut)
             await self._flush()
-            began_ns = self._now_ns()
+            began_ns = 0 if now_ns is None else now_ns()
             with self._notes.blamed():
                 changes = stabilize()
             self._notes.idle()
@@ -239,8 +244,9 @@ class RecordIntake:
 
     def watch(self) -> None:
         """Report the progress."""
-        self._live.report.count(self.engine.counters)
-        self._watch(self.engine, self._live.report)
+        report = self._live.report
+        report.count(self._counters)
+        self._watch(self.engine, report)
 
     @property
     def is_whole(self) -> bool:
