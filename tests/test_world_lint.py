@@ -71,7 +71,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/control/reread.py": ("files of settings that may be replaced", ("os.stat",)),
     "ripple/control/process.py": (
         "a process owns its streams, its limits, the lines that it says, and its end",
-        ("os.*", "open", "select", "threading"),
+        ("os.*", "open", "select", "threading", "time"),
     ),
     "ripple/control/daemon.py": (
         "a process owns its environment, its signals and its file of settings",

@@ -7,6 +7,7 @@ import os
 import select
 import sys
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from typing import NoReturn
@@ -16,6 +17,8 @@ FILES_MAX = 1 << 20
 # Of lines that were not read yet.
 WAITING_BYTES_MAX = 1 << 20
 FLUSH_S = 1.0
+FLUSH_MAX_S = 60.0
+_LOOK_S = 0.05
 _PIECE_BYTES = 4096
 
 
@@ -103,9 +106,22 @@ class Lines:
             self._changed.notify_all()
 
     def flush(self, within_s: float = FLUSH_S) -> bool:
-        """Wait until all is written; return whether it is."""
+        """Wait until all is written; return whether it is.
+
+        It gives up once nobody has read for so long. A disk that is busy is waited for: each line
+        to a file is written in the end, the last one of a process too.
+        """
+        until_s = time.monotonic() + within_s
+        at_most_s = time.monotonic() + max(within_s, FLUSH_MAX_S)
         with self._changed:
-            return self._changed.wait_for(lambda: not self._bytes, within_s)
+            left = self._bytes
+            while not self._changed.wait_for(lambda: not self._bytes, _LOOK_S):
+                now_s = time.monotonic()
+                if self._bytes != left or _takes(self._descriptor):
+                    left, until_s = self._bytes, now_s + within_s
+                if now_s > min(until_s, at_most_s):
+                    return False
+        return True
 
     def _write(self) -> None:
         while True:
@@ -117,6 +133,14 @@ class Lines:
             with self._changed:
                 self._bytes -= len(data)
                 self._changed.notify_all()
+
+
+def _takes(descriptor: int) -> bool:
+    """Return whether a write would not wait for a reader."""
+    try:
+        return bool(select.select((), (descriptor,), (), 0)[1])
+    except (OSError, ValueError):  # closed, or of a number that select does not take
+        return False
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

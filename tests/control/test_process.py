@@ -97,6 +97,16 @@ def test_unread_output_blocks_nothing_and_reports_omitted_lines():
     os.close(reading)
 
 
+def test_all_lines_to_a_file_are_written_however_long_the_disk_takes(tmp_path: Path):
+    """Of a file, that has no reader to give up: the last line of a process is there."""
+    with (tmp_path / "said").open("wb") as file:
+        lines = Lines(file.fileno())
+        for number in range(9_000):
+            lines.write(f"line {number}\n")
+        assert lines.flush(within_s=0)
+    assert (tmp_path / "said").read_text().splitlines()[-1] == "line 8999"
+
+
 def test_threads_that_user_code_leaves_behind_hold_up_no_end():
     script = """
 import atexit, threading
