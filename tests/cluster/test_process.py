@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ripple.cli.cluster.starting import process as module
-from ripple.cli.cluster.starting.plan import Planned
-from ripple.cli.cluster.starting.process import REFUSALS_MAX, Process, WillNotStartError
+from ripple.cli.cluster.starting.plan import Planned, taken_port
+from ripple.cli.cluster.starting.process import (
+    REFUSALS_MAX,
+    PortTakenError,
+    Process,
+    WillNotStartError,
+)
 from ripple.cli.cluster.up import _Cluster
 from ripple.cli.lib.exits import EXIT_SCHEMA
 from ripple.control.process import standard_error
@@ -103,3 +109,15 @@ async def test_processes_that_do_not_start_are_named_without_a_traceback(
     gc.collect()
     assert capfd.readouterr().err.count("worker-1 does not start") == 2
     assert not forgotten
+
+
+async def test_process_whose_port_another_has_is_given_up_at_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        command = (*planned(tmp_path, "exit 1").command, f"--health-port={port}")
+        one = Planned("worker-1", command, is_worker=True)
+        process = Process(one, lambda *_: None, taken_port)
+        with pytest.raises(PortTakenError, match=f"worker-1: port {port} was taken meanwhile"):
+            await process.live()
+    assert process.starts == 1
+    assert taken_port(one) is None

@@ -22,8 +22,15 @@ from ripple.cli.cluster import down as cluster_down
 from ripple.cli.cluster.dashboard import configure_dashboard, missing_files_hint, url_of
 from ripple.cli.cluster.starting.answered import Answers
 from ripple.cli.cluster.starting.at_work import at_work
-from ripple.cli.cluster.starting.plan import HOST, Asked, addresses_of, coordinators_of, processes
-from ripple.cli.cluster.starting.process import Process, WillNotStartError
+from ripple.cli.cluster.starting.plan import (
+    HOST,
+    Asked,
+    addresses_of,
+    coordinators_of,
+    processes,
+    taken_port,
+)
+from ripple.cli.cluster.starting.process import PortTakenError, Process, WillNotStartError
 from ripple.cli.cluster.starting.reach import Reach
 from ripple.cli.cluster.starting.stuck import Stuck, failing
 from ripple.cli.lib.exits import EXIT_FAILURE
@@ -65,6 +72,7 @@ PRINT_INTERVAL_S = 10.0
 # Workers take up to 30 s to stop gracefully.
 WORKERS_END_S = 40.0
 COORDINATORS_END_S = 5.0
+PORT_TRIES = 5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Modules that each process imports, of an extra that may be missing.
 _OF_EXTRAS = (
@@ -185,28 +193,61 @@ def run(options: argparse.Namespace) -> int:
         where = f"{url_of(HOST, options.dashboard)}{missing_files_hint()}"
         say(f"{PROGRAM}: the dashboard will be at {where}")
     cluster_down.check_free(options.dir)  # a better error than that a port is taken
-    planned = processes(asked)
-    _check_settings(planned)
+    _check_settings(processes(asked))
     lock = cluster_down.held(options.dir)
-    say_left_out(plan, places)
-    _say_where(asked, coordinators_of(planned), place if plan.asks else None)
+    try:
+        say_left_out(plan, places)
+        return _run_on_ports(
+            asked, reach, place if plan.asks else None, until_end=options.until_end
+        )
+    finally:
+        lock.release()
+
+
+def _run_on_ports(asked: Asked, reach: Reach, answers_place: str | None, *, until_end: bool) -> int:
+    """Run the cluster, with other ports if free ones are taken before its processes have them."""
+    for _ in range(PORT_TRIES):
+        try:
+            return _live(asked, processes(asked), reach, answers_place, until_end=until_end)
+        except PortTakenError as error:
+            say(f"{PROGRAM}: {error}: starting again with other ports")
+    say(f"{PROGRAM}: ports were taken {PORT_TRIES} times: give fewer processes, or try again")
+    return EXIT_FAILURE
+
+
+def _live(
+    asked: Asked,
+    planned: Sequence[Planned],
+    reach: Reach,
+    answers_place: str | None,
+    *,
+    until_end: bool,
+) -> int:
+    """Run the planned processes; return the exit code. Raises PortTakenError.
+
+    answers_place: the store of answers, None where no row waits for one.
+    """
+    _say_where(asked, coordinators_of(planned), answers_place)
     width = max(len(one.name) for one in planned)
     metrics = addresses_of(planned, "metrics-port")
     failing_now = partial(failing, addresses_of(planned, "health-port"))
-    answers = Answers(addresses_of(planned, "metrics-port", of_workers=True)) if plan.asks else None
-    status = _Status(
-        reach, partial(at_work, metrics), failing_now if options.until_end else None, answers
+    with_answers = answers_place is not None
+    answers = (
+        Answers(addresses_of(planned, "metrics-port", of_workers=True)) if with_answers else None
     )
+    status = _Status(reach, partial(at_work, metrics), failing_now if until_end else None, answers)
 
     def pass_on(name: str, line: str) -> None:
         status.clear()
         say(f"{name:<{width}} | {line}")
 
-    cluster = _Cluster([Process(one, pass_on) for one in planned])
-    try:
-        return asyncio.run(cluster.run(status))
-    finally:
-        lock.release()
+    taken = taken_port if asked.free_ports else _no_port
+    cluster = _Cluster([Process(one, pass_on, taken) for one in planned])
+    return asyncio.run(cluster.run(status))
+
+
+def _no_port(_: Planned) -> None:
+    """Tell of no port: documented ones stay."""
 
 
 def _say_where(asked: Asked, coordinators: str, answers: str | None) -> None:
@@ -402,6 +443,8 @@ class _Cluster:
         ended = [task for task in tasks if task.done() and not task.cancelled()]
         errors = [error for task in ended if (error := task.exception()) is not None]
         for error in errors:
+            if isinstance(error, PortTakenError) and self._number is None:
+                raise error
             if not isinstance(error, WillNotStartError | UnreachableEndError):
                 raise error
             say(f"{PROGRAM}: {error}")

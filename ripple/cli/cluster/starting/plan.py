@@ -23,6 +23,7 @@ PORTS_APART = 10
 # restarted finds its own free.
 FREE_PORTS = range(15_000, 32_000)
 TRIES = 1000
+_PORT_FLAGS = ("--port", "--health-port", "--metrics-port", "--rpc-port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,15 @@ def addresses_of(planned: Sequence[Planned], flag: str, *, of_workers: bool = Fa
     ]
 
 
+def taken_port(one: Planned) -> int | None:
+    """Return the first port of a process that another one has, None if all are free."""
+    for given in one.command:
+        flag, _, value = given.partition("=")
+        if flag in _PORT_FLAGS and not _is_free(int(value)):
+            return int(value)
+    return None
+
+
 def _flags(pairs: Iterable[tuple[str, object]]) -> list[str]:
     return [
         "--end-with-stdin",
@@ -171,15 +181,20 @@ def _ports(asked: Asked) -> list[tuple[int, int, int]]:
 
 
 def _check_free(port: int) -> None:
+    if not _is_free(port):
+        raise InputError(
+            f"port {port} is taken: is another cluster up? --free-ports takes any free ones"
+        )
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((HOST, port))
-        except OSError as error:
-            raise InputError(
-                f"port {port} is taken ({error.strerror}): is another cluster up? --free-ports "
-                "takes any free ones"
-            ) from None
+        except OSError:
+            return False
+    return True
 
 
 def _free(asked: Asked) -> list[tuple[int, int, int]]:

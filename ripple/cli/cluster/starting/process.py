@@ -29,6 +29,10 @@ class WillNotStartError(Exception):
     """A process has only ever refused to start; its log has the cause."""
 
 
+class PortTakenError(WillNotStartError):
+    """Another process has taken a port of one that has never worked."""
+
+
 class Process:
     """A process that is restarted until it is told to end.
 
@@ -36,12 +40,21 @@ class Process:
     without data: its end shows that the parent is gone.
     """
 
-    def __init__(self, planned: Planned, say: Callable[[str, str], None]) -> None:
-        """Start nothing yet. say: takes a process's name and a line."""
+    def __init__(
+        self,
+        planned: Planned,
+        say: Callable[[str, str], None],
+        taken_port: Callable[[Planned], int | None] = lambda _: None,
+    ) -> None:
+        """Start nothing yet. say: takes a process's name and a line.
+
+        taken_port: tells of a port that another process has, where the ports can be others.
+        """
+        self._planned = planned
+        self._taken_port = taken_port
         self.name = planned.name
         self.is_worker = planned.is_worker
         self.starts = 0
-        self._command = planned.command
         self._say = say
         self._running: asyncio.subprocess.Process | None = None
         self._is_ending = False
@@ -53,7 +66,10 @@ class Process:
         return 0 if running is None or running.returncode is not None else running.pid
 
     async def live(self) -> None:
-        """Start it again and again until ``end`` was called. Raises WillNotStartError."""
+        """Start it again and again until ``end`` was called.
+
+        Raises WillNotStartError and PortTakenError.
+        """
         pauses = Pauses(time.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
         refusals = 0
         while not self._is_ending:
@@ -65,6 +81,8 @@ class Process:
                 return
             lived_s = time.monotonic() - began_s
             refusals += code in (EXIT_FAILURE, EXIT_SCHEMA) and lived_s < REFUSED_WITHIN_S
+            if refusals == self.starts and (port := self._taken_port(self._planned)) is not None:
+                raise PortTakenError(f"{self.name}: port {port} was taken meanwhile")
             never_passes = code == EXIT_SCHEMA
             if refusals == self.starts and (refusals >= REFUSALS_MAX or never_passes):
                 raise WillNotStartError(f"{self.name} does not start: see its log above")
@@ -82,7 +100,7 @@ class Process:
     async def _run(self) -> int:
         self.starts += 1
         self._running = await asyncio.create_subprocess_exec(
-            *self._command,
+            *self._planned.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
