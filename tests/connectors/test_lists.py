@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import re
@@ -271,10 +272,26 @@ def test_items_of_a_field_become_rows_without_a_function() -> None:
             "into= names the field of the item",
         ),
         (lambda: posts.flat_map("m", tagged), "into is None: a function makes rows of a record"),
+        (
+            lambda: posts.derive("d", x=col("tags") + "a"),
+            "of a list, take an item with .list.get(0)",
+        ),
+        (
+            lambda: posts.filter("f", col("tags") == "a"),
+            "of a list, take an item with .list.get(0)",
+        ),
         (lambda: posts.explode("m", "tags"), '.flat_map("NAME", rp.col("LIST"))'),  # type: ignore[attr-defined]
     ):
         with pytest.raises((PlanError, AttributeError), match=re.escape(words)):
             made()
+
+
+def test_items_of_texts_get_their_types_by_casts() -> None:
+    posts = rp.Pipeline("p").source("posts", Post, time="at").flat_map("d", col("tags"))
+    days = posts.derive("days", day=col("tags").cast(dt.date, strict=False)).sink("o")
+    rows: list[Any] = [{"at": 1, "tags": ["2026-01-31", "x"]}]
+    found = rp.collect(days, rows).rows()
+    assert [row["day"] for row in found] == [dt.date(2026, 1, 31), None]
 
 
 ITEMS: dict[FieldType, tuple[st.SearchStrategy[Any], list[pa.DataType]]] = {

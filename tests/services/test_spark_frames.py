@@ -275,21 +275,24 @@ class Request:
     body: bytes
     at: int
     tags: list[str]
+    labels: dict[str, int]
     sizes: list[int] | None = None
 
 requests = (
     rp.Pipeline("requests").source("requests", Request, time="at")
     .derive("more", tag=rp.col("tags").list.get(0).fill_null("none"),
-        many=rp.col("sizes").list.len(), length=rp.col("body").bin.size())
-    .partition("by", key=["id", "tag"])
+        many=rp.col("sizes").list.len(), length=rp.col("body").bin.size(),
+        b=rp.col("labels").dict.get("b"))
+    .flat_map("labels", rp.col("labels"), into=("label", "value"))
+    .partition("by", key=["id", "tag", "label"])
     .fold("of", body=rp.max("body"), many=rp.sum("many"), length=rp.sum("length"),
-        last=rp.last("id"))
+        last=rp.last("id"), b=rp.sum("b"), value=rp.sum("value"))
     .sink("out")
 )
 """
 
 
-def test_uuids_bytes_and_lists(spark: Any, tmp_path: Path) -> None:
+def test_uuids_bytes_lists_and_maps(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "requests.py").write_text(REQUESTS)
     place, chance = f"{tmp_path}/requests.py:requests", random.Random(4)
     rows = [
@@ -300,12 +303,14 @@ def test_uuids_bytes_and_lists(spark: Any, tmp_path: Path) -> None:
             "body": bytes([chance.randrange(256)] * chance.randrange(4)),
             "at": number,
             "tags": [chance.choice('xyé"')] * chance.randrange(3),
+            "labels": [*chance.choice([{"a": 1}, {"é": number, "b": 2}]).items()],
             "sizes": chance.choice([None, [], [1, number]]),
         }
         for number in range(60)
     ]
     kinds = {"id": pa.string(), "body": pa.binary(), "at": pa.int64(),
-             "tags": pa.list_(pa.string()), "sizes": pa.list_(pa.int64())}  # fmt: skip
+             "tags": pa.list_(pa.string()), "labels": pa.map_(pa.string(), pa.int64()),
+             "sizes": pa.list_(pa.int64())}  # fmt: skip
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
     digest = digest_over(table, place)
     one = rp.spark.Replay(spark, place, spark.createDataFrame(table).repartition(3))

@@ -307,6 +307,7 @@ class _Checker:
         equality = expr.operation in ("==", "!=")
         if not (numbers or (same and (left.kind is Kind.TEXT or (equality and _is_bool(left))))):
             hint = "; use .is_null()" if Kind.NULL in (left.kind, right.kind) else ""
+            hint = hint or _way_out(left) or _way_out(right)
             raise PlanError(f"{expr!r} compares {left.kind.value} with {right.kind.value}{hint}")
         if left.kind is Kind.TEXT:
             return text_test(expr.operation, args)
@@ -434,7 +435,14 @@ def _require(expr: Expr, args: tuple[Typed, ...], kinds: tuple[Kind, ...], hint:
     for arg in args:
         if arg.kind not in kinds:
             wanted = " or ".join(kind.value for kind in kinds)
-            raise PlanError(f"{expr!r} needs {wanted}{hint}; it was given {arg.kind.value}")
+            raise PlanError(
+                f"{expr!r} needs {wanted}{hint}; it was given {arg.kind.value}{_way_out(arg)}"
+            )
+
+
+def _way_out(arg: Typed) -> str:
+    """Return what to do with an operand that has no operators, else ""."""
+    return ": of a list, take an item with .list.get(0)" if arg.kind is Kind.OTHER else ""
 
 
 def _promoted(args: tuple[Typed, ...]) -> tuple[Typed, ...]:

@@ -22,6 +22,7 @@ with needed("spark", "ripple.spark"):
         DoubleType,
         FloatType,
         LongType,
+        MapType,
         TimestampNTZType,
         TimestampType,
     )
@@ -133,7 +134,9 @@ class SourceFrame:
         time, fields = self.source.time_field, self.given.tied_fields(self.source, key)
         first = [] if time is None else [names[time]]
         listed = [*first, *self._order_columns, *(names[name] for name in fields)]
-        return in_order(listed, [names[name] for name in names if self.is_float(name)])
+        floats = [names[name] for name in names if self.is_float(name)]
+        maps = [names[name] for name in names if isinstance(self.kinds[name].dataType, MapType)]
+        return in_order(listed, floats, maps)
 
     def is_float(self, field: str) -> bool:
         """Return whether a field is a number with a sign of zero."""
@@ -203,11 +206,18 @@ def micros_of(times_ns: Column) -> Column:
     return functions.call_function("div", times_ns - functions.pmod(times_ns, thousand), thousand)
 
 
-def in_order(names: Sequence[str], floats: Sequence[str]) -> list[Column]:
-    """Return the order by columns, and by the signs of zeros of others."""
+def in_order(names: Sequence[str], floats: Sequence[str], maps: Sequence[str] = ()) -> list[Column]:
+    """Return the order by columns, and by the signs of zeros of others. maps: of ``names``."""
     # Spark's order has -0.0 and 0.0 as equal, and so would leave theirs to chance.
     signs = [functions.when(column_of(one) == 0, column_of(one).cast("string")) for one in floats]
-    return [*map(column_of, names), *signs]
+    # Nor has Spark an order of maps: that of their entries is one.
+    ordered = [
+        functions.array_sort(functions.map_entries(column_of(one)))
+        if one in maps
+        else column_of(one)
+        for one in names
+    ]
+    return [*ordered, *signs]
 
 
 def column_of(name: str) -> Column:
