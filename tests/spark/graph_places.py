@@ -144,7 +144,9 @@ last_moved = sold.scan("lasts", "symbol", state=Level, step=moved, into=Move, sh
 lasts = (
     quotes.sink("events")
     .also(last_moved.sink("rows-out"))
-    .also(last_moved.partition("lb", key="symbol").fold("most", n=rp.count(), price=rp.max("price"))
+    .also(sold.derive("in-cents", cents=(rp.col("price") * 100).cast(int))
+        .scan("held", "symbol", step=rp.Position("size", "cents", method="fifo"), show="last",
+            lateness="5s")
         .sink("bars-out"))
 )
 large_of = sold.partition("z-by", key="symbol").fold("most", size=rp.max("size"))
