@@ -77,7 +77,8 @@ cdef class PositionCall:
 
         Raises ValueError for a null, for amounts beyond their types, and for too many lots.
         """
-        cdef tuple after
+        cdef tuple after, made
+        cdef int64_t out[6]
         if self.has_busted and row[len(row) - 1]:
             return before, None
         quantity, price = row[0], row[1]
@@ -88,6 +89,11 @@ cdef class PositionCall:
             fee = row[2]
             if fee is None:
                 raise ValueError("a fill has no fee: .derive 0 for it with .fill_null(0)")
+        if self.is_small:
+            after = self.small_of(before, quantity, price, fee, out, 1)
+            if after is not None:
+                made = (out[0], out[1], out[2], out[3], out[4])
+                return after, made + (out[5],) if self.has_fee else made
         price = price * self.factor
         if self.by_lots:
             after = self.lots_after(before, quantity, price)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.row_order import RowOrder
+from ripple.engine.kernels.step_entry import Entry
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.rows import as_list, reason_of
 from ripple.model.window import watermark
@@ -30,23 +31,6 @@ Mark: TypeAlias = tuple[int, int]
 
 
 _FIRST = -(1 << 63)  # a place before all others
-
-
-class Entry:
-    """A row of a log.
-
-    number: by which its owner knows it. of: the value that its versions share, None for none.
-    result: the values of ``into``, None for no row, or why the step failed. after: the state of its
-    key after it. last: the newest result of the key then.
-    """
-
-    __slots__ = ("after", "key", "last", "number", "of", "result", "row")
-
-    def __init__(self, number: int, key: Key, row: Stored, of: Any) -> None:
-        self.number, self.key, self.row, self.of = number, key, row, of
-        self.result: Stored | str | None = None
-        self.after: Stored = ()
-        self.last: Stored | None = None
 
 
 class _Log:

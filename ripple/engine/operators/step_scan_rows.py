@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.kernels.step_entry import Entry
     from ripple.engine.operators.state_step import Applied, Stored
-    from ripple.engine.operators.step_logs import Entry
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.model.schema.types import Field
 
