@@ -118,6 +118,9 @@ def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_p
     assert sorted(map(tuple, rows.collect())) == sorted(map(tuple, found.collect()))
     with pytest.raises(InputError, match=r"Spark cannot read the table nowhere: .*nowhere"):
         rp.spark.replay(spark, f"{file}:whole", "table:nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"Spark cannot read file:\S+: there are no files of parq"):
+        rp.spark.replay(spark, f"{file}:whole", f"file:{tmp_path}/empty")
     changes = one.changes(every=100).where("symbol = 'S1'").orderBy("partition", "cut").collect()
     (last,) = [row.price for row in found.where("symbol = 'S1'").collect()]
     assert (changes[-1].op, changes[-1].price) == ("set", last)

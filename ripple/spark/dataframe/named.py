@@ -44,6 +44,8 @@ _KINDS = {
     "string": StringType,
 }
 
+_NO_FILES = "[UNABLE_TO_INFER_SCHEMA]"  # Spark's, of a folder without files of a format
+
 
 def frames_at(spark: SparkSession, plan: Plan, source: Any, *, header: bool) -> Any:
     """Return a source with DataFrames for the texts of places that Spark reads.
@@ -76,6 +78,8 @@ def _frame(spark: SparkSession, source: SourceSpec, at: SparkPlace, *, header: b
         except AnalysisException as error:
             what = f"the table {at.table}" if at.table else at.path
             line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
+            if _NO_FILES in line:
+                line = f"there are no files of {at.form}; another format is named before the path"
             raise InputError(f"Spark cannot read {what}: {line}") from error
 
 
