@@ -17,6 +17,7 @@ from bench import BENCHMARKS
 from bench.against import GateError, against
 from bench.gate import REGRESSION_RATIO
 from bench.machine import describe
+from bench.releases import history
 from bench.row import Row
 from bench.table import header, table
 from bench.workloads import WORKLOADS
@@ -29,6 +30,9 @@ def main() -> int:
     """Return 0 when every benchmark ran, and none is slower than the gate lets pass; else 1."""
     given = _arguments()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if given.history:
+        print(history())
+        return 0
     if given.against is not None:
         return _against(given)
     machine = describe(given.date)
@@ -53,6 +57,9 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument(
+        "--history", action="store_true", help="print the figures of releases, and measure nothing"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     parser.add_argument(
         "--resume",

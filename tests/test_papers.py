@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,8 @@ def test_changelog_begins_with_this_version() -> None:
     found = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert found is not None
     assert found[1] == ripple.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == ripple.__version__
 
 
 def test_make_help_lists_each_phony_target() -> None:
