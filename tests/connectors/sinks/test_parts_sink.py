@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,13 @@ class Seen:
     n: int
 
 
+@rp.record
+class Dated:
+    who: str
+    day: date
+    n: int
+
+
 def test_a_run_writes_a_folder_and_resumes(tmp_path: Path) -> None:
     seen = rp.Pipeline("seen").source("seen", Seen).partition("by", key="who")
     plan = seen.fold("f", n=rp.sum("n")).sink("out")
@@ -214,3 +222,21 @@ def test_a_run_writes_a_folder_and_resumes(tmp_path: Path) -> None:
         [{"op": "set", "who": "a", "n": 3}, {"op": "set", "who": "b", "n": 3}]
     )
     assert len(rows) <= 6
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_run_without_rows_leaves_a_file_with_the_columns_of_one_with_rows(
+    tmp_path: Path, is_stream: bool
+) -> None:
+    seen = rp.Pipeline("dated").source("dated", Dated).filter("large", rp.col("n") > 1)
+    folded = seen.partition("by", key=["who", "day"]).fold("f", n=rp.sum("n"), most=rp.max("day"))
+    plan = (seen.sink("out") if is_stream else folded.sink("out")).plan()
+    path, day = tmp_path / "out.parquet", date(2024, 2, 26)
+    rp.run(plan, source=[{"who": "a", "day": day, "n": 2}], sink=path)
+    before = pq.read_schema(path).remove_metadata()
+    assert pq.read_table(path).num_rows == 1
+    rp.run(plan, source=[{"who": "a", "day": day, "n": 1}], sink=path)
+    assert pq.read_table(path).num_rows == 0
+    after = pq.read_schema(path)
+    assert [(one.name, one.type) for one in after] == [(one.name, one.type) for one in before]
+    assert list(tmp_path.iterdir()) == [path]

@@ -25,13 +25,17 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.target import open_target
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError, OutputError, SchemaError
-from ripple.core.row_ops import place_of_op, with_named_ops
+from ripple.core.row_ops import OP, place_of_op, with_named_ops
+from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.logical.fields import stored_fields
+from ripple.model.schema.logical.showing import shown_schema
 from ripple.model.schema.nested import with_leaf_types, with_leaves
 from ripple.model.schema.time_form import BEYOND_INT64
+from ripple.model.schema.types import Schema
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from ripple.connectors.connector import Reading, Writing
     from ripple.connectors.contract import Commit
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from ripple.connectors.target import Target
     from ripple.connectors.validation import Shown
     from ripple.model.batch import Batch
+    from ripple.model.pipeline.nodes import Output
 
 BLOCK_ROWS = 1 << 16
 BLOCK_BYTES = 3 << 20  # of long rows in Arrow's form, which are then fewer
@@ -52,9 +57,17 @@ def open_source(path: str, reading: Reading) -> ParquetSource:
     return ParquetSource(path, reading.shape, name=reading.name, batch_rows=reading.batch_rows)
 
 
-def open_sink(path: str, _: Writing) -> ParquetSink:
+def open_sink(path: str, writing: Writing) -> ParquetSink:
     """Return the sink at ``path``; raises OutputError."""
-    return ParquetSink(open_target(path))
+    return ParquetSink(open_target(path), without_rows=lambda: _without_rows(writing.output))
+
+
+def _without_rows(output: Output) -> pa.Schema:
+    """Return the columns of an output of which no row came: as changes have them."""
+    fields = output.fields
+    shown = shown_schema(to_arrow(Schema("row", stored_fields(fields))), fields)
+    own = [] if output.is_stream else [pa.field(OP, pa.string())]
+    return pa.schema([*own, *(one.with_nullable(True) for one in shown)])
 
 
 class ParquetSource:
@@ -207,7 +220,8 @@ def _first_line(error: Exception) -> str:
 class ParquetSink(BasicSink):
     """Writes changes as row groups of a Parquet file; if they have ``op``, as text, and first.
 
-    When no change comes and no ``schema`` was given, there are no columns and so no file.
+    When no change comes, the file has the columns of ``schema`` or ``without_rows``, and no rows,
+    and replaces an older one as any other does. Without both there are no columns and so no file.
     """
 
     def __init__(
@@ -216,8 +230,10 @@ class ParquetSink(BasicSink):
         schema: pa.Schema | None = None,
         *,
         row_group_rows: int = ROW_GROUP_ROWS,
+        without_rows: Callable[[], pa.Schema] | None = None,
     ) -> None:
         self._target = target
+        self._without_rows = without_rows
         self._schema = schema
         self._row_group_rows = row_group_rows
         self._writer: pq.ParquetWriter | None = None
@@ -243,8 +259,10 @@ class ParquetSink(BasicSink):
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Write the rest and the footer, and complete the target."""
         if self._schema is None:
-            self.close()
-            return
+            if self._without_rows is None:
+                self.close()
+                return
+            self._schema = self._without_rows()
         self._flush()
         assert self._writer is not None
         self._writer.close()
