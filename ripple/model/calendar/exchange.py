@@ -27,8 +27,9 @@ _MORE_DAYS = 14
 def exchange_sessions(name: object, first: date, last: date) -> tuple[Ints, str]:
     """Return open, close and the bounds of the break of each session, and their origin.
 
-    The sessions are those dated from ``first`` to ``last``, without the latter. The bounds of a
-    break are the close where there is none. Raises PlanError.
+    The sessions are those that are open between the midnights of UTC of ``first`` and ``last``:
+    in Sydney a session opens on the day before its date. The bounds of a break are the close
+    where there is none. Raises PlanError.
     """
     from importlib.metadata import version  # noqa: PLC0415 - with the package alone
 
@@ -67,7 +68,7 @@ def exchange_sessions(name: object, first: date, last: date) -> tuple[Ints, str]
 
 
 def _schedule(made: Any, first: date, last: date) -> Any:
-    """Return the frame of the sessions of the days.
+    """Return the frame of the sessions that are open in the days.
 
     Of no days at all the package takes those around today, and of a single day none.
     """
@@ -79,8 +80,8 @@ def _schedule(made: Any, first: date, last: date) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about its own calls of pandas
         schedule = made(start=str(start), end=str(end)).schedule
-    days = schedule.index.to_numpy("datetime64[D]")
-    return schedule[(days >= np.datetime64(first)) & (days < np.datetime64(last))]
+    opens, closes = (schedule[one].to_numpy("datetime64[ns]") for one in ("open", "close"))
+    return schedule[(closes > np.datetime64(first, "ns")) & (opens < np.datetime64(last, "ns"))]
 
 
 def _check_covered(name: str, made: Any, first: date, last: date, release: str) -> None:

@@ -114,10 +114,10 @@ def trading_spans(table: TradingTable, every_ns: int, *, cut: bool) -> TradingSp
     edges = table.bounds_ns if cut else table.bounds_ns[:, :2]
     begins = edges[:, ::2] if not cut else edges[:, [0, 3]]
     ends = edges[:, 1::2] if not cut else edges[:, [2, 1]]
-    first = np.concatenate((begins.reshape(-1), ends.reshape(-1), [table.start_ns, table.end_ns]))
-    is_begin = np.zeros(len(first), np.bool_)
-    # A session without a break has one of no length at its end, which is no begin.
-    is_begin[: begins.size] = (begins < ends).reshape(-1)
+    # One of no length has no bounds: a break at an open or at a close leaves one there.
+    begins, ends = (side[begins < ends] for side in (begins, ends))
+    first = np.concatenate((begins, ends, [table.start_ns, table.end_ns]))
+    is_begin = np.arange(len(first)) < begins.size
     order = np.lexsort((is_begin, first))
     first, is_begin = first[order], is_begin[order]
     kept = np.append(first[1:] != first[:-1], True)  # of equal bounds the begin of a session

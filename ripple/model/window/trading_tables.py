@@ -36,25 +36,33 @@ def given_table(given: Any, start: Any, end: Any) -> TradingTable:
             f"table has no column {missing[0]!r}, it has {rows.column_names[:8]}: it takes open "
             "and close, and break_start and break_end where sessions have breaks"
         )
+    if odd := [one for one in rows.column_names if one.startswith("break") and one not in COLUMNS]:
+        raise PlanError(f"table: {odd[0]!r} is no column of it: {COLUMNS[2]} and {COLUMNS[3]} are")
     columns = [
         _instants(name, rows.column(name)) if name in rows.column_names else None
         for name in COLUMNS
     ]
     opens, closes = (_whole(name, one) for name, one in zip(COLUMNS, columns[:2], strict=False))
-    bounds = np.stack([opens, closes, *(_filled(one, closes) for one in columns[2:])], axis=1)
     _check_breaks(*columns[2:])
+    bounds = np.stack([opens, closes, *(_filled(one, closes) for one in columns[2:])], axis=1)
     order = np.argsort(bounds[:, 0], kind="stable")
     bounds = bounds[order]
     if not len(bounds):
         raise PlanError("table has no rows: each is a session")
     _check(bounds, order)
-    start_ns = None if start is None else _midnight_ns(need_day("start", start))
-    end_ns = None if end is None else _midnight_ns(need_day("end", end))
+    is_empty = bounds[:, 2] == bounds[:, 3]  # a break of no length is none
+    bounds[is_empty, 2:] = bounds[is_empty, 1:2]
+    first, last = (
+        None if day is None else need_day(what, day)
+        for what, day in (("start", start), ("end", end))
+    )
+    _check_order(first, last)
+    start_ns, end_ns = (None if day is None else _midnight_ns(day) for day in (first, last))
     return _covering(bounds, start_ns, end_ns, "a table")
 
 
 def exchange_table(name: str, start: Any, end: Any) -> TradingTable:
-    """Return an exchange's sessions of the days from ``start`` to ``end``, without the end.
+    """Return an exchange's sessions that are open from ``start`` until ``end``, midnights of UTC.
 
     start, end: a date, or a text such as "2015" or "2015-03-01". Raises PlanError for a name
     that the package has not, for days beyond its calendar, and if there is no package.
@@ -62,8 +70,7 @@ def exchange_table(name: str, start: Any, end: Any) -> TradingTable:
     from ripple.model.calendar.exchange import exchange_sessions  # noqa: PLC0415 - with pandas
 
     first, last = need_day("start", start), need_day("end", end)
-    if first >= last:
-        raise PlanError(f"end must be after start, {first}, not {last}")
+    _check_order(first, last)
     bounds, origin = exchange_sessions(name, first, last)
     if not len(bounds):
         raise PlanError(f"{name} has no session from {first} to {last}: take a longer span")
@@ -75,6 +82,11 @@ def _covering(bounds: Ints, start_ns: int | None, end_ns: int | None, origin: st
     first, last = int(bounds[0, 0]), int(bounds[-1, 1])
     start_ns = first if start_ns is None else min(start_ns, first)
     return TradingTable(bounds, start_ns, last if end_ns is None else max(end_ns, last), origin)
+
+
+def _check_order(first: date | None, last: date | None) -> None:
+    if first is not None and last is not None and first >= last:
+        raise PlanError(f"end must be after start, {first}, not {last}")
 
 
 def _midnight_ns(day: date) -> int:
@@ -115,7 +127,7 @@ def _read(given: Any) -> pa.Table:
     """Return a user's rows as a table. Raises PlanError."""
     try:
         if isinstance(given, list) and all(isinstance(row, dict) for row in given):
-            rows = pa.Table.from_pylist(given)
+            rows = _listed(given)
         elif hasattr(given, "__arrow_c_stream__") or isinstance(given, pa.RecordBatch):
             rows = pa.table(given)
         else:
@@ -131,6 +143,19 @@ def _read(given: Any) -> pa.Table:
     return rows.combine_chunks()
 
 
+def _listed(given: list[dict[str, Any]]) -> pa.Table:
+    """Return rows as a table of all of their columns: Arrow itself takes those of the first."""
+    columns = {}
+    for name in dict.fromkeys(name for row in given for name in row):
+        try:
+            columns[str(name)] = pa.array([row.get(name) for row in given])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise PlanError(
+                f"table: the times of {name!r} are not of one kind, or too large: {error}"
+            ) from None
+    return pa.table(columns)
+
+
 def _instants(name: str, chunked: pa.ChunkedArray) -> pa.Array:
     """Return times of a table as nanoseconds: int64, with nulls."""
     column, kind = pa.concat_arrays(chunked.chunks) if chunked.num_chunks else None, chunked.type
@@ -139,7 +164,10 @@ def _instants(name: str, chunked: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_timestamp(kind) and kind.tz is None:
         raise PlanError(f"table: {name!r} has times without a zone: give them one, such as UTC")
     if pa.types.is_timestamp(kind) or pa.types.is_int64(kind):
-        return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+        try:
+            return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise PlanError(f"table: {name!r} has a time beyond the years 1678 to 2261") from None
     if any(is_text(kind) for is_text in _TEXTS):
         try:
             return column.cast(pa.string()).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())

@@ -84,6 +84,35 @@ def test_sessions_equal_the_reference(outside: str, every: Any, breaks: str, tri
     check_pipeline(pipeline(window, trigger), TICKS, (1, 7, 1_000), restarts=[len(TICKS) // 2])
 
 
+# Breaks at the open and at the close, of a whole session, and of no length.
+ODD_BREAKS = _sessions(
+    (10, 14, 10, 11), (34, 40, 36, 40), (41, 44, 41, 44), (50, 54, 52, 52), (60, 66)
+)  # fmt: skip
+
+
+def test_breaks_at_the_bounds_of_a_session_equal_the_reference() -> None:
+    options = {"every": "7h", "breaks": "cut", "outside": "own"}
+    window = rp.TradingSessions(table=ODD_BREAKS, **options)
+    check_pipeline(pipeline(window), TICKS, (1, 1_000))
+    assert rp.TradingSessions(table=window.table, **options) == window
+
+
+def test_columns_of_later_rows_count() -> None:
+    later = [{"open": 0, "close": 5}, {"open": 5, "close": 9, "break_start": 6, "break_end": 7}]
+    window = rp.TradingSessions(table=later, breaks="cut")
+    assert window.spans.begins_ns[1:-1].tolist() == [0, 5, 6, 7, 9]
+
+
+@pytest.mark.parametrize("name", ["XASX", "CMES"])
+def test_a_session_of_the_day_after_is_open_on_the_last_day(name: str) -> None:
+    """In UTC it opens on the day before its date: it is no time between sessions."""
+    window = rp.TradingSessions(name, "2026-03-02", "2026-03-03")
+    (start,), (is_open,) = window.bounds.starts_of(np.array([_ns("2026-03-02T23:30")]), own=False)
+    assert is_open
+    assert _texts(start) == ["03-02T23:00"]
+    assert rp.TradingSessions(table=window.table, start="2026-03-02", end="2026-03-03") == window
+
+
 def _bounds(window: rp.TradingSessions) -> dict[tuple[int, int], int]:
     rows = (
         rp.collect(
@@ -233,6 +262,13 @@ def test_calendars_that_are_not_are_refused(given: Any, message: str) -> None:
             "'open' has times without a zone",
         ),
         ([{"open": 1.5, "close": 2.5}], "'open' must be times, not double"),
+        ([{"open": 1 << 70, "close": 2}], "times of 'open' are not of one kind"),
+        ([{"open": 1, "close": "x"}, {"open": 2, "close": 3}], "times of 'close' are not of one"),
+        (
+            [{"open": datetime(1, 1, 1, tzinfo=UTC), "close": datetime(2, 1, 1, tzinfo=UTC)}],
+            "'open' has a time beyond the years 1678 to 2261",
+        ),
+        ([{"open": 1, "close": 5, "breakstart": 2}], "'breakstart' is no column of it"),
         (_sessions((5, 5)), "row 0 .* is no session: open < close"),
         (_sessions((8, 12), (2, 9)), "row 0 .* it opens after the session before has closed"),
         (_sessions((2, 9, 4, 10)), "row 0 .* breaks are within"),
@@ -250,6 +286,7 @@ def test_tables_that_are_no_sessions_are_refused(table: Any, message: str) -> No
         ({"breaks": "out"}, "breaks must be one of 'in', 'cut', not 'out'"),
         ({"outside": None}, "outside must be one of 'refuse', 'drop', 'own', not None"),
         ({"every": "0s"}, "every must be longer than zero"),
+        ({"start": "2030", "end": "2029"}, "end must be after start, 2030-01-01, not 2029-01-01"),
     ],
 )
 def test_options_that_are_not_are_refused(given: dict[str, Any], message: str) -> None:
