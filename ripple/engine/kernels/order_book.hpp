@@ -27,7 +27,8 @@ enum Fault : int64_t {
     TOO_LARGE,
     NOT_BEGUN,
     GAPPED,
-    TOO_OLD
+    TOO_OLD,
+    TOO_MANY_ROWS
 };
 
 constexpr int64_t ALL = INT64_MAX; // the size of a message that takes an order off whole
@@ -171,8 +172,8 @@ struct Side {
         }
     }
 
-    // Adds an order; returns false, without a change, if the sizes of the level are too large.
-    bool add(int64_t rank, int64_t size)
+    // Adds an order; returns false, without a change, if the sizes of the level are above ``most``.
+    bool add(int64_t rank, int64_t size, int64_t most)
     {
         size_t at = find(rank);
         if (!has(at, rank)) {
@@ -180,7 +181,7 @@ struct Side {
             return true;
         }
         int64_t sum;
-        if (__builtin_add_overflow(levels[at].size, size, &sum))
+        if (__builtin_add_overflow(levels[at].size, size, &sum) || sum > most)
             return false;
         levels[at].size = sum;
         ++levels[at].count;
@@ -230,7 +231,7 @@ struct Book {
 };
 
 struct Settings {
-    int64_t depth, rule, by_order, begins_empty, strict, kept_max, shows_levels;
+    int64_t depth, rule, by_order, begins_empty, strict, kept_max, shows_levels, size_most, rows_most;
 };
 
 // Rows to show, each with its words, and messages that were not applied, each with its reason.
@@ -244,10 +245,27 @@ public:
     Settings settings {};
     Found found;
 
-    // Applies a message; one with a fault only counts in its sequence.
-    void take(int64_t slot, Message& message, int64_t fault, int64_t row)
+    // Begins a batch, whose records are others.
+    void start()
+    {
+        found.rows.clear(), found.words.clear(), found.failed.clear(), found.faults.clear();
+        record_ = -1;
+    }
+
+    // Applies a message of a record; one with a fault only counts in its sequence. has_previous:
+    // whether ``previous`` is known, where the rule reads it.
+    void take(int64_t slot, Message& message, int64_t fault, bool has_previous, int64_t row, int64_t record)
     {
         Book& book = books[slot];
+        if (record != record_) {
+            record_ = record;
+            record_rows_ = 0;
+        }
+        if (!has_previous) {
+            message.previous = INT64_MAX; // of no number
+            if (fault != NO_SEQUENCE && reads_previous(book, message))
+                fault = NO_PREVIOUS;
+        }
         if (fault != FINE) {
             message.action = NOTHING;
             report(book, fault, row);
@@ -266,6 +284,16 @@ public:
     }
 
 private:
+    int64_t record_ = -1, record_rows_ = 0; // the record of the last message, and its rows of levels
+
+    // Whether a message is compared with the one before it: not in a snapshot.
+    bool reads_previous(const Book& book, const Message& m) const
+    {
+        if (m.action == BEGIN || m.action == FINISH || (m.action == CLEAR && book.status != LOADING))
+            return false;
+        return book.status != LOADING || m.sequence > book.sequence;
+    }
+
     bool is_known(const Book& book) const { return book.status == OPEN || book.status == LOADING; }
 
     void clear(Book& book)
@@ -404,7 +432,7 @@ private:
         case ADD:
             if (book.orders.find(m.order))
                 return report(book, KNOWN_ORDER, row);
-            if (!side.add(rank, m.size))
+            if (!side.add(rank, m.size, settings.size_most))
                 return report(book, TOO_LARGE, row);
             book.orders.add(Order { m.order, m.side, m.price, m.size });
             break;
@@ -415,8 +443,8 @@ private:
             Side& before = book.sides[order->side];
             int64_t rank_before = order->side ? ~order->price : order->price;
             before.take(rank_before, order->size, 1);
-            if (!side.add(rank, m.size)) {
-                before.add(rank_before, order->size);
+            if (!side.add(rank, m.size, settings.size_most)) {
+                before.add(rank_before, order->size, settings.size_most);
                 return report(book, TOO_LARGE, row);
             }
             *order = Order { m.order, m.side, m.price, m.size };
@@ -510,16 +538,20 @@ private:
         found.words.insert(found.words.end(), words, words + 4);
     }
 
-    // Notes the best levels that differ from the shown ones, the best of each side last.
+    // Notes the best levels that differ from the shown ones, the best of each side last. If these are
+    // more rows than its record may have, none is shown before the next message of the key.
     void show_levels(Book& book, int64_t row)
     {
+        const size_t first = found.rows.size();
+        bool changed[2] = { false, false };
         for (int64_t side = 0; side < 2; ++side) {
             const std::vector<Level>& levels = book.sides[side].levels;
             size_t count = shown_count(book, side);
             auto now = levels.end() - count;
-            std::vector<Level>& before = book.shown_levels[side];
+            const std::vector<Level>& before = book.shown_levels[side];
             if (before.size() == count && std::equal(before.begin(), before.end(), now))
                 continue;
+            changed[side] = true;
             auto old = before.begin();
             while (now != levels.end() || old != before.end()) {
                 if (now == levels.end() || (old != before.end() && old->rank < now->rank)) {
@@ -533,7 +565,20 @@ private:
                 old += is_same;
                 ++now;
             }
-            before.assign(levels.end() - count, levels.end());
+        }
+        const int64_t made = found.rows.size() - first;
+        if (record_rows_ + made > settings.rows_most) {
+            found.rows.resize(first);
+            found.words.resize(4 * first);
+            found.failed.push_back(row);
+            found.faults.push_back(TOO_MANY_ROWS);
+            return;
+        }
+        record_rows_ += made;
+        for (int64_t side = 0; side < 2; ++side) {
+            const std::vector<Level>& levels = book.sides[side].levels;
+            if (changed[side])
+                book.shown_levels[side].assign(levels.end() - shown_count(book, side), levels.end());
         }
     }
 
@@ -585,7 +630,7 @@ public:
             Side& side = book.sides[words[1] & 1];
             int64_t rank = words[1] & 1 ? ~words[2] : words[2];
             if (settings.by_order) {
-                if (words[3] > 0 && side.add(rank, words[3]))
+                if (words[3] > 0 && side.add(rank, words[3], settings.size_most))
                     book.orders.add(Order { words[0], words[1] & 1, words[2], words[3] });
             } else {
                 side.set(rank, words[3]);

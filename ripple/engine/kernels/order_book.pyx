@@ -10,7 +10,7 @@ from ripple.model.keys.checked cimport check_length, check_slots
 
 cdef extern from "order_book.hpp" namespace "ripple" nogil:
     const int64_t ADD, MODIFY, TAKE, SET, CLEAR, BEGIN, FINISH, NOTHING, ACTIONS
-    const int64_t FINE, BAD_ACTION, BAD_SIDE, BAD_PRICE, BAD_SIZE, NO_ORDER, NO_SEQUENCE, NO_PREVIOUS
+    const int64_t FINE, BAD_ACTION, BAD_SIDE, BAD_PRICE, BAD_SIZE, NO_ORDER, NO_SEQUENCE
     const int64_t NONE, LINKED, RANGE
 
     cppclass Message:
@@ -18,6 +18,7 @@ cdef extern from "order_book.hpp" namespace "ripple" nogil:
 
     cppclass Settings:
         int64_t depth, rule, by_order, begins_empty, strict, kept_max, shows_levels
+        int64_t size_most, rows_most
 
     cppclass Found:
         vector[int64_t] rows, words, failed, faults
@@ -32,7 +33,8 @@ cdef extern from "order_book.hpp" namespace "ripple" nogil:
         vector[Book] books
         Settings settings
         Found found
-        void take(int64_t, Message&, int64_t, int64_t) except +
+        void start() except +
+        void take(int64_t, Message&, int64_t, bint, int64_t, int64_t) except +
         void begin(Book&) except +
         void dump(
             const Book&, vector[int64_t]&, vector[int64_t]&, vector[int64_t]&, vector[int64_t]&
@@ -84,7 +86,7 @@ cdef class Books:
 
     def __init__(
         self, int64_t depth, int64_t rule, bint by_order, bint begins_empty, bint strict,
-        int64_t kept_max, bint shows_levels,
+        int64_t kept_max, bint shows_levels, int64_t size_most, int64_t rows_most,
     ):
         self.held.settings.depth = depth
         self.held.settings.rule = rule
@@ -93,6 +95,8 @@ cdef class Books:
         self.held.settings.strict = strict
         self.held.settings.kept_max = kept_max
         self.held.settings.shows_levels = shows_levels
+        self.held.settings.size_most = size_most
+        self.held.settings.rows_most = rows_most
 
     @property
     def nbytes(self):
@@ -130,22 +134,24 @@ cdef class Books:
 
     def take(
         self, const int64_t[::1] slots not None, const uint8_t[::1] begins not None,
-        Messages messages not None,
+        Messages messages not None, const int64_t[::1] records=None,
     ):
         """Apply messages; return (rows to show, their words, messages not applied, the reasons).
 
-        begins: marks messages before which the book of their slot begins anew.
+        begins: marks messages before which the book of their slot begins anew. records: of each the
+        number of its record, whose rows of levels are limited.
         """
         cdef Py_ssize_t i, n = slots.shape[0]
         cdef Message one
-        cdef int64_t fault
+        cdef int64_t fault, record = 0
+        cdef bint names = records is not None, has_previous
+        cdef bint reads = self.held.settings.rule == LINKED or self.held.settings.rule == RANGE
         check_slots(slots, self.held.books.size())
         check_length(n, begins.shape[0])
         check_length(n, messages.actions.shape[0])
-        self.held.found.rows.clear()
-        self.held.found.words.clear()
-        self.held.found.failed.clear()
-        self.held.found.faults.clear()
+        if records is not None:
+            check_length(n, records.shape[0])
+        self.held.start()
         with nogil:
             for i in range(n):
                 if i + AHEAD < n:
@@ -153,7 +159,10 @@ cdef class Books:
                 if begins[i]:
                     self.held.begin(self.held.books[slots[i]])
                 fault = self.read(messages, i, &one)
-                self.held.take(slots[i], one, fault, i)
+                has_previous = not reads or messages.has_previous[i]
+                if names:
+                    record = records[i]
+                self.held.take(slots[i], one, fault, has_previous, i, record)
         return (
             int64s(self.held.found.rows), int64s(self.held.found.words),
             int64s(self.held.found.failed), int64s(self.held.found.faults),
@@ -168,8 +177,6 @@ cdef class Books:
         one.order, one.sequence, one.previous = of.orders[i], of.sequences[i], of.previous[i]
         if rule != NONE and not of.has_sequence[i]:
             return NO_SEQUENCE
-        if (rule == LINKED or rule == RANGE) and not of.has_previous[i]:
-            return NO_PREVIOUS
         if action >= ACTIONS or (action == SET and by_order) or (action < SET and not by_order):
             return BAD_ACTION
         if action == TAKE:

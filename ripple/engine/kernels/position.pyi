@@ -17,6 +17,7 @@ class PositionCall:
         fee_factor: int,
         limits: tuple[int, int],
         lots_max: int,
+        reads_wide: bool,
     ) -> None: ...
     @property
     def is_small(self) -> bool: ...

@@ -59,15 +59,19 @@ cdef class PositionCall:
 
     def __init__(
         self, str method not None, *, bint has_fee, bint has_busted, factor, fee_factor, limits,
-        Py_ssize_t lots_max,
+        Py_ssize_t lots_max, bint reads_wide,
     ):
-        """factor, fee_factor: of a product and of a fee, in money. limits: of quantity and money."""
+        """factor, fee_factor: of a product and of a fee, in money. limits: of quantity and money.
+
+        reads_wide: a price or a fee may have over 64 bits.
+        """
         self.by_lots, self.is_lifo = method != "average", method == "lifo"
         self.has_fee, self.has_busted = has_fee, has_busted
         self.factor, self.fee_factor, self.lots_max = factor, fee_factor, lots_max
         self.most_held, self.most_money = limits
         self.least_held, self.least_money = -self.most_held, -self.most_money
-        self.is_small = max(self.most_held, self.most_money, factor, fee_factor) <= MOST
+        most = max(self.most_held, self.most_money, factor, fee_factor)
+        self.is_small = most <= MOST and not reads_wide
         if self.is_small:
             self.small_held, self.small_money = limits
             self.small_factor, self.small_fee_factor = factor, fee_factor

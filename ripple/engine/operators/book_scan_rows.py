@@ -16,7 +16,7 @@ from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, BookScan, type_of
 from ripple.model.running.order_book import ACTIONS, KEPT_MAX, REASONS, RULES, SIDES, STATUSES
-from ripple.model.schema.types import Float, bare_type
+from ripple.model.schema.types import Decimal, Float, bare_type
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.waiting import ByInput, Mark
-    from ripple.model.schema.types import Field
+    from ripple.model.schema.types import Field, FieldType
 
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.uint8]
@@ -59,6 +59,8 @@ class BookScanRows(ScanRows[BookScan]):
             book.strict,
             KEPT_MAX,
             self._shows_levels,
+            _most_of(type_of(self._roles["size"])),
+            FLAT_ROWS_MAX,
         )
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
@@ -69,7 +71,9 @@ class BookScanRows(ScanRows[BookScan]):
             by_slot = self._by_slot(slots, times)
             begins[by_slot.order] = self._begins(by_slot)
         messages = Messages(*self._read(rows.columns, rows.count))
-        shown, words, failed, faults = self._books.take(slots, begins, messages)
+        assert rows.offsets is not None, "rows of records have places"
+        records = rows.offsets // FLAT_ROWS_MAX if self._shows_levels else None
+        shown, words, failed, faults = self._books.take(slots, begins, messages, records)
         if self.node.is_eager:
             return None
         if len(failed):
@@ -167,7 +171,7 @@ class BookScanRows(ScanRows[BookScan]):
                     added[field.name] = Values(_values(table[:, at + role], field), valid)
         return added
 
-    def _levels(self, rows: Rows, at: Ints, table: Ints) -> Rows | None:
+    def _levels(self, rows: Rows, at: Ints, table: Ints) -> Rows:
         """Return a row for each level that changed, those of a message by index in its record."""
         taken = pa.array(at)
         columns: dict[str, Any] = {
@@ -180,16 +184,9 @@ class BookScanRows(ScanRows[BookScan]):
         assert rows.offsets is not None, "rows of records have places"
         records = rows.offsets[at] // FLAT_ROWS_MAX
         origins = np.cumsum(np.append(0, records[1:] != records[:-1])[: len(records)])
-        places, over = renumbered(rows.offsets[at], origins)
+        places, _ = renumbered(rows.offsets[at], origins)  # a record has no more rows than it may
         made = Rows(Columns(columns), len(at), places)
         made.times_ns = np.asarray(rows.times_ns)[at]
-        if over:
-            why = f"more than {FLAT_ROWS_MAX} rows were made of the record"
-            self._lose(made, [RejectedRow(row, self.node.name, why) for row in over])
-            mask = np.ones(len(at), np.bool_)
-            mask[over] = False
-            made.keep(mask)
-            made.origin = None
         return made
 
     @property
@@ -258,6 +255,11 @@ class _Codes:
 
 
 _ACTIONS, _OF_SIDES = _Codes(ACTIONS), _Codes(SIDES)
+
+
+def _most_of(size: FieldType) -> int:
+    """Return the largest sum of sizes, in units."""
+    return 10**18 - 1 if isinstance(bare_type(size), Decimal) else (1 << 63) - 1
 
 
 def _ordered(values: npt.NDArray[np.float64]) -> Ints:

@@ -46,6 +46,7 @@ class PositionStep:
             fee_factor=of.fee_factor,
             limits=of.limits,
             lots_max=of.lots,
+            reads_wide=any(isinstance(bare_type(one.type), WideDecimal) for one in of.reads),
         )
 
     def given(self, columns: Mapping[str, Any]) -> Iterator[Stored]:

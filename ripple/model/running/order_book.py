@@ -50,10 +50,11 @@ REASONS = (
     "the number of the message before is null",
     "the order is in the book already",
     "the order is not in the book",
-    "the sizes of a level add up to over 64 bits",
+    "the sizes of a level add up to over 64 bits, or 18 digits",
     "a snapshot ends that has not begun",
     "a gap: the message does not follow the one before by its sequence number",
     "a gap: the snapshot is older than messages that could not be kept",
+    "more than 10000 rows of the record: the next message of the key shows its levels",
 )
 """Why a message was not applied, by its code in the compiled loop."""
 
@@ -191,6 +192,8 @@ class OrderBook:
     def fields_out(self, roles: dict[str, Field]) -> tuple[Field, ...]:
         """Return the fields of a row beside those of its message. roles: those that are read."""
         price, size = (bare_type(roles[role].type) for role in ("price", "size"))
+        if self.order is not None and isinstance(size, Decimal):
+            size = Decimal(18, size.scale)  # of sums
         if self.show == "levels":
             orders = [] if self.order is None else [Field("orders", Int64())]
             side = [Field("side", String()), Field("price", price)]

@@ -58,13 +58,24 @@ class ReferenceBook:
         """Take a message; ``failed`` has the reasons for what it could not do."""
         self.failed = []
         try:
-            _check(self.of, message)
+            _check(self.of, message, self._reads_previous(message))
         except _Unfit as unfit:
             self._fail(unfit.args[0])
             message = {**message, "action": "U"}
             if unfit.args[0] in (6, 7):
                 return
+        if message.get("previous", 0) is None:
+            message = {**message, "previous": math.inf}
         self._process(message)
+
+    def _reads_previous(self, message: dict[str, Any]) -> bool:
+        """Return whether a message is compared with the one before it: not in a snapshot."""
+        action, number = message["action"], message.get("sequence")
+        if self.of.rule not in ("linked", "range") or action in ("B", "E"):
+            return False
+        if self.status != "loading":
+            return bool(action != "R")
+        return bool(number is None or number > self.number)
 
     def _clear(self) -> None:
         self.orders, self.sizes = {}, {}
@@ -213,14 +224,14 @@ class ReferenceBook:
             yield row
 
 
-def _check(of: OrderBook, message: dict[str, Any]) -> None:
+def _check(of: OrderBook, message: dict[str, Any], reads_previous: bool) -> None:
     """Raise _Unfit for a message that no book can apply."""
     action, order, size = message["action"], message.get("order"), message["size"]
     own = _BY_LEVEL if of.order is None else _BY_ORDER
     is_change, is_whole = action in own, action in ("A", "M", "S")
     wanted = (
         (of.rule is None or message["sequence"] is not None, 6),
-        (of.rule not in ("linked", "range") or message["previous"] is not None, 7),
+        (not reads_previous or message["previous"] is not None, 7),
         (is_change or action in _OF_BOTH, 1),
         (action != "C" or order is not None, 5),
         (not (is_change and is_whole) or message["side"] is not None, 2),

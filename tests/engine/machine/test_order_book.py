@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -303,6 +304,76 @@ def test_a_message_that_cannot_be_applied_is_counted_and_named(
         assert (last["status"], last["gaps"]) == ("gap" if strict else "open", gaps)
         if not strict:
             assert (last["bid"], last["bid_size"]) == (1.0, 1)
+
+
+@rp.record
+class Deep:
+    """A message with as many levels as ``count``, each better than the one before, and a size."""
+
+    symbol: str
+    count: int
+    size: Annotated[decimal.Decimal, rp.Decimal(18)]
+    t: rp.Timestamp
+
+
+DEEP = Pipeline("test").source("messages", Deep)
+
+
+@rp.record
+class Part:
+    symbol: str
+    action: str
+    side: str
+    order_id: int
+    price: int
+    size: Annotated[decimal.Decimal, rp.Decimal(18)]
+    t: rp.Timestamp
+
+
+def parts(of: Deep) -> list[dict[str, Any]]:
+    own = {"symbol": of.symbol, "action": "A", "side": "B", "size": of.size, "t": of.t}
+    return [{**own, "order_id": of.t + at, "price": at} for at in range(of.count)]
+
+
+def test_sums_of_sizes_have_digits_for_them(tmp_path: Path) -> None:
+    book = rp.OrderBook(**BY_ORDER, size="units", begins="empty")
+    told = [message("A", order_id=at, units=unit("99999999.99")) for at in range(3)]
+    file = tmp_path / "tops.csv"
+    rp.run(tops_of(book).sink("out"), source=[Message(**one, t=0) for one in told], sink=file)
+    assert "299999999.97" in file.read_text()
+    large = [Deep("a", 1, unit("6e17"), at) for at in range(3)]
+    tops = DEEP.flat_map("parts", parts, into=Part).scan(
+        "book", "symbol", step=rp.OrderBook(**BY_ORDER, begins="empty"), settled=True
+    )
+    with pytest.warns(rp.LostRecordsWarning, match="2 rows of 'book'.*18 digits"):
+        assert [row["bid_size"] for row in rp.collect(tops.sink("out"), large)] == [unit("6e17")]
+
+
+def test_levels_beyond_the_rows_of_a_record_are_shown_with_the_next_message() -> None:
+    book = rp.OrderBook(**BY_ORDER, begins="empty", show="levels", depth=10)
+    levels = (
+        DEEP.flat_map("parts", parts, into=Part)
+        .scan("book", "symbol", step=book, settled=True)
+        .partition("by-level", key=["symbol", "side", "price"])
+        .fold("levels", size=rp.last("size"))
+        .filter("there", rp.col("size") > unit("0"))
+        .sink("out")
+    )
+    told = [Deep("a", 6_000, unit("1"), 1), Deep("a", 1, unit("1"), 10_000)]
+    with pytest.warns(rp.LostRecordsWarning, match="more than 10000 rows"):
+        found = rp.collect(levels, told).rows()
+    assert sorted(row["price"] for row in found) == [*range(5_990, 6_000)]
+
+
+def test_snapshots_need_no_number_of_the_message_before() -> None:
+    for rule in ("linked", "range"):
+        told = [
+            message("B", 10), message("S", 12, at="B8", before=10), message("S", 10, at="B7"),
+            message("E", 10), message("S", 14, at="B9", before=12 + (rule == "range")),
+        ]  # fmt: skip
+        told = [{**one, "before": one["before"] or None} for one in told]
+        book = rp.OrderBook(action="action", sequence="number", rule=rule, previous="before")
+        assert [row["bid"] for row in rows_of(book, told)] == [None, 8.0, 9.0]
 
 
 def test_messages_that_wait_for_a_snapshot_are_bounded() -> None:
