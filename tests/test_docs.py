@@ -101,6 +101,18 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert names["engine"].cut == {"trades": 2}
 
 
+def test_ordered_state_and_event_time_documents_run(folder: Path) -> None:
+    pages = [*_python("README.md"), *_python("docs/ordered-state.md")]
+    (folder / "pages.py").write_text("".join([*pages, *_python("docs/event-time.md")]))
+    names = runpy.run_path("pages.py", run_name="pages")
+    assert names["kept"] == names["made"]
+    (bar,) = (folder / "bars.csv").read_text().splitlines()
+    assert bar.startswith("AAPL,0,")
+    assert bar.endswith(",300")
+    position = "a,-20,-220.00,100.00,100.00,320.00,2.00"  # 100 at 10.00 and -120 at 11.00
+    assert (folder / "of-fills.csv").read_text().splitlines()[-1] == position
+
+
 def test_python_document_runs(folder: Path) -> None:
     (folder / "page.py").write_text("".join(_python("docs/python.md")))
     runpy.run_path("page.py", run_name="page")
@@ -352,9 +364,9 @@ def test_connectors_document_has_the_promises_of_all_schemes() -> None:
 
 RUN_IN = {
     "tests/test_docs.py": (
-        *("README", "changing", "checkpoints", "compared", "connectors", "delta", "extending"),
-        *("joins", "log", "order-books", "pipelines", "python", "recovery", "schemas", "seals"),
-        *("sinks", "sources", "stages", "wire"),
+        *("README", "changing", "checkpoints", "compared", "connectors", "delta", "event-time"),
+        *("extending", "joins", "log", "order-books", "ordered-state", "pipelines", "python"),
+        *("recovery", "schemas", "seals", "sinks", "sources", "stages", "wire"),
     ),
     "tests/client/flight/test_clients_page.py": ("clients",),
     "tests/test_coming_from.py": ("bytewax", "csp", "flink", "polars", "quix"),

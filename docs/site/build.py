@@ -53,8 +53,9 @@ REFERENCE = {
 NAV = {
     "Start": "index tutorial",
     "Coming from": " ".join(f"coming-from-{peer}" for peer in COMING_FROM),
-    "How to": "pipelines python joins order-books cookbook sources sinks connectors kafka "
-    "kafka-reading clients spark spark-deploy testing changing dead-letters extending deployment",
+    "How to": "pipelines event-time ordered-state order-books joins python cookbook sources sinks "
+    "connectors kafka kafka-reading clients spark spark-deploy testing changing dead-letters "
+    "extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
     "Reference": "commands reference reference-connectors reference-aggregates reference-client "
     "reference-testing schemas log delta wire glossary stability "
