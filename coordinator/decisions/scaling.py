@@ -5,7 +5,8 @@
 Wanted is one of three: as many as there are, more, or one fewer. More are wanted once more have
 been needed for ``scale_up_after_ms``: the fewest that were needed in that time, so that a peak adds
 nobody. One fewer is wanted once fewer have been needed for ``scale_down_after_ms``, and then again
-after as long. A worker that comes or goes begins both times anew.
+after as long. A worker that comes or goes begins both times anew. One that goes unasked, by a crash
+or for new code, stays wanted for ``scale_down_after_ms``: else an autoscaler takes away another.
 
 Invariants: no more are wanted than have work, and at least one; there is no wish while the demand
 of a worker is unknown. Fewer are wanted only while the cluster is at rest: all partitions live,
@@ -63,6 +64,8 @@ class Scaling:
         self._looked_ns: int | None = None
         self._more: _Spell | None = None
         self._fewer: _Spell | None = None
+        self._count = self._wished = 0  # as last known: of members, and the newest wish
+        self._missing: _Spell | None = None  # nearest: the wish before workers went
         self.scale: Scale | None = None
         """The newest wish; None while the demand of a worker is unknown."""
 
@@ -77,6 +80,11 @@ class Scaling:
         if members != self._members:
             self._members, self._busy, self._looked_ns = members, busy, now_ns
             self._more = self._fewer = None
+            if len(members) >= self._wished:
+                self._missing = None
+            elif len(members) < self._count:
+                self._missing = _Spell(now_ns, self._wished)
+            self._count = len(members)
         assert self._looked_ns is not None
         passed_s, self._looked_ns = (now_ns - self._looked_ns) / (1000 * MS), now_ns
         self._busy = busy + (self._busy - busy) * math.exp(-max(passed_s, 0.0) / SMOOTHING_S)
@@ -84,7 +92,9 @@ class Scaling:
         debt_s = max(one.debt_s for one in known)
         live = sum(one.live for one in known)
         unrest = _unrest(now, live, debt_s, self._limits)
-        self.scale = self._wish(len(members), most_of(now), backlog_s, unrest, now_ns)
+        found = self._wish(len(members), most_of(now), backlog_s, unrest, now_ns)
+        self.scale = self._with_missing(found, now_ns)
+        self._wished = self.scale.wanted
 
     def _wish(self, count: int, most: int, backlog_s: float, unrest: str, now_ns: int) -> Scale:
         limits, share = self._limits, self._limits.scale_busy_percent / 100
@@ -103,6 +113,17 @@ class Scaling:
         if _has_lasted(self._fewer, limits.scale_down_after_ms, now_ns):
             return Scale(count - 1, count, most, busy)
         return Scale(count, count, most, unrest or busy)
+
+    def _with_missing(self, found: Scale, now_ns: int) -> Scale:
+        if self._missing is None or _has_lasted(
+            self._missing, self._limits.scale_down_after_ms, now_ns
+        ):
+            return found
+        wanted = min(self._missing.nearest, found.most)
+        if wanted <= found.wanted:
+            return found
+        why = f"{wanted} were wanted before workers went unasked"
+        return Scale(wanted, found.now, found.most, why)
 
 
 def newest(views: Iterable[tuple[Sightings, Demands]]) -> dict[Who, Demand]:

@@ -115,6 +115,24 @@ def test_one_more_is_wanted_behind_the_input_even_if_nobody_is_busy() -> None:
     assert found == Scale(4, 3, 16, "behind the input for 45 s")
 
 
+def test_a_worker_that_went_unasked_stays_wanted() -> None:
+    """Else an autoscaler would take away one for each that crashes, or starts with new code."""
+    watched, three, two = Watched(), cluster(3), cluster(2)
+    watched.see(three, demands(three, 0.5), 60)
+    unknown = demands(two, 0.5)
+    del unknown["w02", 1]
+    assert watched.see(two, unknown) is None
+    missing = Scale(3, 2, 16, "3 were wanted before workers went unasked")
+    assert watched.see(two, demands(two, 0.5), 590) == missing
+    assert watched.see(two, demands(two, 0.5), 20).wanted == 2  # type: ignore[union-attr]  # known
+    watched.see(three, demands(three, 0.5), 60)
+    assert watched.see(two, demands(two, 0.5), 60) == missing
+    one = cluster(1)
+    watched.see(one, demands(one, 0.5), 60)
+    assert watched.see(two, demands(two, 0.5)) == missing
+    assert watched.see(three, demands(three, 0.5)) == Scale(3, 3, 16, "50 % busy, 60 % are meant")
+
+
 def test_no_more_are_wanted_than_have_work() -> None:
     watched, now = Watched(), cluster(16)
     assert watched.see(now, demands(now, 1.0, backlog_s=99.0), 100) == Scale(
