@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.core.arguments import plain
 from ripple.core.errors import LostRecordsWarning
 from ripple.core.frozen import frozen
+from ripple.model.pipeline.row_table import ROWS
 from ripple.task.rejection_limit import reasons_text
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def lost_text(report: Report, plan: Plan, *, are_kept: bool) -> str:
         parts.append(_rejected_text(report, "dead_letters= keeps them"))
     if report.very_late:
         parts.append(f"{report.very_late} too late for their windows ({_LATE})")
-    for name in (*(ask.name for ask in plan.asks), *(scan.name for scan in plan.scans)):
+    scans = [scan.name for scan in plan.scans]
+    at_once = [f"{name}{ROWS}" for name in scans]  # counted there, where a table has the rows
+    for name in (*(ask.name for ask in plan.asks), *scans, *at_once):
         found = report.uncomputable.get(name)
         if found is not None and found.rows:
             first = f"{found.rows[0].step}: {found.rows[0].reason}"
