@@ -141,7 +141,7 @@ Format:       text
 Status:       [connected]
 Workers:      1/2 active
 Partitions:   7 of 8 assigned
-Epoch:        9: w2 joins
+Version:      9: w2 joins
 
 WORKER  STANDING            SILENT  LOAD  QUEUES              PARTITIONS  SINCE      ADDRESSES
 w1      active              0.2 s   0.00  slow: outboxes 83%  4           version 3  health=w1:9100
@@ -180,7 +180,7 @@ Format:       text
 Status:       [connected]
 Workers:      0/0 active
 Partitions:   0 of 128 assigned
-Epoch:        none yet
+Version:      none yet
 Frozen:       why
 """
     )
@@ -264,6 +264,6 @@ def test_texts_of_operators_do_not_control_the_terminal(
     print_status("h:1", Status("c", 3, "why\nnot", "a\nb", 1, 1, (), (), pins, (), (), ()))
     shown = capsys.readouterr().out
     assert "moves to w2: one\\ntwo\\x1b[2J" in shown
-    assert "Epoch:        3: why\\nnot" in shown
+    assert "Version:      3: why\\nnot" in shown
     assert "\nFrozen:       a\\nb\n" in shown
     assert shown.rstrip().endswith("one\\ntwo")

@@ -33,7 +33,7 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     print(f"Partitions:   {assigned}")
     # The version of the assignment: the epochs of partitions derive from it.
     print(
-        f"Epoch:        {version}: {plain(status.cause)}" if version else "Epoch:        none yet"
+        f"Version:      {version}: {plain(status.cause)}" if version else "Version:      none yet"
     )
     if status.frozen is not None:
         print(f"Frozen:       {plain(status.frozen)}")

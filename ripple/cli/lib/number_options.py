@@ -32,6 +32,15 @@ def offsets(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
+def clock_span(text: str) -> str:
+    """Check a span of the wall clock such as ``500ms``, and return it as it is."""
+    try:
+        duration_ns(text, "it", of_wall_clock=True)
+    except PlanError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
 def window_span_ns(text: str) -> int:
     """Parse the size of a tumbling window such as ``60s``."""
     try:

@@ -122,7 +122,7 @@ def _say_reached(topic: Topic) -> None:
     for partition in range(topic.partitions):
         reached = committed_in(topic, partition)
         if reached is None:
-            say(f"partition {partition}: nothing was committed")
+            say(f"partition {partition}: no cut was committed, as a one-shot run commits none")
             continue
         total = (total + int(reached.digest, 16)) % _MODULUS
         say(

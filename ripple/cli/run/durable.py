@@ -121,8 +121,8 @@ def _check_options(options: argparse.Namespace) -> None:
     if any(given):
         raise InputError(
             "--header, --strict, --max-rejected and --dead-letter do not go with --checkpoint-dir: "
-            "the log has no header, and rejected records are kept in that folder: see ripple "
-            "dead-letter list"
+            "a header is an option of the files, 'files:trades.csv?header', and rejected records "
+            "are kept in that folder: see ripple dead-letter list"
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.cluster.dashboard import add_dashboard
 from ripple.cli.lib.exits import finished
 from ripple.cli.lib.left_out import say_left_out
-from ripple.cli.lib.number_options import positive
+from ripple.cli.lib.number_options import clock_span, positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.pipeline_options import add_file, add_sources
 from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
@@ -117,12 +117,14 @@ def _configure_durable(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--checkpoint-interval",
+        type=clock_span,
         metavar="SPAN",
         default=CHECKPOINT_INTERVAL,
         help="time between checkpoints, such as 500ms, 10s or 5m (%(default)s)",
     )
     group.add_argument(
         "--commit-interval",
+        type=clock_span,
         metavar="SPAN",
         help="time between commits of outputs (1s; 250ms of a topic of Kafka, "
         "5s of Parquet, 10s of Delta Lake; the shortest of several)",

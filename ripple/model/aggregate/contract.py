@@ -12,6 +12,7 @@ from ripple.core.frozen import frozen
 from ripple.model.schema.types import (
     TEXTS,
     Bool,
+    Decimal,
     FieldType,
     Float,
     Int,
@@ -19,6 +20,7 @@ from ripple.model.schema.types import (
     List,
     Logical,
     LogicalText,
+    WideDecimal,
     bare_type,
 )
 
@@ -228,6 +230,11 @@ class Aggregate(ABC):
         """Return the error for inputs of the wrong types."""
         seen = ", ".join(type(t).__name__.lower().removeprefix("wide") for t in types)
         way = "cast it or choose another field"
+        if any(isinstance(bare_type(t), (Decimal, WideDecimal)) for t in types):
+            way = (
+                "cast it to float in a .derive before, or divide one rp.sum by another in one "
+                "behind, .divide(..., scale=4)"
+            )
         if any(isinstance(bare_type(t), List) for t in types):
             way = "take an item with .list.get(n), or make rows of the items with .flat_map"
         return PlanError(f"{self} needs {wanted}, not {seen}: {way}")

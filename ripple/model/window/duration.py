@@ -90,7 +90,9 @@ def _parse(text: str, what: str) -> int:
     sizes = [_UNIT_NS.get(unit, 0) for _, _, unit in parts]
     if match is None or 0 in sizes or sizes != sorted(set(sizes), reverse=True):
         units = ", ".join(_UNIT_NS)
-        raise PlanError(f"{what} must be a number and a unit ({units}), not {shown(text)}")
+        raise PlanError(
+            f"{what} must be a number and a unit ({units}) such as '60s', not {shown(text)}"
+        )
     total_ns = 0
     for whole, fraction, unit in parts:
         scale: int = 10 ** len(fraction)
