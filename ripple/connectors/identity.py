@@ -74,8 +74,8 @@ def _check_not_matched(source: str, read: UseName, targets: Iterable[str | None]
     for target in targets:
         if may_read is not None and target is not None and may_read(found.path, target):
             raise OutputError(
-                f"cannot write {target}: the run's own source, {found.path}, reads it, too; give "
-                "it another name"
+                f"cannot write {target}: the run's own source, {innermost(source)}, reads it, too; "
+                "give it another name"
             )
 
 

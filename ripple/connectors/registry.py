@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.files.folder.listing import is_pattern
-from ripple.connectors.files.remote.address import is_remote
+from ripple.connectors.files.remote.address import is_remote, without_secrets
 from ripple.connectors.standard import descriptor_of
 from ripple.core.errors import ConnectorError, InputError, OutputError
 
@@ -100,7 +100,7 @@ def find(text: str, use: UseName) -> Uri:
         found, path = _of_path(text, use), text
     way: Use | None = getattr(found, use, None)
     if found is None or way is None or (way.suffixes and not path):
-        raise refused(repr(text) + _as_files(found, path, use), use)
+        raise refused(repr(without_secrets(text)) + _as_files(found, path, use), use)
     if way.suffixes and not way.on_stream and is_stream(path):
         error = _REFUSALS[use][0]
         raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
@@ -181,6 +181,12 @@ def schemes() -> list[str]:
     return [*own(), *sorted({*installed.schemes()} - {*own()})]
 
 
+def _usable(use: UseName) -> list[str]:
+    """Return the schemes that can be used so; those of installed packages without a look."""
+    known = own()
+    return [one for one in schemes() if one not in known or getattr(known[one], use) is not None]
+
+
 def of_scheme(scheme: str) -> Connector | None:
     """Return the connector of a scheme, None if there is none; raises ConnectorError."""
     return own().get(scheme) or installed.connector(scheme)
@@ -212,8 +218,8 @@ def _of_path(text: str, use: UseName) -> Connector | None:
     error, mode, named = _REFUSALS[use][0], _mode(text), _SCHEME.fullmatch(text)
     if named and not mode:
         raise error(
-            f"there is no file {text!r} and no scheme {named[1]!r}: there are "
-            f"{_listed(schemes(), ' and ')}; a path with a colon begins with ./ or /"
+            f"there is no file {without_secrets(text)!r} and no scheme {named[1]!r}: there are "
+            f"{_listed(_usable(use), ' and ')}; a path with a colon begins with ./ or /"
         )
     is_folder = stat.S_ISDIR(mode)
     is_read = use in ("source", "continued_source")

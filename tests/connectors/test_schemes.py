@@ -207,7 +207,7 @@ class TestPaths:
     def test_path_like_an_unknown_scheme_is_refused_with_the_known_ones(
         self, use: registry.UseName
     ) -> None:
-        *known, last = own()
+        *known, last = (each.scheme for each in own().values() if getattr(each, use))
         words = (
             rf"there is no file 'nope:x.csv' and no scheme 'nope': there are {', '.join(known)} "
             rf"and {last}; a path with a colon begins with ./ or /"
@@ -216,6 +216,12 @@ class TestPaths:
         with pytest.raises(wanted, match=words):
             find("nope:x.csv", use)
         assert find("./nope:x.csv", "sink").path == "./nope:x.csv"
+
+    @pytest.mark.parametrize("scheme", ["https", "csv:https", "ws", "nope"])
+    def test_no_refusal_shows_the_secrets_of_an_address(self, scheme: str) -> None:
+        with pytest.raises(OutputError, match=r"host/out\.csv") as refused:
+            open_sink(f"{scheme}://me:pass@host/out.csv?sig=secret", PLAN, "out", continues=False)
+        assert not re.search("pass|secret", str(refused.value)), refused.value
 
     @pytest.mark.parametrize("name", ["pipe", "pipe.txt"])
     def test_of_pipes_are_csv(self, folder: Path, name: str) -> None:
@@ -331,7 +337,8 @@ class TestInstalled:
             r"^  levels +levels:N +source, sink, continued sink  \(ripple-levels 1.0\)$", told, re.M
         )
         refused = run(command, "run", folder / "p.py", "--source", "lovels:2")
-        known = f"there are {', '.join(own())} and levels;"
+        sources = [each.scheme for each in own().values() if each.source]
+        known = f"there are {', '.join(sources)} and levels;"
         assert f"no scheme 'lovels': {known}" in refused.only_line
 
     def test_source_is_not_written_to(self, folder: Path, install: Callable[..., None]) -> None:

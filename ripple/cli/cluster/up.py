@@ -94,6 +94,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_sources(parser, f"{forms('continued_source')}; once for each source")
     parser.add_argument(
+        "-o",
         "--sink",
         type=a_place,
         action="append",

@@ -62,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="as if this fold were recomputed from the first record of the log",
     )
     parser.add_argument(
+        "-o",
         "--sink",
         type=a_place,
         action="append",

@@ -127,7 +127,7 @@ def _configure_durable(parser: argparse.ArgumentParser) -> None:
         type=clock_span,
         metavar="SPAN",
         help="time between commits of outputs (1s; 250ms of a topic of Kafka, "
-        "5s of Parquet, 10s of Delta Lake; the shortest of several)",
+        "5s of Parquet, 10s of Delta Lake and Iceberg; the shortest of several)",
     )
     group.add_argument(
         "-f", "--follow", action="store_true", help="wait for more records, or files, at the end"

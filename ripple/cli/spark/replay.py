@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="fields that tell records of one time apart, of a source that Spark reads",
     )
     parser.add_argument(
+        "-o",
         "--sink",
         type=a_place,
         action="append",

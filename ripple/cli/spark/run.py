@@ -34,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_sources(parser, "log:DIR/TOPIC or kafka:BROKERS/TOPIC, reachable by all executors")
     parser.add_argument(
+        "-o",
         "--sink",
         type=a_place,
         action="append",

@@ -69,7 +69,15 @@ class IcebergTable(OutputTable):
             raise OutputError(
                 f"cannot write {self.name}: there is such a table, which no run has made"
             )
-        self.check_columns(small(table.schema().as_arrow()))
+        found = small(table.schema().as_arrow())
+        self.check_columns(found)
+        for name in found.names:
+            if name not in self.schema.names:
+                raise OutputError(
+                    f"cannot write {self.name}: the table has a column {name!r}, which the output "
+                    "has not, and the values there would be lost. Drop the column, name another "
+                    "table, or remove this one"
+                )
         return self.record_in(table.properties[RECORD])
 
     def make(self, record: Record) -> None:
@@ -171,6 +179,6 @@ class IcebergTable(OutputTable):
 def small(found: Any, schema: pa.Schema | None = None) -> Any:
     """Return a schema, or rows in ``schema``, with texts and bytes of the common types."""
     if schema is not None:
-        return found.cast(schema)
+        return found.select(schema.names).cast(schema)  # others may have moved columns
     kinds = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     return pa.schema(one.with_type(kinds.get(one.type, one.type)) for one in found)

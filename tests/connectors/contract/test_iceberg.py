@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
+from pyiceberg.types import StringType
 from pyiceberg.utils.config import Config
 
 import ripple as rp
@@ -134,6 +135,24 @@ def test_another_table_is_left_unchanged(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match=told) as refused:
             opened(text)
         assert "\n" not in str(refused.value)
+
+
+def test_columns_may_be_moved_by_others_and_not_added(tmp_path: Path) -> None:
+    path = place(tmp_path)
+    sink = opened(path)
+    sink.write(changes(0), reached(0))
+    sink.commit(reached(0))
+    with table(path).update_schema() as change:
+        change.move_first("number")
+    for cut in (1, 2):
+        sink.write(changes(cut), reached(cut))
+        sink.commit(reached(cut))
+    assert {row["name"]: row["number"] for row in read(path)} == newest(3)
+    with table(path).update_schema() as change:
+        change.add_column("note", StringType())
+    for write in (lambda: opened(path), lambda: sink.commit(reached(3))):
+        with pytest.raises(OutputError, match="has a column 'note', which the output has not"):
+            write()
 
 
 def test_a_run_comes_after_the_owners_that_the_table_knows(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ripple.connectors.files.csv.format import PLAIN, Dialect
+from ripple.connectors.files.remote.address import without_secrets
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,19 +70,19 @@ def has_options(text: str) -> bool:
 def parsed(text: str) -> tuple[str, Options]:
     """Return the path and the options of ``FILE[?OPTION=VALUE&…]``; raises InputError."""
     path, given = divided(text)
-    options = Options()
+    options, shown = Options(), without_secrets(text)
     for option in given.split("&") if given else ():
         name, has_value, value = option.partition("=")
         if name not in _READERS:
             raise InputError(
-                f"{text}: there is no option {name!r} of CSV: there are {', '.join(_READERS)}"
+                f"{shown}: there is no option {name!r} of CSV: there are {', '.join(_READERS)}"
             )
         if not has_value and name != "header":
-            raise InputError(f"{text}: the option {name} needs a value, as in {FORM}")
+            raise InputError(f"{shown}: the option {name} needs a value, as in {FORM}")
         try:
             _READERS[name](options, unquote(value))
         except ValueError as error:
-            raise InputError(f"{text}: the option {name} is {error}, not {value!r}") from None
+            raise InputError(f"{shown}: the option {name} is {error}, not {value!r}") from None
     return path, options
 
 

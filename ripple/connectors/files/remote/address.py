@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _REMOTE = re.compile(r"(s3|https)://", re.IGNORECASE)
+_USER = re.compile(r"//[^/?#]*@")
 
 
 def is_remote(path: str) -> bool:
     """Return whether a path is the address of a file of a server."""
     return _REMOTE.match(path) is not None
+
+
+def without_secrets(text: str) -> str:
+    """Return a URI for errors: one of a server without its user and its query."""
+    if "://" not in text:
+        return text
+    return _USER.sub("//...@", re.split("[?#]", text, maxsplit=1)[0], count=1)
 
 
 def scheme_of(path: str) -> str:
@@ -60,8 +68,8 @@ def check_written(path: str) -> None:
     """Raise OutputError unless a path is the address of an object that can be written."""
     if scheme_of(path) != "s3":
         raise OutputError(
-            f"cannot write {path}: files of web servers are read alone; write s3://BUCKET/PATH, or "
-            "a file, and upload it"
+            f"cannot write {without_secrets(path)}: files of web servers are read alone; write "
+            "s3://BUCKET/PATH, or a file, and upload it"
         )
     try:
         checked(path)
