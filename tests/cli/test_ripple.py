@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.lib.user_file import load_plan
+from ripple.cli.lib.user_file import load_plan, load_sources
 from ripple.cli.run.run import sinks_by_output
 from ripple.core.errors import InputError, OutputError, PlanError
 from tests.cli.processes import BOOK_TRADES, ROOT, ripple, shell
@@ -133,6 +133,9 @@ def test_pipeline_is_found_by_name_by_custom_name_or_because_it_is_alone(tmp_pat
         load_plan(f"{several}:third")
     with pytest.raises(InputError, match=r"'n' in .* is no pipeline"):
         load_plan(f"{several}:n")
+    row = written(tmp_path, f"first = {one}\n@rp.record\nclass Row:\n    a: int\n", "row.py")
+    with pytest.raises(InputError, match=r"'row' .*: first; the record classes: .*Row$"):
+        load_sources(f"{row}:row")
 
 
 def test_file_that_is_no_pipeline_file_is_refused_in_words(tmp_path):

@@ -69,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (listing, retry):
         action.add_argument(
             "--checkpoint-dir",
+            "--dir",  # as ripple checkpoint has it
             type=a_store,
             required=True,
             metavar=STORE,

@@ -53,7 +53,8 @@ def load_sources(place: str) -> tuple[SourceSpec, ...]:
     cls = vars(module).get(name) if name else None
     if name and is_record_class(cls):
         return Pipeline("records").source(name, cast("type", cls))._draft.sources
-    found = _choose(module, path, name)
+    classes = [key for key, value in vars(module).items() if is_record_class(value)]
+    found = _choose(module, path, name, classes)
     return found.sources if isinstance(found, Plan) else found._draft.sources
 
 
@@ -127,7 +128,10 @@ def _unchanged() -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
-def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan:
+def _choose(
+    module: ModuleType, path: Path, name: str | None, classes: Iterable[str] = ()
+) -> Pipeline | Plan:
+    """Return the pipeline. classes: names of record classes, where one may be named, too."""
     pipelines = {
         key: value for key, value in vars(module).items() if isinstance(value, (Pipeline, Plan))
     }
@@ -135,7 +139,9 @@ def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan
         if name not in pipelines:
             listed = ", ".join(pipelines) or "none"
             what = "is no pipeline" if hasattr(module, name) else "does not exist"
-            raise InputError(f"{name!r} in {path} {what}; the pipelines there: {listed}")
+            others = ", ".join(classes)
+            records = f"; the record classes: {others}" if others else ""
+            raise InputError(f"{name!r} in {path} {what}; the pipelines there: {listed}{records}")
         return pipelines[name]
     if NAME_DEFAULT in pipelines:
         return pipelines[NAME_DEFAULT]
