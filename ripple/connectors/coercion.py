@@ -70,7 +70,7 @@ def check_columns(
             continue
         logical = None if shape is None else shape.logical.get(field.name)
         if not _can_become(kind, field.type, logical):
-            word, way_out = _word(logical, field), _way_out(kind, field)
+            word, way_out = _word(logical, field), _way_out(kind, field, logical)
             raise SchemaError(f"{what}, but the schema declares {word}{way_out}")
         if field.name in units and not kinds.is_integer(kind):
             raise SchemaError(f"{what}, {TYPED_TIME}")
@@ -127,8 +127,10 @@ def _as_text(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(plain, "Z", "")
 
 
-def _way_out(found: pa.DataType, field: pa.Field) -> str:
-    """Return the way out for a column of times in place of a declared text."""
+def _way_out(found: pa.DataType, field: pa.Field, logical: Logical | List | None) -> str:
+    """Return the way out for a column of times or records in place of a declared text or map."""
+    if isinstance(logical, Dict) and kinds.is_struct(found):
+        return ": declare a record class for its members, or give rows as dicts of Python"
     if field.type != pa.string() or not kinds.is_timestamp(found):
         return ""
     return f": declare {field.name}: rp.Timestamp, without a format or with format='iso'"

@@ -245,6 +245,13 @@ def test_mistake_in_a_pipeline_is_a_line_with_its_place(tmp_path: Path) -> None:
     )
 
 
+def test_a_name_that_nothing_takes_is_a_line(pipeline: Path) -> None:
+    pipeline.write_text(PIPELINE.replace('Tumbling("1min"', 'Tumbling("1min", calendar="XNYS"'))
+    assert ripple("plan", pipeline).only_line == (
+        f"{pipeline}:12: Tumbling.__init__() got an unexpected keyword argument 'calendar'"
+    )
+
+
 @pytest.mark.parametrize(
     "command",
     [

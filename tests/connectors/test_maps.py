@@ -6,7 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping, Sequence  # noqa: UP035 - alone they have another origin than dict
 
 import fastavro
 import msgspec
@@ -133,7 +133,7 @@ def test_what_is_no_map_is_named(tmp_path: Path) -> None:
     (found,) = read(str(tmp_path / "m.jsonl"), Post, 3)
     assert {bad.cause for bad in found.rejected} == {CAUSES[0]}
     assert json.loads(found.rejected[0].raw)["labels"] == {"é": 1}  # to be sent again
-    with pytest.raises(SchemaError, match="declares a map of texts"):
+    with pytest.raises(SchemaError, match="declares a map of texts: declare a record class for"):
         rows_and_causes(pa.table({"at": [1], "labels": [{"a": 1}]}), Post)
 
     def declared(kind: Any) -> Any:
@@ -143,6 +143,9 @@ def test_what_is_no_map_is_named(tmp_path: Path) -> None:
         (dict[int, str], "Odd.x: a map has texts as its keys, as in dict[str, int]"),
         (dict[str, Post], "Odd.x: a map has texts, integers, floats or truth values, not Record"),
         (dict, "say what it has by texts, such as dict[str, int]"),
+        (Mapping, "say what it has by texts, such as dict[str, int]"),
+        (dict[str, int, int], "say what it has by texts, such as dict[str, int]"),  # type: ignore[type-arg]
+        (Sequence, "say what it is a list of, such as list[str]"),
     ):
         with pytest.raises(SchemaError, match=re.escape(words)):
             declared(kind)
@@ -267,6 +270,23 @@ def test_maps_are_read_and_unfolded_as_in_the_interpreter(tmp_path: Path) -> Non
         with pytest.raises(PlanError, match=re.escape(words)):
             made()
     assert repr(col("a").dict.keys().list.get(0)) == 'col("a").dict.keys().list.get(0)'
+
+
+def test_maps_have_no_order() -> None:
+    rows = rp.Pipeline("p").source("posts", Post, time="at").partition("k", key="at")
+    for one in (
+        rp.max("labels"),
+        rp.min("sizes"),
+        rp.top_k("labels", 2),
+        rp.arg_max("labels", "at"),
+        rp.sum("sizes"),
+    ):
+        with pytest.raises(PlanError, match=r"not dict: take a value with \.dict\.get\('key'\)"):
+            rows.fold("f", x=one)
+    kept = rows.fold("f", n=rp.count_distinct("labels"), of=rp.arg_max("at", "labels"))
+    (first, *_) = rp.collect(kept.sink("o"), ROWS[:1]).rows()
+    assert first["n"] == 1
+    assert first["of"] == STORED[0]["labels"]
 
 
 def test_lines_of_json_have_objects_that_a_source_reads(tmp_path: Path) -> None:

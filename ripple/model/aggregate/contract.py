@@ -13,6 +13,7 @@ from ripple.model.schema.types import (
     TEXTS,
     Bool,
     Decimal,
+    Dict,
     FieldType,
     Float,
     Int,
@@ -237,6 +238,8 @@ class Aggregate(ABC):
             )
         if any(isinstance(bare_type(t), List) for t in types):
             way = "take an item with .list.get(n), or make rows of the items with .flat_map"
+        elif any(isinstance(bare_type(t), Dict) for t in types):
+            way = "take a value with .dict.get('key'), or make rows of the members with .flat_map"
         return PlanError(f"{self} needs {wanted}, not {seen}: {way}")
 
     def need_numbers(self, *types: FieldType) -> None:
@@ -255,6 +258,11 @@ def is_float(of: FieldType) -> bool:
     return isinstance(of, Float)
 
 
-def orderable(of: FieldType) -> bool:
-    """Tell whether values of this type can be kept in order."""
+def keepable(of: FieldType) -> bool:
+    """Tell whether a state can keep values of this type, in an order of its own for maps."""
     return is_float(of) or is_integer(of) or isinstance(of, (*TEXTS, Bool))
+
+
+def orderable(of: FieldType) -> bool:
+    """Tell whether values of this type have an order that users may ask for."""
+    return keepable(of) and not isinstance(of, Dict)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
-from ripple.model.aggregate.extremes import need_order
+from ripple.model.aggregate.extremes import need_keeping
 from ripple.model.schema.types import Decimal, FieldType, Option
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Edge(Aggregate):
         return "last" if self.last else "first"
 
     def _bind(self, *types: FieldType) -> Bound:
-        of = need_order(self, *types)
+        of = need_keeping(self, *types)
 
         def make(retractable: bool) -> State:
             from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.core.arguments import need_whole
-from ripple.model.aggregate.contract import RESULT_VALUES_MAX, Aggregate, Bound, Input, orderable
+from ripple.model.aggregate.contract import (
+    RESULT_VALUES_MAX,
+    Aggregate,
+    Bound,
+    Input,
+    keepable,
+    orderable,
+)
 from ripple.model.schema.types import FieldType, Int64, List, Option
 
 if TYPE_CHECKING:
@@ -95,7 +102,7 @@ class CountDistinct(Aggregate):
     name = "count_distinct"
 
     def _bind(self, *types: FieldType) -> Bound:
-        of = need_order(self, *types)
+        of = need_keeping(self, *types)
 
         def make(_retractable: bool) -> State:
             from ripple.model.aggregate import ordered_states  # noqa: PLC0415 - most plans have sums alone
@@ -103,6 +110,14 @@ class CountDistinct(Aggregate):
             return ordered_states.distinct(of)
 
         return Bound((("", Int64()),), make)
+
+
+def need_keeping(aggregate: Aggregate, *types: FieldType) -> FieldType:
+    """Return the only type; raises :class:`PlanError` unless states can keep its values."""
+    (of,) = types
+    if not keepable(of):
+        raise aggregate.misfit("a number, text or a boolean", of)
+    return of
 
 
 def need_order(aggregate: Aggregate, *types: FieldType) -> FieldType:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
-from ripple.model.aggregate.contract import RESULT_VALUES_MAX, Aggregate, Bound, Input, orderable
+from ripple.model.aggregate.contract import (
+    RESULT_VALUES_MAX,
+    Aggregate,
+    Bound,
+    Input,
+    keepable,
+    orderable,
+)
 from ripple.model.schema.types import Field, FieldType, Int64, List, Option, Record, bare_type
 
 if TYPE_CHECKING:
@@ -85,8 +92,8 @@ class WholeRows(Aggregate):
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
         """Return the aggregate over inputs of ``types``, and those of the place in a table."""
         inner = tuple(bare_type(of) for of in types)
-        for of in inner[: len(self.inputs)]:
-            if not orderable(of):
+        for at, of in enumerate(inner[: len(self.inputs)]):
+            if not (orderable if at < self.needed else keepable)(of):
                 raise self.misfit("numbers, texts or booleans", of)
         fields = types[self.needed : len(self.inputs)]
         may_be_none = any(isinstance(of, Option) for of in types[: self.needed])

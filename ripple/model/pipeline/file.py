@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FILE_HELP = "a Python file; NAME: which pipeline in it, by default the only one, or 'pipeline'"
 NAME_DEFAULT = "pipeline"
+_UNKNOWN_ARGUMENT = "got an unexpected keyword argument"
 _OURS = os.path.dirname(ripple.__file__) + os.sep
 
 
@@ -165,10 +166,13 @@ def _is_whole(pipeline: Pipeline | Plan) -> bool:
 def _told(error: Exception) -> str:
     """Return an error of ours with its lines in the file, another one with its traceback.
 
-    The frames of ours and of the import system are left out.
+    So is a name that a call of the file does not take, of ours or not: a line says it all. The
+    frames of ours and of the import system are left out.
     """
     report = traceback.TracebackException.from_exception(error)
-    if isinstance(error, RippleError):
+    if isinstance(error, RippleError) or (
+        isinstance(error, TypeError) and _UNKNOWN_ARGUMENT in str(error)
+    ):
         frames = list(takewhile(lambda frame: not _is_ours(frame), _from_users(report.stack)))
         *callers, last = (f"{frame.filename}:{frame.lineno}" for frame in frames)
         called = f" (called at {', '.join(reversed(callers))})" if callers else ""

@@ -182,7 +182,10 @@ class _Walk:
         raise _inexpressible(base, origin, path)
 
     def _items(self, origin: Annotation, args: tuple[Annotation, ...], path: str) -> FieldType:
-        if origin not in (dict, Mapping):
+        is_map = origin in (dict, Mapping)
+        if len(args) != 1 + (is_map or origin is tuple):  # typing.List alone has an origin, too
+            raise _inexpressible(dict if is_map else list, None, path)
+        if not is_map:
             return List(self.kind(args[0], f"{path}[]"))
         if args[0] is not str:
             raise SchemaError(f"{path}: a map has texts as its keys, as in dict[str, int]")
