@@ -20,6 +20,7 @@ _TIMES_NS = {
     "io.debezium.time.MicroTimestamp": 1000,
     "io.debezium.time.NanoTimestamp": 1,
 }
+_DATES = ("org.apache.kafka.connect.data.Date", "io.debezium.time.Date")
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _SCALE_MAX = 1000
 _EXACT = decimal.Context(prec=2 * _SCALE_MAX)
@@ -39,7 +40,7 @@ def as_texts(
     """Return a row with texts for values of logical types that are none; others are unchanged.
 
     types: of its fields, in the schema of Kafka Connect. Raises ValueError for a time as a number
-    without its unit.
+    without its unit, and for a date where the schema has times, or the reverse.
     """
     return {
         name: _text(name, value, kind, types.get(name, {}))
@@ -50,10 +51,14 @@ def as_texts(
 
 
 def _text(field: str, value: Any, kind: Logical, of: Mapping[str, Any]) -> Any:
-    name, is_whole = of.get("name"), isinstance(value, int) and not isinstance(value, bool)
+    name, is_whole = str(of.get("name")), isinstance(value, int) and not isinstance(value, bool)
     if isinstance(kind, Date) and is_whole:
+        if name in _TIMES_NS:
+            raise ValueError(f"{field} is a time ({name}): declare a datetime")
         return text_of_number(value, kind)  # days, in all of their types of dates
     if isinstance(kind, DateTime) and is_whole:
+        if name in _DATES:
+            raise ValueError(f"{field} is a date ({name}): declare a datetime.date")
         if name not in _TIMES_NS:
             raise ValueError(
                 f"{field} is a number, and no schema in the envelope says its unit: let Debezium "
@@ -73,7 +78,7 @@ def _decimal(value: Any, scale: Any) -> Any:
     """Return the digits of units in base64; an invalid value unchanged."""
     try:
         units, digits = base64.b64decode(value, validate=True), int(scale)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
     if len(units) > _SCALE_MAX // 4 or not 0 <= digits <= _SCALE_MAX:
         return value
@@ -84,4 +89,5 @@ def _decimal(value: Any, scale: Any) -> Any:
 def _members(schema: Any) -> dict[str, dict[str, Any]]:
     fields = schema.get("fields") if isinstance(schema, dict) else None
     listed = fields if isinstance(fields, list) else []
-    return {one["field"]: one for one in listed if isinstance(one, dict) and "field" in one}
+    members = (one for one in listed if isinstance(one, dict))
+    return {one["field"]: one for one in members if isinstance(one.get("field"), str)}

@@ -398,6 +398,30 @@ def test_envelopes_have_values_of_logical_types_as_debezium_writes_them() -> Non
     }
 
 
+def test_schemas_of_envelopes_that_do_not_fit_reject_one_record() -> None:
+    changes, chain = sold("json", key="id", format="debezium")
+    key = json.dumps({"id": str(ID)}).encode()
+    odd_member, odd_name, endless = (with_schema(AFTER) for _ in range(3))
+    fields = odd_member["schema"]["fields"][0]["fields"]
+    odd_member["schema"]["fields"][0]["fields"] = [{"field": []}, *fields]
+    odd_name["schema"]["fields"][0]["fields"][-1]["name"] = []
+    endless["schema"]["fields"][0]["fields"][2]["parameters"]["scale"] = float("inf")
+    time = "io.debezium.time.Timestamp"
+    given_ = read(
+        (key, odd_member), (key, odd_name), (key, endless), (key, with_schema(AFTER, day=time)),
+        (key, with_schema(AFTER, at="io.debezium.time.Date")), (key, None),
+    )  # fmt: skip
+    found = chain.batch(changes.changes(given_, "sold/0"))
+    assert len(found.records) == 2  # the first, and the deletion
+    first, *causes = (bad.cause for bad in sorted(found.rejected, key=lambda bad: bad.offset))
+    assert first.startswith("at is a number, and no schema in the envelope says its unit")
+    assert causes == [
+        "price is no decimal of at most 10 digits before the point and 2 after",
+        f"day is a time ({time}): declare a datetime",
+        "at is a date (io.debezium.time.Date): declare a datetime.date",
+    ]
+
+
 def test_record_keys_name_rows_by_values_of_logical_types() -> None:
     changes, chain = sold("bytes", key=["id", "day", "price", "raw", "wide", "at"])
     values: list[Any] = [str(ID), 20_484, -1250, "00ff", format(10**16 + 2**127, "032x"), 5]
