@@ -182,6 +182,13 @@ def test_characters_that_cannot_be_told_apart_are_refused() -> None:
         options.dialect(path)
 
 
+def test_misspelled_option_of_a_file_is_told_and_is_no_pattern(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").touch()
+    with pytest.raises(InputError, match="there is no option 'headr' of CSV"):
+        parsed(f"{tmp_path}/t.csv?headr")
+    assert parsed(f"{tmp_path}/u.csv?headr")[0] == f"{tmp_path}/u.csv?headr"
+
+
 def test_file_of_the_whole_name_has_no_options(tmp_path: Path) -> None:
     file = tmp_path / "t.csv?header"
     file.write_text("text,1.5,,,\n")

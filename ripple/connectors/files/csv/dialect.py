@@ -55,9 +55,16 @@ def divided(text: str) -> tuple[str, str]:
     """Return the path, and the options behind its last ``?``; a file of the whole name has none."""
     path, mark, options = text.rpartition("?")
     names = {option.partition("=")[0] for option in options.split("&")}
-    if not mark or os.path.lexists(text) or not ("=" in options or names <= _READERS.keys()):
+    if not mark or os.path.lexists(text):
         return text, ""
-    return path, options
+    if "=" in options or names <= _READERS.keys() or _is_misspelled(path, options):
+        return path, options
+    return text, ""
+
+
+def _is_misspelled(path: str, option: str) -> bool:
+    """Return whether the word behind a file's name is an option, although there is none such."""
+    return option.isidentifier() and path.endswith((".csv", ".tsv")) and os.path.isfile(path)
 
 
 def has_options(text: str) -> bool:
