@@ -290,6 +290,9 @@ class GraphEngine(Engine):
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
+        for fold in plan.event_folds:  # a letter of a calendar names the window, which is no node
+            if fold.window is not None:
+                self._digests.setdefault(fold.window.name, digest_of(fold.node_key))
         lowest = (*plan.event_folds, *plan.row_tables)
         above = [fold for fold in self._folds_here(plan, staged=staged) if fold not in lowest]
         return [*folds, *tables], above, streams

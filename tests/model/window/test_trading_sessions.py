@@ -97,6 +97,26 @@ def test_breaks_at_the_bounds_of_a_session_equal_the_reference() -> None:
     assert rp.TradingSessions(table=window.table, **options) == window
 
 
+def test_letters_of_calendars_count_in_graphs() -> None:
+    """Branches that read one source, and windows over finals."""
+    window = rp.TradingSessions(table=TABLE)
+    ticks = rp.Pipeline("graph").source("ticks", Tick, key="name", out_of_order="2h")
+    bars = ticks.partition("by-name", key="name").window("session", window, lateness="0s")
+    short = ticks.partition("again", key="name").window(
+        "short", rp.TradingSessions(table=TABLE[1:3], outside="drop"), lateness="0s"
+    )
+    both = (
+        bars.fold("bars", n=rp.count())
+        .finals("closed")
+        .partition("all", key="name")
+        .window("later", rp.TradingSessions(table=TABLE[:3]))
+        .fold("both", n=rp.sum("n"))
+        .sink("out")
+        .also(short.fold("counts", n=rp.count()).sink("counted"))
+    )
+    check_pipeline(both, TICKS, (1, 7, 1_000), restarts=[len(TICKS) // 2])
+
+
 def test_columns_of_later_rows_count() -> None:
     later = [{"open": 0, "close": 5}, {"open": 5, "close": 9, "break_start": 6, "break_end": 7}]
     window = rp.TradingSessions(table=later, breaks="cut")
