@@ -6,8 +6,12 @@ import pytest
 
 import ripple as rp
 from ripple.core.errors import OutputError
-from ripple.spark.merging import merge_into
 from tests.spark.test_dataframe import BARS, PLAN
+
+pytest.importorskip("pyspark", reason="a statement is of a module that Spark runs")
+pytestmark = pytest.mark.services
+
+from ripple.spark.merging import merge_into  # noqa: E402 - it needs pyspark
 
 
 def test_rows_are_merged_by_their_key_and_window() -> None:

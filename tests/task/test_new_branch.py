@@ -70,9 +70,9 @@ def test_branches_that_are_added_survive_random_faults() -> None:
 
 def test_state_of_the_code_before_is_not_all_that_a_crash_leaves() -> None:
     """Without a checkpoint of the new code first, outputs that have caught up are refused."""
-    refused = 0
-    for seed in range(16):
+    for seed in range(200):
         faults = Drawn(seed, Faults())
         error = run(SCENARIO, seed, faults, without=("first_of_code",)).error
-        refused += isinstance(error, ChangedPlanError)
-    assert refused
+        if isinstance(error, ChangedPlanError):
+            return
+    raise AssertionError("nobody misses it")

@@ -64,7 +64,7 @@ def divided(text: str) -> tuple[str, str]:
 
 def _is_misspelled(path: str, option: str) -> bool:
     """Return whether the word behind a file's name is an option, although there is none such."""
-    return option.isidentifier() and path.endswith((".csv", ".tsv")) and os.path.isfile(path)
+    return option.isidentifier() and path.endswith((".csv", ".tsv")) and os.path.lexists(path)
 
 
 def has_options(text: str) -> bool:
