@@ -56,12 +56,13 @@ def test_a_result_that_one_process_decides_is_measured_again() -> None:
 
 
 @pytest.mark.parametrize(("true_ratio", "fails"), [(1.0, False), (1.08, True), (0.97, False)])
-def test_noise_decides_nothing(true_ratio: float, fails: bool) -> None:
+def test_noise_decides_next_to_nothing(true_ratio: float, fails: bool) -> None:
     """A process is up to 4 % slower for all its runs, and the least of its runs up to 3 %.
 
-    Of 1,000 planted slowdowns, three would not be found.
+    Of 1,000 planted slowdowns three are not found.
     """
-    for seed in range(150):
+    wrong = 0
+    for seed in range(1000):
         random = Random(seed)
 
         def least_s(ratio: float, random: Random = random) -> float:
@@ -70,7 +71,8 @@ def test_noise_decides_nothing(true_ratio: float, fails: bool) -> None:
         one = Compared("csv", 1.05)
         while needs_trial(one, FULL):
             one = one.and_trial(Trial(least_s(1.0), least_s(true_ratio)))
-        assert one.has_failed == fails, (seed, one)
+        wrong += one.has_failed != fails
+    assert wrong <= 5
 
 
 def test_the_table_has_the_spread_and_names_what_failed_is_slower_or_was_skipped() -> None:
