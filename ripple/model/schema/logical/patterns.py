@@ -1,8 +1,8 @@
-"""Dates and times of a source with a pattern: those that are no texts become marked ones."""
+"""Dates and times of a source with a pattern: values other than texts become marked ones."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -11,35 +11,29 @@ from ripple.model.schema.logical.times import DateTimeRule
 from ripple.model.schema.typed_texts import MARK, marked
 
 
-class PatternTimeRule(DateTimeRule):
+class _MarkedTexts:
+    """Marked texts of a rule. They come from a rule apart, since its methods call each other."""
+
+    _plain: ClassVar[DateRule | DateTimeRule]
+
+    def text(self, value: Any) -> str | None:
+        text = self._plain.text(value)
+        return None if text is None else MARK + text
+
+    def written(self, number: int) -> str:
+        return MARK + self._plain.written(number)
+
+    def texts(self, column: pa.Array) -> pa.Array:
+        return marked(self._plain.texts(column))
+
+
+class PatternTimeRule(_MarkedTexts, DateTimeRule):
     """The rule of times."""
 
     _plain = DateTimeRule()
 
-    def text(self, value: Any) -> str | None:
-        return _marked(self._plain.text(value))
 
-    def written(self, number: int) -> str:
-        return MARK + self._plain.written(number)
-
-    def texts(self, column: pa.Array) -> pa.Array:
-        return marked(self._plain.texts(column))
-
-
-class PatternDateRule(DateRule):
+class PatternDateRule(_MarkedTexts, DateRule):
     """The rule of dates."""
 
     _plain = DateRule()
-
-    def text(self, value: Any) -> str | None:
-        return _marked(self._plain.text(value))
-
-    def written(self, number: int) -> str:
-        return MARK + self._plain.written(number)
-
-    def texts(self, column: pa.Array) -> pa.Array:
-        return marked(self._plain.texts(column))
-
-
-def _marked(text: str | None) -> str | None:
-    return None if text is None else MARK + text
