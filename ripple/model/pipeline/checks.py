@@ -150,6 +150,12 @@ def field_name(key: Operand, types: Mapping[str, Any], what: str) -> str:
     return name
 
 
+def field_of(given: Operand, fields: Fields, what: str) -> Field:
+    """Return the field that an argument names. what: of messages, the argument."""
+    name = field_name(given, types_of(fields), what)
+    return next(field for field in fields if field.name == name)
+
+
 def kept_first(schema: Schema, kept: tuple[str, ...], fields: Fields) -> Fields:
     """Return the fields of a mapped result row: its identity first, as it was."""
     by_name = {field.name: field for field in schema.fields}

@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_bool, shown
-from ripple.core.errors import PlanError, SchemaError
+from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import (
     blaming_field,
     check_new_field,
     check_result_field,
     dividing_fields,
-    field_name,
+    field_of,
     record_of,
     type_text,
 )
 from ripple.model.pipeline.draft import lateness_of, need_records, need_time
+from ripple.model.pipeline.market_scans import book_scan, need_none, position_scan
 from ripple.model.pipeline.nodes import (
     ROW_KEY,
     BookScan,
-    PositionScan,
     RunningScan,
     StepScan,
     type_of,
     types_of,
 )
 from ripple.model.pipeline.row_table import last_table, row_table
-from ripple.model.records.members import members_of
+from ripple.model.pipeline.state_class import state_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
-from ripple.model.schema.columns import fitted
-from ripple.model.schema.logical.values import numbers_of
-from ripple.model.schema.types import (
-    KEY_TYPES,
-    Bool,
-    Field,
-    Float,
-    Int,
-    Int64,
-    List,
-    Logical,
-    String,
-    bare_type,
-)
+from ripple.model.schema.types import KEY_TYPES, Field, Int, Int64, bare_type
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
@@ -54,8 +40,6 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.draft import Draft
     from ripple.model.pipeline.nodes import Fields, RowTable
     from ripple.model.schema.types import FieldType, Schema
-
-_STATE_TYPES = (String, Int, Int64, Bool, Float, Logical)
 
 
 def scan_of(
@@ -85,11 +69,11 @@ def scan_of(
     }
     if isinstance(step, OrderBook | Position):
         taken = {**columns, "state": state, "into": into}
-        _need_none(step, [what for what, value in taken.items() if value is not None])
+        need_none(step, [what for what, value in taken.items() if value is not None])
         if isinstance(step, OrderBook):
             is_last = shows["is_last"]
-            return _book_of(step, common, is_eager=not settled, is_last=is_last)
-        return _positions(step, draft, common, shows)
+            return book_scan(step, common, is_eager=not settled, is_last=is_last)
+        return position_scan(step, draft, common, shows)
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
@@ -115,14 +99,14 @@ def scan_of(
     assert into is not None
     if not callable(step):
         raise PlanError(f"step takes a function of a state and a row, not {shown(step)}")
-    of_state, initial = _state_of(state)
+    state_fields, initial = state_of(state)
     into_class, schema = record_of(into, "into")
     return StepScan(
         **common,
         fields_out=_fields_out(common["key"], schema),
         function=step,
         state=state,
-        state_fields=of_state,
+        state_fields=state_fields,
         initial=initial,
         row=draft.row,
         into=into_class,
@@ -139,49 +123,13 @@ def _version_of(
         return None
     if step is None or isinstance(step, OrderBook):
         raise PlanError("version_of takes a step of rows one by one: leave it out")
-    by_name = {field.name: field for field in draft.fields}
-    found = by_name[field_name(given, types_of(draft.fields), "version_of")]
+    found = field_of(given, draft.fields, "version_of")
     if not isinstance(bare_type(found.type), KEY_TYPES):
         raise PlanError(
             f"version_of: {found.name!r} is {type_text(found.type)}: name a text, an integer or a "
             "bool"
         )
     return found
-
-
-def _positions(
-    of: Position, draft: Draft, common: dict[str, Any], shows: dict[str, Any]
-) -> PositionScan:
-    """Return the node of positions. Raises PlanError."""
-    types, by_name = types_of(draft.fields), {field.name: field for field in draft.fields}
-
-    def named(what: str) -> Field:
-        with blaming_field(f"rp.Position: {what}"):
-            return by_name[field_name(getattr(of, what), types, what)]
-
-    fee = None if of.fee is None else named("fee")
-    busted = None if of.busted is None else named("busted")
-    position = of.bind(named("quantity"), named("price"), fee, busted)
-    schema = position.schema
-    for field in common["key"]:
-        if field.name in (one.name for one in schema.fields):
-            raise PlanError(
-                f"the key {field.name!r} has the name of a field of rp.Position: rename it with "
-                ".derive(...) before it"
-            )
-    return PositionScan(
-        **common,
-        fields_out=_fields_out(common["key"], schema),
-        function=cast("Any", of),
-        state=Position,
-        state_fields=position.state_fields,
-        initial=position.initial,
-        row=draft.row,
-        into=None,
-        schema=schema,
-        **shows,
-        position=position,
-    )
 
 
 def _is_last(show: str, *, settled: bool) -> bool:
@@ -245,7 +193,7 @@ def _bound(
     columns: Mapping[str, Running], fields: Fields
 ) -> list[tuple[Field, Running, Field | None]]:
     """Return the new fields, their functions, and the fields that these read. Raises PlanError."""
-    types, by_name = types_of(fields), {field.name: field for field in fields}
+    types = types_of(fields)
     found = []
     for name, function in columns.items():
         check_new_field(name, types)
@@ -257,7 +205,7 @@ def _bound(
         with blaming_field(name):
             read = None
             if function.x is not None or not isinstance(function, Bar):
-                read = by_name[field_name(function.x, types, "x")]
+                read = field_of(function.x, fields, "x")
             kind = function.bind(Int64() if read is None else type_of(read))
         found.append((Field(name, kind), function, read))
     splits = [
@@ -266,51 +214,6 @@ def _bound(
     if len(splits) > 1:
         raise PlanError(f"{' and '.join(splits)} both split rows: take two scans")
     return found
-
-
-def _need_none(step: OrderBook | Position, given: Sequence[str]) -> None:
-    """Raise PlanError for arguments of a step of ours."""
-    if given:
-        of = "an order book" if isinstance(step, OrderBook) else "rp.Position"
-        raise PlanError(f"{given[0]} is given, and {of} takes none: leave it out")
-
-
-def _book_of(book: OrderBook, common: dict[str, Any], *, is_eager: bool, is_last: bool) -> BookScan:
-    """Return the node of an order book. Raises PlanError."""
-    if is_last:
-        raise PlanError(
-            "show is 'last', and an order book has a row for each change: say settled=True, and "
-            ".partition('by-key', key=...).fold('last', of=rp.last_row([...])) behind it"
-        )
-    if is_eager and book.show == "levels":
-        raise PlanError(
-            "OrderBook: show is 'levels', with several rows of a message, which are given once, "
-            "when no message can precede theirs any more: say settled=True"
-        )
-    fields = common["fields_in"]
-    types, by_name = types_of(fields), {field.name: field for field in fields}
-    roles = {
-        role: by_name[field_name(given, types, f"OrderBook: {role}")]
-        for role, given in book.inputs.items()
-    }
-    for role, field in roles.items():
-        book.check_type(role, type_of(field))
-    kept = book.kept(fields, roles)
-    missing = [one.name for one in common["key"] if one not in kept]
-    if missing:
-        raise PlanError(f"OrderBook: {missing[0]!r} is the key, and read as another field")
-    added = book.fields_out(roles)
-    for field in added:
-        check_new_field(field.name, types_of(kept))
-    out = (*kept, *added)
-    return BookScan(
-        **common,
-        fields_out=out,
-        book=book,
-        roles=tuple(roles.items()),
-        added=added,
-        is_eager=is_eager,
-    )
 
 
 def _fields_out(key: Fields, schema: Schema) -> Fields:
@@ -331,55 +234,3 @@ def _fields_out(key: Fields, schema: Schema) -> Fields:
 def _kind(of: FieldType) -> FieldType:
     """Return the type of a key's values: integers are of one, whatever they are declared as."""
     return Int64() if isinstance(of, Int) else of
-
-
-def _state_of(state: type) -> tuple[Fields, tuple[Any, ...]]:
-    """Return the fields of a state, and their defaults. Raises PlanError."""
-    if not isinstance(state, type) or not dataclasses.is_dataclass(state):
-        raise PlanError(
-            f"state takes a dataclass in which every field has a default, not {shown(state)}"
-        )
-    _, schema = record_of(state, "state")
-    members = {one.name: one for one in members_of(state)}
-    for field in schema.fields:
-        bare = bare_type(field.type)
-        of = bare.of if isinstance(bare, List) else bare
-        if not isinstance(of, _STATE_TYPES):
-            raise PlanError(
-                f"state: {state.__name__}.{field.name} is {type_text(field.type)}, and a state "
-                "holds numbers, texts, booleans, dates, times and decimals, and lists of these: "
-                "write a field for each of its values"
-            )
-        member = members[field.name]
-        if not member.default_none and not member.default_other:
-            raise PlanError(
-                f"state: {state.__name__}.{field.name} has no default, and the first row of a key "
-                f"finds one: write {field.name}: ... = 0, or what it begins with"
-            )
-    try:
-        first = state()
-    except Exception as error:  # any error of a user's class
-        raise PlanError(
-            f"state: {state.__name__}() raised {type(error).__name__}: {error}"
-        ) from error
-    return schema.fields, tuple(_default(state, first, field) for field in schema.fields)
-
-
-def _default(state: type, first: Any, field: Field) -> Any:
-    """Return the stored value of a field's default. Raises PlanError."""
-    what, value = f"the default of {state.__name__}.{field.name}", getattr(first, field.name)
-    try:
-        found = fitted([value], type_of(field), what, 1)
-    except SchemaError as error:
-        raise PlanError(f"state: {error}") from error
-    for reason in found.misfits.values():
-        raise PlanError(f"state: {reason}")
-    if value is None:
-        if not field.optional:
-            raise PlanError(f"state: {what} is None, and its type does not say so: write | None")
-        return None
-    if isinstance(bare_type(field.type), List):
-        (numbers,) = numbers_of([value], field.type)
-        return list(numbers)
-    values = found.values
-    return values[0] if isinstance(values, list) else values[0].item()
