@@ -8,24 +8,20 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from ripple.core.arguments import need_text, shown
+from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr, Operand
 from ripple.model.pipeline.checks import (
     blaming,
     check_distinct,
     check_name,
-    check_result_field,
     check_spread,
     check_text,
-    digest_in,
     key_field,
     named,
 )
 from ripple.model.pipeline.draft import (
-    TRANSITIONS,
     Draft,
-    Stage,
     check_count,
     check_ended,
     check_read,
@@ -40,18 +36,20 @@ from ripple.model.pipeline.nodes import (
     BookScan,
     Fields,
     FlatMap,
-    Map,
-    Migration,
-    Step,
     StepScan,
-    StreamJoin,
-    Waiting,
-    is_join,
 )
 from ripple.model.pipeline.output import output_of
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.row_steps import derive_of, filter_of, flat_map_of, map_of
 from ripple.model.pipeline.table import table_fold, table_source, versions_of
+from ripple.model.pipeline.transitions import (
+    RAW,
+    grown,
+    with_joined,
+    with_row_table,
+    with_step,
+    with_stream,
+)
 from ripple.model.pipeline.waiting import distinct_of, finals_of
 from ripple.model.schema.types import Schema
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -60,7 +58,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.model.pipeline.constant import Constant
-    from ripple.model.pipeline.nodes import RowTable
     from ripple.model.running.order_book import OrderBook
     from ripple.model.running.position import Position
     from ripple.model.window.spec import Assigner, Trigger
@@ -139,8 +136,10 @@ class Pipeline:
             sources = (*draft.sources, spec)
             check_count(sources)
             seen = {"fields": spec.schema.fields, "row": spec.record, "path": (name,), "at": name}
-            raw = _RAW | {"origins": (name,)}
-            return _grown(draft, "source", sources=sources, read=(spec,), root=name, **raw, **seen)
+            raw = RAW | {"origins": (name,)}
+            return pipeline_of(
+                grown(draft, "source", sources=sources, read=(spec,), root=name, **raw, **seen)
+            )
 
     @named
     def table(
@@ -194,19 +193,21 @@ class Pipeline:
             check_count(sources)
             fold = table_fold(source, ttl)
             made = (fold.partition, fold.name, fold.steps[0].name)
-            raw = _RAW | {"is_table": True, "origins": (name,), "fold": fold}
-            return _grown(
-                reduce(Draft.begun, made, draft),
-                "table",
-                **raw,
-                sources=sources,
-                read=(source,),
-                root=name,
-                folds=(*draft.folds, fold),
-                fields=fold.row,
-                row=None,
-                path=(name, fold.partition, fold.name),
-                at=fold.steps[0].name,
+            raw = RAW | {"is_table": True, "origins": (name,), "fold": fold}
+            return pipeline_of(
+                grown(
+                    reduce(Draft.begun, made, draft),
+                    "table",
+                    **raw,
+                    sources=sources,
+                    read=(source,),
+                    root=name,
+                    folds=(*draft.folds, fold),
+                    fields=fold.row,
+                    row=None,
+                    path=(name, fold.partition, fold.name),
+                    at=fold.steps[0].name,
+                )
             )
 
     @named
@@ -224,16 +225,18 @@ class Pipeline:
             assert fold is not None, "versions are those of a table"
             read = {*(one.of for one in draft.outputs), *(one.input for one in draft.folds)}
             folds = tuple(one for one in draft.folds if one is not fold or one.name in read)
-            return _grown(
-                draft,
-                "versions",
-                **(_RAW | {"deleted": node.deleted}),
-                steps=(*draft.steps, node),
-                folds=folds,
-                fields=node.fields_out,
-                row=None,
-                path=(draft.root,),
-                at=name,
+            return pipeline_of(
+                grown(
+                    draft,
+                    "versions",
+                    **(RAW | {"deleted": node.deleted}),
+                    steps=(*draft.steps, node),
+                    folds=folds,
+                    fields=node.fields_out,
+                    row=None,
+                    path=(draft.root,),
+                    at=name,
+                )
             )
 
     @named
@@ -245,7 +248,7 @@ class Pipeline:
         """
         with self._step("derive", name) as draft:
             step = derive_of(name, draft, fields)
-            return _with_step(draft, "derive", step, row=None)
+            return pipeline_of(with_step(draft, "derive", step, row=None))
 
     @named
     def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
@@ -255,7 +258,7 @@ class Pipeline:
         """
         with self._step("filter", name) as draft:
             step = filter_of(name, draft, condition)
-            return _with_step(draft, "filter", step, row=draft.row)
+            return pipeline_of(with_step(draft, "filter", step, row=draft.row))
 
     @named
     def map(
@@ -281,7 +284,7 @@ class Pipeline:
         """
         with self._step("map", name) as draft:
             step = map_of(name, draft, function, into=into, batch=batch)
-            return _with_step(draft, "map", step, row=step.into)
+            return pipeline_of(with_step(draft, "map", step, row=step.into))
 
     @named
     def flat_map(
@@ -306,7 +309,7 @@ class Pipeline:
         with self._step("flat_map", name) as draft:
             step = flat_map_of(name, draft, function, into=into)
             row = step.into if isinstance(step, FlatMap) else None
-            return _with_step(draft, "flat_map", step, row=row)
+            return pipeline_of(with_step(draft, "flat_map", step, row=row))
 
     @named
     def partition(
@@ -337,14 +340,16 @@ class Pipeline:
                 )
             check_distinct(names, "key")
             check_spread(partitions, via, key=names)
-            return _grown(
-                draft,
-                "partition",
-                partition=name,
-                key=fields,
-                partitions=partitions,
-                via_log=via == "log",
-                path=(*draft.path, name),
+            return pipeline_of(
+                grown(
+                    draft,
+                    "partition",
+                    partition=name,
+                    key=fields,
+                    partitions=partitions,
+                    via_log=via == "log",
+                    path=(*draft.path, name),
+                )
             )
 
     @named
@@ -368,7 +373,7 @@ class Pipeline:
             spec = window_of(
                 name, draft, assigner, trigger=trigger, lateness=lateness, future=future
             )
-            return _grown(draft, "window", window=spec, path=(*draft.path, name))
+            return pipeline_of(grown(draft, "window", window=spec, path=(*draft.path, name)))
 
     @named
     def fold(self, name: str, /, **aggregates: Any) -> Pipeline:
@@ -383,20 +388,22 @@ class Pipeline:
         """
         with self._step("fold", name) as draft:
             fold = fold_of(name, draft, aggregates)
-            return _grown(
-                draft,
-                "fold",
-                folds=(*draft.folds, fold),
-                fold=fold,
-                partition="",
-                key=(),
-                partitions=None,
-                via_log=False,
-                window=None,
-                fields=fold.row,
-                row=None,
-                path=(*draft.path, name),
-                at=name,
+            return pipeline_of(
+                grown(
+                    draft,
+                    "fold",
+                    folds=(*draft.folds, fold),
+                    fold=fold,
+                    partition="",
+                    key=(),
+                    partitions=None,
+                    via_log=False,
+                    window=None,
+                    fields=fold.row,
+                    row=None,
+                    path=(*draft.path, name),
+                    at=name,
+                )
             )
 
     @named
@@ -428,7 +435,7 @@ class Pipeline:
                     "leave ttl= out"
                 )
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
-            return _begun(draft, "distinct", node, is_held=True)
+            return pipeline_of(with_stream(draft, "distinct", node, is_held=True))
 
     @named
     def scan(
@@ -494,11 +501,9 @@ class Pipeline:
                 made["deleted"] = ""
                 names = {field.name for field in node.schema.fields}
                 made["row"] = node.into if names.issuperset(node.kept) else None
-                if node.is_eager:
-                    return _at_once(draft, node, table_of(node))
-            if isinstance(node, BookScan) and node.is_eager:
-                return _at_once(draft, node, table_of(node))
-            return _begun(draft, "scan", node, is_held=True, **made)
+            if isinstance(node, StepScan | BookScan) and node.is_eager:
+                return pipeline_of(with_row_table(draft, node, table_of(node)))
+            return pipeline_of(with_stream(draft, "scan", node, is_held=True, **made))
 
     @named
     def ask(
@@ -536,7 +541,9 @@ class Pipeline:
                 concurrency=concurrency,
             )
             made: dict[str, Any] = {"fields": node.fields_out, "row": None, "deleted": ""}
-            return _begun(draft, "ask", node, is_settled=False, is_held=True, **made)
+            return pipeline_of(
+                with_stream(draft, "ask", node, is_settled=False, is_held=True, **made)
+            )
 
     @named
     def join_asof(
@@ -591,8 +598,8 @@ class Pipeline:
                 suffix=suffix,
             )
             if not node.is_eager:
-                return _joined(sides.both, "join_asof", node)
-            return _at_once(sides.both, node, joining.row_table_of(node))
+                return pipeline_of(with_joined(sides.both, "join_asof", node))
+            return pipeline_of(with_row_table(sides.both, node, joining.row_table_of(node)))
 
     @named
     def join_interval(
@@ -645,8 +652,8 @@ class Pipeline:
             )
             both = sides.of_both(node.finals) if node.shows_right else sides.both
             if not node.is_eager:
-                return _joined(both, "join_interval", node)
-            return _at_once(both, node, joining.row_table_of(node))
+                return pipeline_of(with_joined(both, "join_interval", node))
+            return pipeline_of(with_row_table(both, node, joining.row_table_of(node)))
 
     @named
     def join(
@@ -686,7 +693,7 @@ class Pipeline:
             with self._step("join", name, allowed_as="derive") as draft:
                 keys = {"on": on, "left_on": left_on, "right_on": right_on}
                 step = constant_join_of(name, draft, right, **keys, how=how, suffix=suffix)
-                return _with_step(draft, "derive", step, row=None)
+                return pipeline_of(with_step(draft, "derive", step, row=None))
 
         with self._step("join", name) as draft:
             other = _branch(right, "it joins")
@@ -702,16 +709,18 @@ class Pipeline:
             )
             whole = united(draft, other)
             read = {source.name for source in (*draft.read, *other.read)}
-            return _grown(
-                whole,
-                "join",
-                read=tuple(source for source in whole.sources if source.name in read),
-                folds=(*whole.folds, join),
-                fold=join,
-                fields=join.row,
-                row=None,
-                path=(*draft.path, name),
-                at=name,
+            return pipeline_of(
+                grown(
+                    whole,
+                    "join",
+                    read=tuple(source for source in whole.sources if source.name in read),
+                    folds=(*whole.folds, join),
+                    fold=join,
+                    fields=join.row,
+                    row=None,
+                    path=(*draft.path, name),
+                    at=name,
+                )
             )
 
     @named
@@ -725,7 +734,7 @@ class Pipeline:
         with self._step("finals", name) as draft:
             node = finals_of(name, draft)
             made: dict[str, Any] = {"finals": name, "origins": (name,), "row": None, "deleted": ""}
-            return _begun(draft, "finals", node, is_held=False, fold=None, **made)
+            return pipeline_of(with_stream(draft, "finals", node, is_held=False, fold=None, **made))
 
     @named
     def sink(
@@ -746,7 +755,9 @@ class Pipeline:
         """
         with self._step("sink", name) as draft:
             output = output_of(name, draft, topic=topic, of=of, key=key)
-            return _grown(draft, "sink", outputs=(*draft.outputs, output), is_open=False)
+            return pipeline_of(
+                grown(draft, "sink", outputs=(*draft.outputs, output), is_open=False)
+            )
 
     def also(self, other: Pipeline, /) -> Pipeline:
         """Return the pipeline with the steps of both branches, each of which ends with a sink.
@@ -767,24 +778,12 @@ class Pipeline:
         returns the fold's new one. from_digest: of the fold that wrote it, as ``ripple plan
         --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
         """
+        # Few pipelines migrate.
+        from ripple.model.pipeline.migration import migration_of  # noqa: PLC0415
+
         with blaming("migrate", fold):
             draft = self._draft
-            need_text("the fold", fold)
-            folds = {one.name: one for one in draft.folds}
-            if is_join(folds.get(fold)):
-                raise PlanError(
-                    "a join has no state of its own, only that of its sides: migrate the folds "
-                    "below it"
-                )
-            if fold not in folds:
-                listed = ", ".join(n for n, one in folds.items() if not is_join(one)) or "none"
-                raise PlanError(f"there is no such fold before this: the folds are {listed}")
-            digest = digest_in(from_digest)
-            if any((one.fold, one.from_digest) == (fold, digest) for one in draft.migrations):
-                raise PlanError(f"there is a migration from {digest} already")
-            if not callable(function):
-                raise PlanError(f"it takes a function of a table, not {shown(function)}")
-            migration = Migration(fold, digest, function)
+            migration = migration_of(draft, fold, function, from_digest)
             return pipeline_of(replace(draft, migrations=(*draft.migrations, migration)))
 
     def plan(self) -> Plan:
@@ -846,74 +845,3 @@ def _branch(given: Any, beginning: str = "the right side is") -> Draft:
     if not isinstance(given, Pipeline):
         raise PlanError(f"{beginning} another branch of the pipeline, not {shown(given)}")
     return given._draft
-
-
-def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
-    return pipeline_of(replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes))
-
-
-_RAW: dict[str, Any] = {
-    "fold": None,
-    "finals": "",
-    "waits": False,
-    "is_settled": False,
-    "is_held": False,
-    "is_table": False,
-    "deleted": "",
-}
-
-
-def _begun(
-    draft: Draft, verb: str, node: Waiting, *, is_settled: bool = True, **changes: Any
-) -> Pipeline:
-    """Return the pipeline with a stream that begins anew, of a node that waits."""
-    return _grown(
-        draft,
-        verb,
-        steps=(*draft.steps, node),
-        waits=True,
-        is_settled=is_settled,
-        root=node.name,
-        path=(*draft.path, node.name),
-        at=node.name,
-        **changes,
-    )
-
-
-def _joined(both: Draft, verb: str, node: StreamJoin) -> Pipeline:
-    """Return the pipeline with a stream of joined rows."""
-    return _begun(both, verb, node, is_held=True, fields=node.fields_out, row=None, deleted="")
-
-
-def _at_once(both: Draft, node: StreamJoin | StepScan | BookScan, fold: RowTable) -> Pipeline:
-    """Return the pipeline with a table of the rows of a join or a scan."""
-    whole = both.begun(fold.name)
-    raw = _RAW | {"fold": fold, "stage": Stage.RESULTS}
-    return pipeline_of(
-        replace(
-            whole,
-            **raw,
-            steps=(*whole.steps, node),
-            folds=(*whole.folds, fold),
-            fields=fold.row,
-            row=None,
-            path=(*both.path, node.name, fold.name),
-            at=fold.name,
-        )
-    )
-
-
-def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:
-    seen: dict[str, Any] = {"fields": step.fields_out, "row": row, "at": step.name}
-    if isinstance(step, Map | FlatMap):
-        seen["deleted"] = ""
-    last = draft.fold
-    if last is None:
-        return _grown(draft, verb, steps=(*draft.steps, step), **seen)
-    if any(output.of == last.name for output in draft.outputs):
-        raise PlanError(f"the rows of {last.name!r} are shown already: put it before .sink(...)")
-    for field in step.fields_out:
-        check_result_field(field.name)
-    fold = replace(last, steps=(*last.steps, step), row=step.fields_out)
-    folds = tuple(fold if one is last else one for one in draft.folds)
-    return _grown(draft, verb, folds=folds, fold=fold, **seen)
