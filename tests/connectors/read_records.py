@@ -44,6 +44,28 @@ PLACES: dict[str, Callable[[Path, Given], Any]] = {
 }
 
 
+def nested_places(table_of: Callable[[Given], pa.Table]) -> dict[str, Callable[[Path, Given], Any]]:
+    """Return the places of rows with lists or maps: JSON in cells of CSV, else their types."""
+
+    def csv_of(folder: Path, rows: Given) -> str:
+        def cell(value: Any) -> str:
+            return "" if value is None else '"' + json.dumps(value).replace('"', '""') + '"'
+
+        lines = (",".join(map(cell, row.values())) for row in rows)
+        (folder / "rows.csv").write_text("".join(f"{line}\n" for line in lines))
+        return str(folder / "rows.csv")
+
+    def parquet_of(folder: Path, rows: Given) -> str:
+        pq.write_table(table_of(rows), folder / "rows.parquet")
+        return str(folder / "rows.parquet")
+
+    return PLACES | {
+        "csv": csv_of,
+        "parquet": parquet_of,
+        "table": lambda _, rows: table_of(rows),
+    }
+
+
 def read(place: Any, cls: type, batch_rows: int = 2) -> list[Batch]:
     """Return the records of a one-shot run."""
     inputs = open_source(

@@ -14,7 +14,6 @@ import fastavro
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +42,7 @@ from ripple.testing.reference.expressions import evaluate, expression_kind
 from ripple.world import LiveDisk
 from tests.connectors.formats.messages import MANY, ONE, message_of
 from tests.connectors.formats.registries import OneSchema, no_registry
-from tests.connectors.read_records import PLACES, rows_and_causes
+from tests.connectors.read_records import nested_places, rows_and_causes
 from tests.connectors.read_records import read as read_batches
 
 
@@ -80,25 +79,7 @@ SCHEMA = pa.schema({"at": pa.int64(), "tags": pa.list_(pa.string()), "sizes": pa
                     "marks": pa.list_(pa.float64())})  # fmt: skip
 
 
-def parquet_file(folder: Path, rows: Any) -> str:
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), folder / "rows.parquet")
-    return str(folder / "rows.parquet")
-
-
-def csv_of(folder: Path, rows: Any) -> str:
-    def cell(value: Any) -> str:
-        return "" if value is None else '"' + json.dumps(value).replace('"', '""') + '"'
-
-    lines = (",".join(map(cell, row.values())) for row in rows)
-    (folder / "rows.csv").write_text("".join(f"{line}\n" for line in lines))
-    return str(folder / "rows.csv")
-
-
-OWN = PLACES | {
-    "csv": csv_of,
-    "parquet": parquet_file,
-    "table": lambda _, rows: pa.Table.from_pylist(rows, SCHEMA),
-}
+OWN = nested_places(lambda rows: pa.Table.from_pylist(rows, SCHEMA))
 
 
 @pytest.mark.parametrize("kind", OWN)

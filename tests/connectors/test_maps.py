@@ -11,7 +11,6 @@ from typing import Any, Mapping, Sequence  # noqa: UP035 - alone they have anoth
 import fastavro
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
@@ -43,7 +42,7 @@ from ripple.model.schema.values import Misfit
 from ripple.testing import check_pipeline
 from ripple.testing.reference.expressions import evaluate, expression_kind
 from tests.connectors.formats.registries import OneSchema, no_registry
-from tests.connectors.read_records import PLACES, read, rows_and_causes
+from tests.connectors.read_records import nested_places, read, rows_and_causes
 
 
 @rp.record
@@ -96,25 +95,7 @@ def table_of(rows: Any) -> pa.Table:
     return pa.Table.from_pylist([{n: pairs(v) for n, v in row.items()} for row in rows], SCHEMA)
 
 
-def parquet_file(folder: Path, rows: Any) -> str:
-    pq.write_table(table_of(rows), folder / "rows.parquet")
-    return str(folder / "rows.parquet")
-
-
-def csv_of(folder: Path, rows: Any) -> str:
-    def cell(value: Any) -> str:
-        return "" if value is None else '"' + json.dumps(value).replace('"', '""') + '"'
-
-    lines = (",".join(map(cell, row.values())) for row in rows)
-    (folder / "rows.csv").write_text("".join(f"{line}\n" for line in lines))
-    return str(folder / "rows.csv")
-
-
-OWN = PLACES | {
-    "csv": csv_of,
-    "parquet": parquet_file,
-    "table": lambda _, rows: table_of(rows),
-}
+OWN = nested_places(table_of)
 
 
 @pytest.mark.parametrize("kind", OWN)
