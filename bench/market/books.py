@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ripple as rp
 from bench.market.data import Tables
 from bench.market.query import Query, Rows
 from bench.market.records import Message
 
 MOST = 1_000  # levels of a side
+BOOK = partial(
+    rp.OrderBook,
+    price="price_ticks",
+    action="action",
+    order="order_id",
+    sequence="sequence",
+    rule="dense",
+    begins="empty",
+)
 
 
 def _tops(_: Tables) -> rp.Pipeline:
-    book = rp.OrderBook(
-        price="price_ticks",
-        action="action",
-        order="order_id",
-        sequence="sequence",
-        rule="dense",
-        begins="empty",
-    )
     messages = rp.Pipeline("m8").source("book", Message)
-    return messages.scan("tops", key="symbol", step=book, settled=True).sink("rows")
+    return messages.scan("tops", key="symbol", step=BOOK(), settled=True).sink("rows")
 
 
 def _plain_tops(given: dict[str, Rows]) -> Rows:
@@ -55,16 +58,7 @@ def _plain_tops(given: dict[str, Rows]) -> Rows:
 
 
 def _levels(_: Tables) -> rp.Pipeline:
-    book = rp.OrderBook(
-        price="price_ticks",
-        action="action",
-        order="order_id",
-        sequence="sequence",
-        rule="dense",
-        begins="empty",
-        show="levels",
-        depth=MOST,
-    )
+    book = BOOK(show="levels", depth=MOST)
     messages = rp.Pipeline("m8").source("book", Message)
     return (
         messages.scan("levels", key="symbol", step=book, settled=True)
