@@ -227,7 +227,7 @@ def _rows(batches: list[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 
 def _duckdb(messages: pa.Table) -> Levels:
-    """Return the levels after messages: an order's size is the last told one, less what went."""
+    """Return the levels after messages: an order has its newest size, less its cancels."""
     import duckdb  # noqa: PLC0415 - of the extra bench
 
     with duckdb.connect() as connection:

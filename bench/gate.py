@@ -1,6 +1,6 @@
 """Whether a workload has become slower than the gate lets pass. No I/O.
 
-Noise only adds to the processor time of a run, so the least of many is what the work costs. A
+Noise only adds to the processor time of a run, so the least of many is the cost of the work. A
 process has its own noise, too (where its memory lies), so several pairs of processes are compared:
 trials. A result is settled if no single process decides it, of either commit.
 """

@@ -65,7 +65,7 @@ def _polars(query: Query, framed: Any) -> pa.Table:
 
 
 def _csp(query: Query, folder: Path, wanted: str) -> float:
-    """Return the processor seconds of csp, whose rows are compared."""
+    """Return the processor seconds of csp, after a comparison of the rows."""
     from tests.deploy.tools import of_python  # noqa: PLC0415 - the others do without it
 
     out = folder / "rows.parquet"

@@ -66,7 +66,7 @@ def _fifo(lots: Lots, closed: int, price: int) -> int:
 
 
 def _plain(close: Callable[[Lots, int, int], int], given: dict[str, Rows]) -> Rows:
-    """Return the positions of all fills, and check that cash and cost are what is realized."""
+    """Return the positions of all fills, and check that cash and cost add up to the profit."""
     busted = {row[8] for row in given["fills"] if row[8] >= 0}
     held: dict[tuple[str, str], Lots] = {}
     sums: dict[tuple[str, str], list[int]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ripple as rp
 
-LATENESS = "6s"  # what is late is so by up to five seconds
+LATENESS = "6s"  # late events are so by up to five seconds
 
 
 @rp.record

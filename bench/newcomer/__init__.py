@@ -7,8 +7,8 @@ d  positions, and their profit at the newest quotes of another file
 e  users and events by hour of New York in the night of the clock change, each event once
 
 Each program reads the files of ``data`` from its folder and writes ``out.csv``. A figure counts
-only if the rows are those of plain Python, so a wrong one ends the benchmark. Lines are those with
-text. Quix Streams reads topics of Kafka alone: ``docs/coming-from/quix.md`` has a job of it.
+only if the rows equal plain Python's, so a wrong row ends the benchmark. Blank lines are not
+counted. Quix Streams reads topics of Kafka alone: ``docs/coming-from/quix.md`` has a job of it.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _bars(trades: list[tuple[str, str, float, int, int]]) -> list[Row]:
 
 
 def _alerts(trades: list[tuple[str, str, float, int, int]]) -> list[Row]:
-    """Return the windows of 5 min, each minute, whose last price is over 2 deviations off."""
+    """Return the windows of 5 min, each minute, with a last price over 2 deviations off."""
     windows: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     for symbol, _, price, _, at in trades:
         last = at // MINUTE_NS * MINUTE_NS

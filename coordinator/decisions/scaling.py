@@ -2,11 +2,11 @@
 
     reports -> demand on all -> needed now -> needed steadily -> wanted
 
-Wanted is one of three: as many as there are, more, or one fewer. More are wanted once more have
-been needed for ``scale_up_after_ms``: the fewest that were needed in that time, so that a peak adds
-nobody. One fewer is wanted once fewer have been needed for ``scale_down_after_ms``, and then again
-after as long. A worker that comes or goes begins both times anew. One that goes unasked, by a crash
-or for new code, stays wanted for ``scale_down_after_ms``: else an autoscaler takes away another.
+Wanted is one of three: as many as there are, more, or one fewer. More are wanted after
+``scale_up_after_ms`` of a higher need: the least need of that time, so that a peak adds no worker.
+One fewer is wanted after ``scale_down_after_ms`` of a lower need, and again after as long. A worker
+that comes or goes begins both times anew. One that goes unasked, by a crash or for new code, stays
+wanted for ``scale_down_after_ms``: else an autoscaler takes away another.
 
 Invariants: no more are wanted than have work, and at least one; there is no wish while the demand
 of a worker is unknown. Fewer are wanted only while the cluster is at rest: all partitions live,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CALM = 0.8
 """Fewer workers are needed only if they were no busier than this share of the target."""
 SMOOTHING_S = 10.0
-"""The time in which the mean of busy shares forgets two thirds of what it was."""
+"""The time constant of the mean of busy shares: it forgets two thirds in this time."""
 
 
 @dataclass(frozen=True, slots=True)

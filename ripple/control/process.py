@@ -108,7 +108,7 @@ class Lines:
     def flush(self, within_s: float = FLUSH_S) -> bool:
         """Wait until all is written; return whether it is.
 
-        It gives up once nobody has read for so long. A disk that is busy is waited for: each line
+        It gives up after so long without a reader. A disk that is busy is waited for: each line
         to a file is written in the end, the last one of a process too.
         """
         until_s = time.monotonic() + within_s

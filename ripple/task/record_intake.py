@@ -95,7 +95,7 @@ class RecordIntake:
 
         notes: None where no task follows after a crash. flush: makes notes, and dead letters up to
         the last sync, available to the next owner. now_ns: a clock, to measure work; None
-        where nobody asks.
+        without measures.
         """
         self._drive = drive
         self._live = live

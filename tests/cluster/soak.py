@@ -4,7 +4,7 @@
 
 Records come at a steady rate, one in a hundred is refused, and nothing else happens. Memory,
 descriptors, threads, processor time and disk are noted by process; in the end the second quarter of
-the time is compared with the last: by then each key has been seen, and whatever holds rows is full.
+the time is compared with the last: by then each key has been seen, and each buffer of rows is full.
 Writes soak.csv and soak.svg, and returns 1 if something has grown.
 """
 
@@ -40,7 +40,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SPARE_THREADS = 4  # of a process that waits for work
 TICKS_S = os.sysconf("SC_CLK_TCK")
 MIB = 1 << 20
-# What may be more in the last quarter than in the second, as a ratio and as a number: descriptors
+# The growth allowed from the second quarter to the last, as a ratio and as a number: descriptors
 # and threads of a pool come and go.
 GROWTH_MAX = 1.10
 SPARE = {

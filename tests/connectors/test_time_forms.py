@@ -107,7 +107,7 @@ def test_a_class_of_iso_times_reads_columns_of_times(
 
 @pytest.mark.parametrize("kind", [rp.Timestamp, dt.datetime])
 def test_a_field_with_a_pattern_reads_times_that_are_no_texts(kind: Any) -> None:
-    """Also those of which the pattern has no part; of its text it is not what ISO 8601 says."""
+    """Also times with parts beside the pattern; a text is read by the pattern, not as ISO 8601."""
     swapped = rp.field(format="%Y-%d-%mT%H:%M:%SZ", zone="+01:00")
     days = rp.field(format="%d.%m.%Y", default=None)
     names = {"at": kind, "day": dt.date | None}

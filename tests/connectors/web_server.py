@@ -26,7 +26,7 @@ class WebServer:
         self.reset()
 
     def reset(self) -> None:
-        """Serve nothing, and forget what was asked."""
+        """Serve nothing, and forget all requests."""
         self.files: dict[str, bytes] = {}
         self.etags: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []

@@ -68,7 +68,7 @@ def test_more_are_wanted_once_more_were_needed_for_long_enough() -> None:
     assert watched.see(now, demands(now, 0.9), 5) == Scale(5, 3, 16, "90 % busy, 60 % are meant")
 
 
-def test_a_peak_adds_nobody() -> None:
+def test_a_peak_adds_no_worker() -> None:
     watched, now = Watched(), cluster(3)
     for _ in range(20):
         watched.see(now, demands(now, 1.0), 15)
@@ -95,7 +95,7 @@ def test_one_fewer_is_wanted_after_ten_minutes_of_rest() -> None:
         ({"backlog_s": 20.0}, "10 % busy, 60 % are meant"),
     ],
 )
-def test_nobody_goes_while_the_cluster_is_not_at_rest(change: dict[str, object], why: str) -> None:
+def test_none_goes_while_the_cluster_is_not_at_rest(change: dict[str, object], why: str) -> None:
     watched, now = Watched(), cluster(3, frozen=change.get("frozen"))  # type: ignore[arg-type]  # a text
     known = demands(now, 0.1, debt_s=change.get("debt_s", 0.0))  # type: ignore[arg-type]  # a number
     first, *others = now.shares

@@ -1,7 +1,7 @@
 """What Ripple does on Spark, each part once, with the PySpark of this environment.
 
 python -m tests.services.spark_everywhere FOLDER [--connect]; a digest that differs ends it with
-exit code 1. With --connect the session is one of Spark Connect, whose server it starts.
+exit code 1. With --connect it starts a server of Spark Connect for the session.
 """
 
 from __future__ import annotations

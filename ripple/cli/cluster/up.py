@@ -451,7 +451,7 @@ class _Cluster:
             say(f"{PROGRAM}: {error}")
         if errors:
             return EXIT_FAILURE
-        is_complete = tasks[-1] in ended  # whatever signal came since
+        is_complete = tasks[-1] in ended  # with any signal since
         if self._number is signal.SIGINT and not is_complete:
             return 128 + signal.SIGINT
         if self._number is None or is_complete:

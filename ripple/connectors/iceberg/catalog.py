@@ -1,4 +1,4 @@
-"""Catalogs of Iceberg: tables in them, and what pyiceberg raises."""
+"""Catalogs of Iceberg: their tables, and the errors of pyiceberg."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ with suppress(ModuleNotFoundError):  # of a catalog in SQL alone
 
     TROUBLE = (*TROUBLE, SQLAlchemyError)
 RECORD = "ripple"
-"""The property of tables and of snapshots that says what our commit has."""
+"""The property of tables and of snapshots with the content of our commit."""
 
 
 def catalog_of(place: TableUri, error: type[RippleError]) -> Catalog:

@@ -19,7 +19,7 @@ _POSITION = "ripple_position"
 
 
 def pending_of(table: OutputTable) -> PendingEvents | PendingChanges:
-    """Return what holds the rows of a table before their commit."""
+    """Return a holder of a table's rows before their commit."""
     return PendingEvents(table.schema) if table.is_stream else PendingChanges(table)
 
 

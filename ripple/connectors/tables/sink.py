@@ -26,7 +26,7 @@ class ContinuedTable:
     """A Sink that continues its table: changes and their cut are one commit of it.
 
     The table's log counts our commits, and rejects a second one of the same number: so of two
-    writers one fails, and a commit whose answer was lost is found. Opening under an epoch takes a
+    writers one fails, and a commit with a lost answer is found. Opening under an epoch takes a
     number too, which fences the previous owner.
 
     Invariant: ``_number`` is of our newest commit, as far as is known.

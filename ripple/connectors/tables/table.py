@@ -103,7 +103,7 @@ class OutputTable:
                 )
 
     def record_in(self, text: str) -> Record:
-        """Return the content of a commit of this output; raises OutputError for another one."""
+        """Return the content of a commit of this output. Raises OutputError for others."""
         try:
             record = Record.from_json(text)
         except (ValueError, KeyError, TypeError) as error:

@@ -74,7 +74,7 @@ class BookTableRows(EagerRows):
     A message in order is applied to the book after those before it. A late one runs its key again,
     from the book of the scan on. Invariants between stabilizations: ``_logs`` has per key the
     messages that are not final, and where ``_books`` has the book after them; ``_messages`` and
-    ``_columns`` have them by slot, ``_words`` and ``_reasons`` what came of them, and ``_ends`` the
+    ``_columns`` have them by slot, ``_words`` and ``_reasons`` their outcomes, and ``_ends`` the
     slots by their times.
     """
 

@@ -83,7 +83,7 @@ class LastTableRows(EagerRows):
             self._last[slot] = last, last_ns
 
     def _withdraw(self) -> None:
-        """Take away the rows of keys whose states have ended."""
+        """Take away the rows of keys with ended states."""
         ttl_ns, mark_ns = self._node.ttl_ns, self._scan.watermark_ns
         if ttl_ns is None or mark_ns in (watermark.NONE, watermark.END):
             return
@@ -114,7 +114,7 @@ class LastTableRows(EagerRows):
         return kept, {field.name: rows.columns[field.name] for field in self._made}, {}
 
     def free(self, expired: Ints) -> None:
-        """Free the keys whose rows were taken away; none is final."""
+        """Free the keys of the rows that were taken away; none is final."""
         del expired
         if self._gone:
             gone = np.array(self._gone, np.int64)

@@ -91,7 +91,7 @@ class NewestFold(EventFold):
             self.space.release(gone)
 
     def _deleted(self, slots: Ints) -> Ints:
-        """Return those of slots whose newest record deletes its key."""
+        """Return the slots with a deletion as their newest record."""
         _, results, _ = self.states.results(slots)
         mark = results[self._mark]
         deleted: Ints = slots[mark.values & mark.valid]

@@ -146,7 +146,7 @@ class StepScanRows(ScanRows[StepScan]):
         return found
 
     def end_last(self, keys: Sequence[pa.Array]) -> None:
-        """Forget the newest results of keys whose states have ended."""
+        """Forget the newest results of keys with ended states."""
         for slot in self._keys.known(keys).tolist():
             if slot >= 0:
                 self._lasts[slot] = None

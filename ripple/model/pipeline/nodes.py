@@ -193,7 +193,7 @@ class Explode:
     """Replaces each event by a row for each item of a list or map, in order; other fields stay.
 
     column: the field that is a list or a map; an empty one and null make no row. into: the field
-    of the item, or those of key and value, in its place.
+    of the item, or the fields of key and value, in its place.
     """
 
     name: str
@@ -352,13 +352,13 @@ class RunningScan(Scan):
     columns: tuple[tuple[str, Running, Field | None], ...]
 
 
-# Invariant: ``fields_out`` are the kept fields of a message, then those that the book adds.
+# Invariant: ``fields_out`` are the kept fields of a message, then the fields of the book.
 @frozen
 class BookScan(Scan):
     """The rows of an order book by key: its best levels, where they change.
 
-    roles: the fields of a message that the book reads, by what they are to it. added: the fields
-    that it makes. is_eager: a row is in a :class:`RowTable` from the reading of its message on, and
+    roles: the fields of a message that the book reads, by role. added: the fields that it
+    makes. is_eager: a row is in a :class:`RowTable` from the reading of its message on, and
     there is no stream.
     """
 

@@ -190,7 +190,7 @@ class OrderBook:
             )
 
     def fields_out(self, roles: dict[str, Field]) -> tuple[Field, ...]:
-        """Return the fields of a row beside those of its message. roles: those that are read."""
+        """Return the fields of a row beside its message's own. roles: the fields that are read."""
         price, size = (bare_type(roles[role].type) for role in ("price", "size"))
         if self.order is not None and isinstance(size, Decimal):
             size = Decimal(18, size.scale)  # of sums
@@ -207,7 +207,7 @@ class OrderBook:
         return tuple(made)
 
     def kept(self, fields: Sequence[Field], roles: dict[str, Field]) -> tuple[Field, ...]:
-        """Return the fields of a message that its rows have: not what it does to the book.
+        """Return the fields of a message that its rows have: without its effect on the book.
 
         A level has a side, a price and a size of its own.
         """

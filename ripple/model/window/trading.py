@@ -25,7 +25,7 @@ OUTSIDE = ("refuse", "drop", "own")
 BREAKS = ("in", "cut")
 
 
-# Invariants: of two with equal digests all bounds are equal, whatever they are called.
+# Invariants: of two with equal digests all bounds are equal, under any names.
 @frozen
 class TradingSessions:
     """Windows of an exchange's trading sessions: ``rp.TradingSessions("XNYS", "2015", "2035")``.
@@ -134,12 +134,12 @@ class TradingSessions:
 
     @property
     def covered_ns(self) -> tuple[int, int]:
-        """The begin and the end of what the calendar knows."""
+        """The begin and the end of the calendar."""
         return self._table.start_ns, self._table.end_ns
 
     @property
     def covered(self) -> str:
-        """The begin and the end of what the calendar knows, for users."""
+        """The begin and the end of the calendar, for users."""
         return f"{instant_text(self._table.start_ns)} to {instant_text(self._table.end_ns)}"
 
     @property

@@ -56,7 +56,7 @@ def division_of(
 
 
 def uuids_in(source: SourceSpec, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields with UUIDs, whose texts are of one value in either case."""
+    """Return the fields with UUIDs: their texts are one value in either case."""
     uuids = {one.name for one in source.fields if isinstance(bare_type(one.type), Uuid)}
     return tuple(name for name in names if name in uuids)
 

@@ -1,4 +1,4 @@
-"""Counts of the requests to an object store, which is what one in the cloud charges for."""
+"""Counts of the requests to an object store: the base of a cloud's charges."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def addresses_of(planned: Sequence[Planned], flag: str, *, of_workers: bool = Fa
 
 
 def taken_port(one: Planned) -> int | None:
-    """Return the first port of a process that another one has, None if all are free."""
+    """Return the first port of a process that is in use, None if all are free."""
     for given in one.command:
         flag, _, value = given.partition("=")
         if flag in _PORT_FLAGS and not _is_free(int(value)):

@@ -1,4 +1,4 @@
-"""Outputs at ``s3://BUCKET/PATH``, whose format follows from the name, as that of files does."""
+"""Outputs at ``s3://BUCKET/PATH``; the format follows from the name, as for local files."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def bucket_of(path: str) -> Bucket:
 def put(path: str, data: memoryview, *, replaces: str | None, writer: str) -> str | None:
     """Store an object if there is none, or the one with the ETag ``replaces``; return its ETag.
 
-    None where another writer came first. A put whose answer was lost is known by the name of its
+    None where another writer came first. A put with a lost answer is known by the name of its
     writer, and a digest, in the object's metadata. Raises OutputError and OutputAwayError.
     """
     store, (bucket, key) = bucket_of(path), bucket_and_key(path)
@@ -69,7 +69,7 @@ def put(path: str, data: memoryview, *, replaces: str | None, writer: str) -> st
 class ObjectTarget:
     """An object that appears whole at the commit, in the place of an older one; see Target.
 
-    Parts are uploaded as they fill; those of a killed process are invisible, and stay until the
+    Parts are uploaded as they fill; parts of a killed process are invisible, and stay until the
     bucket's rule for incomplete uploads removes them.
 
     Invariant: ``_parts`` are the stored parts of ``_upload``, ``_held`` all bytes after them.
@@ -113,7 +113,7 @@ class ObjectTarget:
         self._upload = {}
 
     def close(self) -> None:
-        """Give up what was not committed."""
+        """Give up uncommitted bytes."""
         upload, self._upload = self._upload, {}
         self._held.clear()
         if upload:
