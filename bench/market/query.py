@@ -22,11 +22,11 @@ Polars: TypeAlias = Callable[[dict[str, pl.DataFrame]], pl.DataFrame]
 class Query:
     """A query of the market.
 
-    reads: the tables, in the order of the pipeline's sources. columns: the names in a row. sql:
-    DuckDB's form, over the tables with a column ``off``, the row's place. polars: Polars' form,
-    over frames with it. plain: the form in plain Python, the oracle where SQL says nothing. given:
-    makes of the tables what the pipeline needs beside its sources. digest: of the rows at the
-    default number of events.
+    reads: the tables, in the order of the pipeline's sources. columns: the names in a row.
+    pipeline: made from the tables, for inputs beside its sources. digest: of the rows at the
+    default number of events. sql: DuckDB's form, over the tables with a column ``off``, the row's
+    place. polars: Polars' form, over frames with it. plain: the form in plain Python, the oracle
+    where SQL says nothing.
     """
 
     name: str
