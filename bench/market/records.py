@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ripple as rp
 
-LATENESS = "6s"  # late events are so by up to five seconds
+LATENESS = "6s"  # late events are up to five seconds late
 
 
 @rp.record

@@ -97,7 +97,7 @@ class Letter:
         return batch
 
     def _metadata(self) -> dict[bytes, bytes]:
-        """Return what is known beside the fields; nothing if it cannot be read."""
+        """Return the metadata beside the fields; none if they cannot be read."""
         if self.record is None:
             return {}
         try:

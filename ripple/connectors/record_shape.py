@@ -113,7 +113,7 @@ class RecordShape:
 
     @property
     def by_source_text(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The fields of text that also take numbers, and those that take arrays or objects."""
+        """The text fields that also take numbers, and the ones for arrays or objects."""
         lists = (name for name, kind in self.logical.items() if isinstance(kind, List | Dict))
         return self.digits, frozenset(lists)
 

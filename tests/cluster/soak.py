@@ -4,7 +4,7 @@
 
 Records come at a steady rate, one in a hundred is refused, and nothing else happens. Memory,
 descriptors, threads, processor time and disk are noted by process; in the end the second quarter of
-the time is compared with the last: by then each key has been seen, and each buffer of rows is full.
+the time is compared with the last: by then each key has been seen, and tables and buffers are full.
 Writes soak.csv and soak.svg, and returns 1 if something has grown.
 """
 

@@ -111,7 +111,7 @@ async def test_processes_that_do_not_start_are_named_without_a_traceback(
     assert not forgotten
 
 
-async def test_process_whose_port_another_has_is_given_up_at_once(tmp_path: Path) -> None:
+async def test_process_with_a_taken_port_is_given_up_at_once(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         command = (*planned(tmp_path, "exit 1").command, f"--health-port={port}")

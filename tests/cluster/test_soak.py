@@ -1,4 +1,4 @@
-"""The judgement of a soak: what has grown, and what each record costs."""
+"""The judgement of a soak: growth, and the cost of a record."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_none_goes_while_the_cluster_is_not_at_rest(change: dict[str, object], w
     assert (found.wanted, found.why) == ((2 if "backlog_s" in change else 3), why)
 
 
-def test_one_more_is_wanted_behind_the_input_even_if_nobody_is_busy() -> None:
+def test_one_more_is_wanted_behind_the_input_even_if_none_is_busy() -> None:
     watched, now = Watched(), cluster(3)
     found = watched.see(now, demands(now, 0.2, backlog_s=45.0), 31)
     assert found == Scale(4, 3, 16, "behind the input for 45 s")
@@ -181,7 +181,7 @@ class World:
 def counts_under(loads: list[float], seed: int, **limits: int) -> tuple[list[int], float]:
     """Return the number of workers after each quarter of a minute, and the longest backlog.
 
-    An autoscaler looks as often, and does what is wanted. Each load holds for an hour, with
+    An autoscaler looks as often, and grants each wish. Each load holds for an hour, with
     minutes of a fifth more or less, and seconds with noise.
     """
     chance, watched, world = random.Random(seed), Watched(**limits), World(3)

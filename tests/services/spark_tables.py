@@ -40,7 +40,7 @@ def first_version(spark: Any, table: str, form: str) -> int:
 
 
 def versions_are_read(spark: Any, file: str, table: str, form: str) -> None:
-    """A version of a table is replayed as it was, whatever was written after it."""
+    """A version of a table is replayed as it was, before later writes."""
     halves = [spark.createDataFrame(rows, COLUMNS) for rows in (TRADES[:400], TRADES[400:])]
     before = rs.Replay(spark, file, halves[0]).report().digest
     whole = rs.Replay(spark, file, halves[0].union(halves[1])).report().digest

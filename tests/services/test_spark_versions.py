@@ -30,7 +30,7 @@ TABLES = Jars(
     "14e27025094b3fff3ddd1e6c378a41ebe2db74b5065ae6c9c25ebe84e5663575",
     ("org.antlr:antlr4-runtime", "org.scala-lang:scala-library"),
 )
-CONNECT = ("--no-deps", "grpcio-status")  # what pyspark[connect] has beside what others need
+CONNECT = ("--no-deps", "grpcio-status")  # of pyspark[connect] alone
 
 pytestmark = pytest.mark.services
 

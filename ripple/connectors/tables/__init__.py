@@ -1,6 +1,6 @@
 """Tables of lakes as sinks: the newest row of each key, or each event, with their cut.
 
-table       what the systems have in common: schema, checks, and the contract
+table       the common part of the systems: schema, checks, and the contract
 record      the content of one of our commits
 pending     changes before a commit; events: the same of events, in a temporary file
 sink        a table that a restarted run continues, and one that is written whole

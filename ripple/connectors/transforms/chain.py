@@ -157,7 +157,7 @@ class Chain:
 
 
 def _read_as(form: Form, kind: Logical | List | None) -> Logical | List | None:
-    """Return the type whose rule makes texts of values for a form. kind: of the field."""
+    """Return the type with the rule for texts of a form. kind: of the field."""
     if form == BytesForm(HEX):
         return HexBytes()
     if isinstance(form, TimeForm):

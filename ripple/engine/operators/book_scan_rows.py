@@ -172,7 +172,7 @@ class BookScanRows(ScanRows[BookScan]):
         return added
 
     def _levels(self, rows: Rows, at: Ints, table: Ints) -> Rows:
-        """Return a row for each level that changed, those of a message by index in its record."""
+        """Return a row for each changed level, by index in the record of its message."""
         taken = pa.array(at)
         columns: dict[str, Any] = {
             one.name: rows.columns.arrow(one.name).take(taken) for one in self.carried

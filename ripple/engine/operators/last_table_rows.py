@@ -131,7 +131,7 @@ class LastTableRows(EagerRows):
     # --- snapshots: of the scan alone ---
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Show the last rows of the scan, which was loaded before, and of those that it holds."""
+        """Show the last rows of the scan and of its held rows; the scan was loaded before."""
         del table, watermark_ns
         keys, lasts = self._scan.last_rows()
         slots = self._slots(keys)

@@ -73,7 +73,7 @@ def versions(
 ) -> Sequence[Stored | None]:
     """Return the rows of a key as they count: the newest version in the place of the first.
 
-    None where another one counts. of: the value that versions share; None for none.
+    None for a replaced version. of: the value that versions share; None for none.
     """
     pairs = enumerate(zip(times, of, strict=True))
     newest = {pair: at for at, pair in pairs if pair[1] is not None}

@@ -123,7 +123,7 @@ class StepScanRows(ScanRows[StepScan]):
         return rows
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
-        """Take the states after final rows; count those that failed, where no table does."""
+        """Take the states after final rows; count the failed ones, where no table does."""
         entries, self._reached = self._reached[: rows.count], self._reached[rows.count :]
         failed: list[RejectedRow] = []
         for at, (slot, entry) in enumerate(zip(slots.tolist(), entries, strict=True)):

@@ -56,7 +56,7 @@ class TradingSpans:
         return np.minimum(places, last)
 
     def are_open(self, times_ns: Ints) -> bool:
-        """Return whether all instants are in one session: mostly those of a batch are."""
+        """Return whether all instants are in one session, as mostly in a batch."""
         if not len(times_ns):
             return True
         (place,) = self.places_of(times_ns.min(keepdims=True))

@@ -441,7 +441,7 @@ def _require(expr: Expr, args: tuple[Typed, ...], kinds: tuple[Kind, ...], hint:
 
 
 def _way_out(arg: Typed) -> str:
-    """Return what to do with an operand that has no operators, else ""."""
+    """Return the way out for an operand without operators, else ""."""
     return ": of a list, take an item with .list.get(0)" if arg.kind is Kind.OTHER else ""
 
 

@@ -218,7 +218,7 @@ class OrderBook:
 
     @property
     def parameters(self) -> Sexp:
-        """What decides beside the fields."""
+        """The settings beside the fields."""
         said = [self.rule or "", self.show, str(self.depth), self.begins]
         return [*said, "strict" if self.strict else ""]
 

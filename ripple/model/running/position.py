@@ -75,7 +75,7 @@ class Position:
         self.lots = need_whole("rp.Position: lots", lots, 1, most=LOTS_MAX)
 
     def __repr__(self) -> str:
-        """Return what a plan shows."""
+        """Return its text in a plan."""
         named = ((name, getattr(self, name)) for name in ("fee", "busted", "money"))
         more = "".join(f", {name}={value!r}" for name, value in named if value is not None)
         return f"Position({self.quantity!r}, {self.price!r}, method={self.method!r}{more})"

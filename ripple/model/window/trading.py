@@ -63,7 +63,7 @@ class TradingSessions:
         breaks: str = "in",
         outside: str = "refuse",
     ) -> None:
-        # What has no calendar starts without them.
+        # A pipeline without a calendar starts without them.
         from ripple.model.calendar.trading import trading_spans  # noqa: PLC0415
         from ripple.model.window.trading_tables import exchange_table, given_table  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Tables of trading sessions: those that users give, and those of exchanges."""
+"""Tables of trading sessions, from users and from exchanges."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _read(given: Any) -> pa.Table:
 
 
 def _listed(given: list[dict[str, Any]]) -> pa.Table:
-    """Return rows as a table of all of their columns: Arrow itself takes those of the first."""
+    """Return rows as a table of all of their columns: Arrow itself takes the first row's."""
     columns = {}
     for name in dict.fromkeys(name for row in given for name in row):
         try:

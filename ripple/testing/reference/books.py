@@ -55,7 +55,7 @@ class ReferenceBook:
         return [(price, *found[price]) for price in prices]
 
     def apply(self, message: dict[str, Any]) -> None:
-        """Take a message; ``failed`` has the reasons for what it could not do."""
+        """Take a message; ``failed`` has the reasons for its failed parts."""
         self.failed = []
         try:
             _check(self.of, message, self._reads_previous(message))
@@ -195,7 +195,7 @@ class ReferenceBook:
             self._fail(10)
 
     def rows(self) -> Iterator[Row]:
-        """Yield what changed since it was shown last."""
+        """Yield the changes since the last rows."""
         sides = {side: self.levels(side) for side in "BA"}
         if self.of.show == "levels":
             old_sides = self.shown or {"B": [], "A": []}

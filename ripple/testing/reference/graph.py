@@ -379,7 +379,7 @@ class GraphReference(Reference):
         return view
 
     def _last_table(self, fold: LastTable, node: Scan) -> View:
-        """Return the newest result of each key whose state lasts."""
+        """Return the newest result of each key with a lasting state."""
         view, states = View(), States()
         for row, values in self._counted(node):
             if row.key in states and _is_over(node, states[row.key][0], row.time_ns):

@@ -183,7 +183,7 @@ class ObjectTarget:
 
 
 def _stored(store: Bucket, bucket: str, key: str) -> dict[str, Any] | None:
-    """Return what is known of an object, None without it. Raises OutputAwayError, OutputError."""
+    """Return the metadata of an object, None without it. Raises OutputAwayError, OutputError."""
     try:
         found: dict[str, Any] = store.client.head_object(Bucket=bucket, Key=key)
     except TROUBLE as error:

@@ -60,7 +60,7 @@ class CutRecord:
             raise OutputError(f"{name} belongs to {self.owner}, not to {owner}: choose another URI")
 
     def check_columns(self, columns: tuple[str, ...], name: str, kind: str) -> None:
-        """Raise OutputError if the data have other columns. kind: what to name instead."""
+        """Raise OutputError if the data have other columns. kind: the noun of the way out."""
         if self.columns != columns:
             raise OutputError(
                 f"{name} has the columns {', '.join(self.columns)}, but the output has "
