@@ -1,9 +1,8 @@
 """The connector of Delta Lake."""
 
 from ripple.connectors.connector import Connector, Use
+from ripple.connectors.tables.promise import EACH_CUT_ONCE
 from ripple.connectors.target import WHOLE
-
-ONCE = "each cut once, one commit of the table: readers see whole cuts, and each key's newest row"
 
 CONNECTOR = Connector(
     scheme="delta",
@@ -11,7 +10,7 @@ CONNECTOR = Connector(
     sink=Use("ripple.connectors.delta_lake.sink:open_table", WHOLE, takes_events=True),
     continued_sink=Use(
         "ripple.connectors.delta_lake.sink:continue_table",
-        ONCE,
+        EACH_CUT_ONCE,
         has_epochs=True,
         looks="ripple.connectors.delta_lake.sink:look",
         owners="ripple.connectors.delta_lake.sink:look",

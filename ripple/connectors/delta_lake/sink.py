@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.connectors.delta_lake.connector import ONCE
 from ripple.connectors.delta_lake.table import Table
 from ripple.connectors.tables.sink import ContinuedTable, WholeTable
 from ripple.core.errors import OutputError
@@ -20,7 +19,7 @@ def open_table(path: str, writing: Writing) -> WholeTable:
 
 def continue_table(path: str, writing: Writing) -> ContinuedTable:
     """Return the sink that goes on with its table; raises OutputError."""
-    return ContinuedTable(Table(_folder(path), writing), ONCE, writing.epoch)
+    return ContinuedTable(Table(_folder(path), writing), writing.epoch)
 
 
 def look(path: str, writing: Writing) -> int:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.library_errors import said
-from ripple.connectors.tables.table import OutputTable
+from ripple.connectors.tables.table import OutputTable, as_set
 from ripple.core.errors import OutputError
 from ripple.core.extras import needed
-from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
+from ripple.core.row_ops import OP, OP_REMOVE
 
 with needed("delta", "a table of Delta Lake"):
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -37,7 +37,6 @@ class Table(OutputTable):
         super().__init__(f"delta:{path}", "Delta Lake", writing)
         self._path = path
         self._table: DeltaTable | None = None
-        self._id = ""
 
     def record(self) -> Record | None:
         """Return the content of our newest commit, None without one; read it anew."""
@@ -45,12 +44,10 @@ class Table(OutputTable):
             if not DeltaTable.is_deltatable(self._path):
                 return None
             self._table = table = DeltaTable(self._path)
-            self._note(table)
+            self.check_id(str(table.metadata().id))
             number = table.transaction_version(APPLICATION)
             if number is None:
-                raise OutputError(
-                    f"cannot write {self.name}: there is such a table, which no run has made"
-                )
+                raise self.foreign()
             self.check_columns(pa.schema(table.schema()))
             for entry in (*table.history(1), *table.history()):
                 if APPLICATION in entry:
@@ -66,17 +63,7 @@ class Table(OutputTable):
             self._table = DeltaTable.create(
                 self._path, self.schema, mode="error", commit_properties=_properties(record)
             )
-            self._note(self._table)
-
-    def _note(self, table: DeltaTable) -> None:
-        """Note which table it is. Raises OutputError where it was another one."""
-        id_ = str(table.metadata().id)
-        if self._id not in ("", id_):
-            raise OutputError(
-                f"cannot write {self.name}: it is another table than the one that was written "
-                "until now: bring that one back, or remove this one to start over"
-            )
-        self._id = id_
+            self.check_id(str(self._table.metadata().id))
 
     def commit(self, changes: Rows, record: Record) -> bool:
         """Bring changes into the table, each key once; False if another commit came between."""
@@ -105,8 +92,7 @@ class Table(OutputTable):
         with self._one_line_errors():
             columns = list(key) or self.schema.names[:1]
             for batch in self._table.to_pyarrow_dataset().to_batches(columns=columns):
-                op = pa.array([OP_NAMES[OP_SET]] * batch.num_rows, pa.string())
-                yield batch.append_column(OP, op)
+                yield as_set(batch)
 
     def replace(self, rows: Rows, record: Record) -> None:
         """Let the table be these rows, in one commit."""

@@ -1,9 +1,8 @@
 """The connector of Iceberg."""
 
 from ripple.connectors.connector import Connector, Use
+from ripple.connectors.tables.promise import EACH_CUT_ONCE
 from ripple.connectors.target import WHOLE
-
-ONCE = "each cut once, one commit of the table: readers see whole cuts, and each key's newest row"
 
 CONNECTOR = Connector(
     scheme="iceberg",
@@ -12,7 +11,7 @@ CONNECTOR = Connector(
     sink=Use("ripple.connectors.iceberg.sink:open_table", WHOLE, takes_events=True),
     continued_sink=Use(
         "ripple.connectors.iceberg.sink:continue_table",
-        ONCE,
+        EACH_CUT_ONCE,
         has_epochs=True,
         looks="ripple.connectors.iceberg.sink:look",
         owners="ripple.connectors.iceberg.sink:look",

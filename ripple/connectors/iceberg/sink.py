@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.connectors.iceberg.connector import ONCE
 from ripple.connectors.iceberg.table import IcebergTable
 from ripple.connectors.iceberg.uri import TableUri
 from ripple.connectors.tables.sink import ContinuedTable, WholeTable
@@ -21,7 +20,7 @@ def open_table(path: str, writing: Writing) -> WholeTable:
 
 def continue_table(path: str, writing: Writing) -> ContinuedTable:
     """Return the sink that continues its table; raises OutputError."""
-    return ContinuedTable(_table(path, writing), ONCE, writing.epoch)
+    return ContinuedTable(_table(path, writing), writing.epoch)
 
 
 def look(path: str, writing: Writing) -> int:

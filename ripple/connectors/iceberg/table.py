@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from ripple.connectors.iceberg.catalog import RECORD, catalog_of, one_line_errors, table_in
 from ripple.connectors.tables.pending import newest, plain
-from ripple.connectors.tables.table import OutputTable
+from ripple.connectors.tables.table import OutputTable, as_set
 from ripple.core.errors import OutputError
 from ripple.core.extras import needed
-from ripple.core.row_ops import OP, OP_NAMES, OP_SET
+from ripple.core.row_ops import OP, OP_SET
 
 with needed("iceberg", "a table of Iceberg"):
     from pyiceberg import expressions as of
@@ -50,7 +50,6 @@ class IcebergTable(OutputTable):
         self._place = place
         self._catalog = catalog_of(place, OutputError)
         self._table: Table | None = None
-        self._id = ""
 
     def record(self) -> Record | None:
         """Return the content of our newest commit, None without a table; read it anew."""
@@ -58,17 +57,9 @@ class IcebergTable(OutputTable):
             self._table = table = table_in(self._catalog, self._place)
         if table is None:
             return None
-        id_ = str(table.metadata.table_uuid)
-        if self._id not in ("", id_):
-            raise OutputError(
-                f"cannot write {self.name}: it is another table than the one that was written "
-                "until now: bring that one back, or remove this one to start over"
-            )
-        self._id = id_
+        self.check_id(str(table.metadata.table_uuid))
         if RECORD not in table.properties:
-            raise OutputError(
-                f"cannot write {self.name}: there is such a table, which no run has made"
-            )
+            raise self.foreign()
         found = small(table.schema().as_arrow())
         self.check_columns(found)
         for name in found.names:
@@ -119,8 +110,7 @@ class IcebergTable(OutputTable):
         columns = tuple(key) or tuple(self.schema.names[:1])
         with self._one_line_errors():
             for batch in self._held().scan(selected_fields=columns).to_arrow_batch_reader():
-                op = pa.array([OP_NAMES[OP_SET]] * batch.num_rows, pa.string())
-                yield batch.append_column(OP, op)
+                yield as_set(batch)
 
     def replace(self, rows: Rows, record: Record) -> None:
         """Let the table be these rows, in one commit."""

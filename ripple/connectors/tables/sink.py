@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.tables.pending import pending_of, plain
+from ripple.connectors.tables.promise import EACH_CUT_ONCE
 from ripple.connectors.tables.record import Record
 from ripple.connectors.target import WHOLE
 from ripple.core.errors import OutputError
@@ -35,14 +36,14 @@ class ContinuedTable:
     records_cut = True
     unfinished: Mapping[str, int] | None = None
     cut_off_bytes = 0
+    promise = EACH_CUT_ONCE
 
-    def __init__(self, table: OutputTable, promise: str, epoch: int | None) -> None:
+    def __init__(self, table: OutputTable, epoch: int | None) -> None:
         """Become the only writer. Raises OutputError.
 
-        promise: to readers. epoch: of the owner; None of a run without one, which is the owner
-        after the newest.
+        epoch: of the owner; None of a run without one, which is the owner after the newest.
         """
-        self.name, self.promise = table.name, promise
+        self.name = table.name
         self._pending = pending_of(table)
         known = table.record()
         if epoch is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.record_shape import flat_schema_of
 from ripple.connectors.tables.record import Record
 from ripple.core.errors import OutputError, SchemaError
+from ripple.core.row_ops import OP, OP_NAMES, OP_SET
 from ripple.model.schema.logical.showing import shown_schema
 from ripple.model.schema.types import DateTime, bare_type
 
@@ -24,7 +26,7 @@ Rows: TypeAlias = pa.Table | pa.RecordBatchReader
 _MICROS = pa.timestamp("us", "UTC")
 
 
-class OutputTable:
+class OutputTable(ABC):
     """The table of one output, a row per key or event. Errors are raised as OutputError.
 
     kind: of its place, for errors.
@@ -34,7 +36,7 @@ class OutputTable:
 
     def __init__(self, name: str, system: str, writing: Writing) -> None:
         """Look at nothing yet. name: its URI. system: for errors."""
-        self.name = name
+        self.name, self._id = name, ""
         self.owner = Owner(writing.plan.name, writing.output.name)
         fields = writing.output.fields
         self.is_stream = writing.output.is_stream
@@ -69,25 +71,40 @@ class OutputTable:
             rows = rows.set_column(at, rows.schema.field(at).with_type(_MICROS), column)
         return rows
 
+    @abstractmethod
     def record(self) -> Record | None:
         """Return the content of our newest commit, None without a table; read it anew."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make(self, record: Record) -> None:
         """Create the table, without rows; nothing if another process has done so meanwhile."""
-        raise NotImplementedError
 
+    @abstractmethod
     def commit(self, changes: Rows, record: Record) -> bool:
         """Bring changes into the table, each key once; False if another commit came between."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the fields ``key`` of all rows, with ``op``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def replace(self, rows: Rows, record: Record) -> None:
         """Let the table be these rows, in one commit."""
-        raise NotImplementedError
+
+    def check_id(self, id_: str) -> None:
+        """Note which table it is. Raises OutputError where it was another one."""
+        if self._id not in ("", id_):
+            raise OutputError(
+                f"cannot write {self.name}: it is another table than the one that was written "
+                "until now: bring that one back, or remove this one to start over"
+            )
+        self._id = id_
+
+    def foreign(self) -> OutputError:
+        """Return the error for a table without a commit of ours."""
+        return OutputError(
+            f"cannot write {self.name}: there is such a table, which no run has made"
+        )
 
     def check_columns(self, found: pa.Schema) -> None:
         """Raise OutputError for a table with other columns."""
@@ -113,3 +130,8 @@ class OutputTable:
                 f"{self.name} belongs to {record.owner}, not to {self.owner}: choose another URI"
             )
         return record
+
+
+def as_set(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of a table as changes, with ``op`` as text, last."""
+    return rows.append_column(OP, pa.array([OP_NAMES[OP_SET]] * rows.num_rows, pa.string()))
