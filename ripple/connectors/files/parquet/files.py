@@ -17,6 +17,7 @@ import pyarrow.types as kinds
 from ripple.connectors.coercion import check_columns
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
+from ripple.connectors.files.parquet.rows import as_rows
 from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.files.version import local_version
 from ripple.connectors.prefetch import prefetched
@@ -24,15 +25,14 @@ from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.target import open_target
 from ripple.connectors.validation import screened
-from ripple.core.errors import InputError, OutputError, SchemaError
-from ripple.core.row_ops import OP, place_of_op, with_named_ops
+from ripple.core.errors import InputError
+from ripple.core.row_ops import OP, place_of_op
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.logical.fields import stored_fields
 from ripple.model.schema.logical.showing import shown_schema
 from ripple.model.schema.nested import with_leaf_types, with_leaves
 from ripple.model.schema.time_form import BEYOND_INT64
 from ripple.model.schema.types import Schema
-from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -244,15 +244,10 @@ class ParquetSink(BasicSink):
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Keep the changes until they fill a row group; see Sink."""
-        try:
-            check_text(changes)
-        except SchemaError as error:
-            raise OutputError(f"cannot write {self._target.name}: {error}") from error
-        if place_of_op(changes.schema) >= 0:
-            changes = with_named_ops(changes)
-        self._schema = self._schema or changes.schema
-        self._pending.append(changes)
-        self._pending_rows += changes.num_rows
+        rows = as_rows(changes, self._target.name, has_op=place_of_op(changes.schema) >= 0)
+        self._schema = self._schema or rows.schema
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
         if self._pending_rows >= self._row_group_rows:
             self._flush()
 

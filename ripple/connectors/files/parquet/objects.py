@@ -10,6 +10,7 @@ from ripple.connectors.files.parquet.connector import ONCE
 from ripple.connectors.files.parquet.part import (
     PART,
     PART_BYTES_MAX,
+    PART_ROWS,
     check_whole,
     encoded,
     named,
@@ -17,12 +18,12 @@ from ripple.connectors.files.parquet.part import (
     record_in,
     too_large,
 )
+from ripple.connectors.files.parquet.rows import as_rows
 from ripple.connectors.files.remote.s3 import bucket_and_key
 from ripple.connectors.files.remote.s3_writing import as_output, bucket_of, put
 from ripple.connectors.files.text.cut_record import CutRecord, Owner
-from ripple.core.errors import InputError, OutputError, SchemaError
-from ripple.core.row_ops import OP, with_named_ops
-from ripple.model.schema.well_formed import check_text
+from ripple.core.errors import InputError, OutputError
+from ripple.core.row_ops import OP
 from ripple.world.live import LiveRandom
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
 
-PART_ROWS = 1 << 17
 FULL_BYTES = 64 << 20
 WRITER_BYTES = 16
 
@@ -76,12 +76,9 @@ class ObjectsSink:
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Hold the changes until the next commit; see Sink."""
-        try:
-            check_text(changes)
-        except SchemaError as error:
-            raise OutputError(f"cannot write {self.name}: {error}") from error
-        if changes.num_rows:
-            self._rows.append(with_named_ops(changes) if OP in self._columns else changes)
+        rows = as_rows(changes, self.name, has_op=OP in self._columns)
+        if rows.num_rows:
+            self._rows.append(rows)
 
     def commit(self, reached: Commit) -> None:
         """Put the rows and the cut; see Sink. Raises OutputAwayError while the store is away."""

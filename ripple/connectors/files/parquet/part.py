@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PART_BYTES_MAX = 1 << 30
+PART_ROWS = 1 << 17
+"""Of a full file, which the next commit does not replace."""
 PART = re.compile(r"part-(\d{12})\.parquet")
 _KEY = b"ripple.commit"
 _GROUP_ROWS = 1 << 17

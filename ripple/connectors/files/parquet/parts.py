@@ -12,6 +12,7 @@ from ripple.connectors.files.parquet.connector import ONCE
 from ripple.connectors.files.parquet.part import (
     PART,
     PART_BYTES_MAX,
+    PART_ROWS,
     check_whole,
     encoded,
     named,
@@ -19,11 +20,11 @@ from ripple.connectors.files.parquet.part import (
     record_in,
     too_large,
 )
+from ripple.connectors.files.parquet.rows import as_rows
 from ripple.connectors.files.text import cut_record
 from ripple.connectors.files.text.cut_record import CutRecord, Owner
-from ripple.core.errors import LimitError, OutputError, SchemaError
-from ripple.core.row_ops import OP, with_named_ops
-from ripple.model.schema.well_formed import check_text
+from ripple.core.errors import LimitError, OutputError
+from ripple.core.row_ops import OP
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
     from ripple.world.ports import Disk, Guards
 
-PART_ROWS = 1 << 17
 # Beside the folder, which has files of Parquet alone: some readers take every name for one.
 RECORD, LOCK, DRAFT = ".cut", ".lock", ".tmp"
 
@@ -99,12 +99,9 @@ class PartsSink:
         """Hold the changes until the next commit; see Sink."""
         if self._failure:
             raise OutputError(f"{self.name}: {self._failure}: open it again")
-        try:
-            check_text(changes)
-        except SchemaError as error:
-            raise OutputError(f"cannot write {self.name}: {error}") from error
-        if changes.num_rows:
-            self._rows.append(with_named_ops(changes) if OP in self._columns else changes)
+        rows = as_rows(changes, self.name, has_op=OP in self._columns)
+        if rows.num_rows:
+            self._rows.append(rows)
 
     def commit(self, reached: Commit) -> None:
         """Write a file with the rows and the cut, or else the record alone; see Sink."""
