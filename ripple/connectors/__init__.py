@@ -10,7 +10,7 @@ delta_lake, files, formats, iceberg, kafka, log, nats, postgres, redis, syntheti
 transforms, websocket
 target      files and streams to write to; standard: streams by name; server_uri
 raw_input   bytes; line_blocks: of whole lines; prefetch; cutting: into batches
-buffered_input, reading_ahead    reading ahead of the task; restartable_input
+open_reading    of a source; buffered_input, reading_ahead    ahead of the task; restartable_input
 coercion, validation, record_shape, python_values    conversion to the declared types, and checks
 dead_letter, letter, raw_record    rejected records; retries: of dead letters
 background  an event loop in a thread; client_tls; library_errors: of client libraries

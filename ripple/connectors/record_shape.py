@@ -134,6 +134,14 @@ class RecordShape:
         """Return the Arrow schema of the delivered records."""
         return arrow_schema_of(self.delivered())
 
+    def read_schema(self) -> pa.Schema:
+        """Return the Arrow schema of the delivered fields and those with checks."""
+        delivered = self.delivered()
+        members = self.schema.fields
+        return arrow_schema_of(
+            tuple(one for one in members if one in delivered or one.name in self.checks)
+        )
+
 
 def _list_form(kind: FieldType) -> Form:
     from ripple.model.schema.list_form import ListForm  # noqa: PLC0415 - few have lists

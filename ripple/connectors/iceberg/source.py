@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING
 
 from ripple.connectors.coercion import check_columns
 from ripple.connectors.cutting import recut
 from ripple.connectors.iceberg.catalog import catalog_of, one_line_errors, table_in
 from ripple.connectors.iceberg.uri import TableUri
+from ripple.connectors.open_reading import OpenReading
 from ripple.connectors.prefetch import prefetched
-from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
@@ -54,20 +53,16 @@ class IcebergSource:
                 raise InputError(f"cannot read {place}: there is no such table")
             self._table: Table = table
             self._snapshot = self._chosen(table)
-        self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self._reading = OpenReading()
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
         self.close()
-        reading = self._read(from_offset)
-        self._reading = weakref.ref(reading)
-        return reading
+        return self._reading.begin(self._read(from_offset))
 
     def close(self) -> None:
         """Stop reading, and release the thread."""
-        reading = self._reading() if self._reading is not None else None
-        if reading is not None:
-            reading.close()
+        self._reading.close()
 
     def _chosen(self, table: Table) -> int | None:
         """Return the number of the snapshot, None of a table without one."""
@@ -93,11 +88,7 @@ class IcebergSource:
 
     def _blocks(self, from_offset: int) -> Iterator[Batch]:
         shape, name = self._reading_of.shape, str(self._place)
-        delivered = shape.delivered()
-        needed_fields = (
-            one for one in shape.schema.fields if one in delivered or one.name in shape.checks
-        )
-        asked = arrow_schema_of(tuple(needed_fields))
+        asked = shape.read_schema()
         with one_line_errors(f"cannot read {name}", InputError):
             scan = self._table.scan(snapshot_id=self._snapshot)
             found = scan.projection().as_arrow()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import weakref
 from typing import TYPE_CHECKING
 
 from ripple.connectors.cutting import recut
 from ripple.connectors.files.csv.dialect import parsed
 from ripple.connectors.files.csv.format import TRADES, CsvFormat
 from ripple.connectors.line_blocks import line_blocks
+from ripple.connectors.open_reading import OpenReading
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_input import open_input
 from ripple.core.errors import InputError
@@ -75,25 +75,19 @@ class CsvSource:
         self._batch_rows = batch_rows
         self._block_bytes = block_bytes
         self._line_length_bytes_max = line_length_bytes_max
-        # Weak, so that reading also ends when the caller drops the iterator.
-        self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self._reading = OpenReading()
         self._raw: RawInput | None = None
         self.fraction_read: float | None = None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
         self.close()
-        reading = self._read(from_offset)
-        self._reading = weakref.ref(reading)
-        return reading
+        return self._reading.begin(self._read(from_offset))
 
     def close(self) -> None:
         """Stop reading, and release the file and the thread."""
-        reading = self._reading() if self._reading is not None else None
-        if reading is None:
-            return
         try:
-            reading.close()
+            self._reading.close()
         except ValueError:  # another thread is in it: let it end, and not wait any more
             raw = self._raw
             if raw is not None:

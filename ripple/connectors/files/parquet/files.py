@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,9 +19,9 @@ from ripple.connectors.cutting import recut
 from ripple.connectors.files.parquet.rows import as_rows
 from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.files.version import local_version
+from ripple.connectors.open_reading import OpenReading
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_record import raw_of
-from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.target import open_target
 from ripple.connectors.validation import screened
 from ripple.core.errors import InputError
@@ -90,20 +89,16 @@ class ParquetSource:
         self._path = os.fspath(path)
         self._shape = shape
         self._batch_rows = batch_rows
-        self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self._reading = OpenReading()
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
         self.close()
-        reading = self._read(from_offset)
-        self._reading = weakref.ref(reading)
-        return reading
+        return self._reading.begin(self._read(from_offset))
 
     def close(self) -> None:
         """Stop reading, and release the file and the thread."""
-        reading = self._reading() if self._reading is not None else None
-        if reading is not None:
-            reading.close()
+        self._reading.close()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
         with readable(self._path):
@@ -117,13 +112,7 @@ class ParquetSource:
                 ahead.close()
 
     def _blocks(self, file: pq.ParquetFile, from_offset: int) -> Iterator[Batch]:
-        needed = arrow_schema_of(
-            tuple(
-                member
-                for member in self._shape.schema.fields
-                if member in self._shape.delivered() or member.name in self._shape.checks
-            )
-        )
+        needed = self._shape.read_schema()
         is_empty = not file.metadata.num_rows
         check_columns(file.schema_arrow, needed, self._path, is_empty=is_empty, shape=self._shape)
         groups, offset = _groups_from(file, from_offset)
