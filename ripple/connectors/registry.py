@@ -120,24 +120,23 @@ def of_file(path: str) -> Uri:
     """Return the URI of one file of a source of several, by its name; raises as ``find``."""
     if not is_remote(path):
         return find(path, "source")
-    found = _of_name(path, "source")
-    if found is None or found.source is None:
-        raise InputError(
-            f"cannot tell how to read {path}: its name must end as that of a file does, in .csv or "
-            f".parquet; or say which it is, as csv:{path}"
-        )
-    return Uri(found, found.source, path)
+    return _by_name(path, "source", "read")
 
 
 def of_written_file(path: str) -> Uri:
     """Return the URI of an object that is written, by its name; raises OutputError."""
-    found = _of_name(path, "sink")
-    if found is None or found.sink is None:
-        raise OutputError(
-            f"cannot tell how to write {path}: its name must end as that of a file does, in .csv "
+    return _by_name(path, "sink", "write")
+
+
+def _by_name(path: str, use: UseName, verb: str) -> Uri:
+    found = _of_name(path, use)
+    way: Use | None = getattr(found, use, None)
+    if found is None or way is None:
+        raise _REFUSALS[use][0](
+            f"cannot tell how to {verb} {path}: its name must end as that of a file does, in .csv "
             f"or .parquet; or say which it is, as csv:{path}"
         )
-    return Uri(found, found.sink, path)
+    return Uri(found, way, path)
 
 
 def innermost(text: str) -> str:
