@@ -11,8 +11,7 @@ from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.spark.dataframe.paths import quoted
 from ripple.spark.log_table import OFFSET
-from ripple.spark.parcel import Parcel
-from ripple.spark.work import pickled
+from ripple.spark.parcel import check_plan, plan_of
 
 with needed("spark", "ripple.spark"):
     from pyspark.sql import functions
@@ -40,7 +39,8 @@ def merge_into(
     the output. output: needed where there are several. The stream is ``ripple.log`` of the output's
     log. A micro-batch that is repeated changes nothing. Raises PlanError and OutputError.
     """
-    plan = Parcel.of(pipeline, pickled, has_markers=True, has_tables=True, has_answers=True).plan()
+    plan = plan_of(pipeline)
+    check_plan(plan, has_markers=True, has_tables=True, has_answers=True)
     if output is None and len(plan.outputs) > 1:
         names = ", ".join(one.name for one in plan.outputs)
         raise OutputError(f"the pipeline has the outputs {names}: choose one, output=")

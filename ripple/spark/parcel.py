@@ -66,15 +66,16 @@ class Parcel:
         inputs are read. has_tables: whether tables from topics are. has_answers: whether recorded
         ones are. Raises PlanError and InputError.
         """
-        reads = {
-            "has_markers": has_markers,
-            "has_tables": has_tables,
-            "has_answers": has_answers,
-        }
+        plan = plan_of(pipeline)
+        check_plan(
+            plan,
+            chain_for,
+            has_markers=has_markers,
+            has_tables=has_tables,
+            has_answers=has_answers,
+        )
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
-            plan = load_plan(place)
-            check_plan(plan, chain_for, **reads)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -86,13 +87,6 @@ class Parcel:
                 text=file.read_bytes(),
                 chosen=chosen,
             )
-        if not isinstance(pipeline, (Pipeline, Plan)):
-            raise PlanError(
-                f"a pipeline is FILE.py[:NAME], a Pipeline or its plan, not "
-                f"{type(pipeline).__name__}"
-            )
-        plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        check_plan(plan, chain_for, **reads)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -103,6 +97,17 @@ class Parcel:
                 f"{ripple.__version__}: install the same version everywhere"
             )
         return _opened(self)
+
+
+def plan_of(pipeline: str | os.PathLike[str] | Pipeline | Plan) -> Plan:
+    """Return the plan of ``FILE.py[:NAME]``, of a pipeline, or itself. Raises PlanError."""
+    if isinstance(pipeline, (str, os.PathLike)):
+        return load_plan(os.fspath(pipeline))
+    if not isinstance(pipeline, (Pipeline, Plan)):
+        raise PlanError(
+            f"a pipeline is FILE.py[:NAME], a Pipeline or its plan, not {type(pipeline).__name__}"
+        )
+    return pipeline if isinstance(pipeline, Plan) else pipeline.plan()
 
 
 def check_plan(
