@@ -141,8 +141,8 @@ def check(path: str) -> str:
         number = table.transaction_version(APPLICATION)
     except (DeltaError, OSError) as error:
         raise OutputError(f"delta:{path}: {said(error)}") from error
-    whose = "which no run has made" if number is None else f"of which {number} are Ripple's"
-    return f"a table of {table.version() + 1} commits, {whose}"
+    origin = "which no run has made" if number is None else f"of which {number} are Ripple's"
+    return f"a table of {table.version() + 1} commits, {origin}"
 
 
 def _properties(record: Record) -> CommitProperties:

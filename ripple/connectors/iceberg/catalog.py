@@ -73,8 +73,8 @@ def check(text: str) -> str:
         if table is None:
             return "not there yet"
         snapshot = table.current_snapshot()
-        whose = "made by a run" if RECORD in table.properties else "which no run has made"
+        origin = "made by a run" if RECORD in table.properties else "which no run has made"
         number = "none" if snapshot is None else str(snapshot.snapshot_id)
         return (
-            f"a table of {len(table.snapshots())} snapshots, {whose}; the present one is {number}"
+            f"a table of {len(table.snapshots())} snapshots, {origin}; the present one is {number}"
         )

@@ -55,13 +55,13 @@ def put(path: str, data: memoryview, *, replaces: str | None, writer: str) -> st
             told = store.told(error, "put", bucket, key)
             has_lost = is_taken(error) or is_absent(error)
             if not has_lost and told.done is False:
-                raise _as_output(told) from error
+                raise _output_error(told) from error
             found = _stored(store, bucket, key)
             if found is not None and found.get("Metadata", {}).get(_PUT_BY) == put_by:
                 return str(found["ETag"]).strip('"')
             if has_lost:
                 return None
-            raise _as_output(told) from error
+            raise _output_error(told) from error
 
     return attempted(once)
 
@@ -133,7 +133,7 @@ class ObjectTarget:
         except TROUBLE as error:
             if is_forbidden(error):
                 return  # it may still be written
-            raise _as_output(self._store.told(error, "list", self._bucket, self._key)) from error
+            raise _output_error(self._store.told(error, "list", self._bucket, self._key)) from error
         if found.get("Contents"):
             raise OutputError(
                 f"cannot write {self.name}: a durable run writes its files there; name another "
@@ -177,7 +177,7 @@ class ObjectTarget:
                 return request()
             except TROUBLE as error:
                 told = self._store.told(error, "put", self._bucket, self._key)
-                raise _as_output(told) from error
+                raise _output_error(told) from error
 
         return attempted(once)
 
@@ -189,7 +189,7 @@ def _stored(store: Bucket, bucket: str, key: str) -> dict[str, Any] | None:
     except TROUBLE as error:
         if is_absent(error):
             return None
-        raise _as_output(store.told(error, "get", bucket, key)) from error
+        raise _output_error(store.told(error, "get", bucket, key)) from error
     return found
 
 
@@ -201,7 +201,7 @@ def _encryption(store: Bucket) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
-def _as_output(told: StoreError) -> OutputError:
+def _output_error(told: StoreError) -> OutputError:
     return (OutputError if isinstance(told, StoreRefusedError) else OutputAwayError)(str(told))
 
 
