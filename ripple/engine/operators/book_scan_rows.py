@@ -264,12 +264,16 @@ def _most_of(size: FieldType) -> int:
 
 def _ordered(values: npt.NDArray[np.float64]) -> Ints:
     """Return integers in the order of floats; zero of both signs is 0."""
-    words = (values + 0.0).view(np.int64)
+    return _negatives_turned((values + 0.0).view(np.int64))
+
+
+def _negatives_turned(words: Ints) -> Ints:
+    """Return the bits of floats as integers in their order, and those as the bits."""
     return words ^ ((words >> 63) & np.int64((1 << 63) - 1))
 
 
 def _values(words: Ints, field: Field) -> npt.NDArray[Any]:
     """Return the values that a book counts as integers."""
     if isinstance(bare_type(type_of(field)), Float):
-        return (words ^ ((words >> 63) & np.int64((1 << 63) - 1))).view(np.float64)
+        return _negatives_turned(words).view(np.float64)
     return np.ascontiguousarray(words)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,51 +13,38 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.book_scan_rows import COLUMNS
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins.eager_rows import EagerRows
+from ripple.engine.operators.key_log import KeyLog, drop_final, take_final
 from ripple.engine.operators.rows import Rows, as_list
 from ripple.model.running.order_book import REASONS
-from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.book_scan_rows import BookScanRows
+    from ripple.engine.operators.key_log import Key
     from ripple.model.pipeline.nodes import RowTable
 
     Ints = npt.NDArray[np.int64]
 
-Key: TypeAlias = tuple[Any, ...]
-Mark: TypeAlias = tuple[int, int]
-"""The time and the place of a message."""
 
-
-class _Log:
-    """The messages of a key that are not final, in their order.
+class _Log(KeyLog[int]):
+    """The slots of a key's messages that are not final, in their order.
 
     book: the slot of the book after all of them. last_ns: the time of the message before them, None
-    without one. marks, slots: of the messages.
+    without one.
     """
 
-    __slots__ = ("book", "last_ns", "marks", "slots")
+    __slots__ = ("book", "last_ns")
 
     def __init__(self, book: int, last_ns: int | None) -> None:
+        super().__init__()
         self.book, self.last_ns = book, last_ns
-        self.marks: list[Mark] = []
-        self.slots: list[int] = []
-
-    def add(self, mark: Mark, slot: int) -> int:
-        """Take a message where it belongs; return its place."""
-        at = len(self.marks)
-        if self.marks and mark < self.marks[-1]:
-            at = bisect_left(self.marks, mark)
-        self.marks.insert(at, mark)
-        self.slots.insert(at, slot)
-        return at
 
     def drop(self, count: int) -> None:
         """Forget the first, final messages."""
         self.last_ns = self.marks[count - 1][0]
-        del self.marks[:count], self.slots[:count]
+        super().drop(count)
 
 
 class _Message(NamedTuple):
@@ -161,7 +147,7 @@ class BookTableRows(EagerRows):
         ttl_ns = self._node.ttl_ns
         for key, start in starts.items():
             log = self._logs[key]
-            own = log.slots[start:]
+            own = log.entries[start:]
             slots += own
             books += [log.book] * len(own)
             if ttl_ns is None:
@@ -204,23 +190,13 @@ class BookTableRows(EagerRows):
 
     def _end(self) -> None:
         """Forget the messages that the scan is about to take: their rows stay."""
-        if self._scan.watermark_ns == watermark.END:
-            over, self._ends = self._ends.rows()[2], RowOrder()
-        else:
-            over = self._ends.take_below(self._scan.watermark_ns)
+        over, self._ends = take_final(self._ends, self._scan.watermark_ns)
         if not len(over):
             return
-        counts: dict[Key, int] = {}
-        for slot in over.tolist():
-            key = self._messages[slot].key
-            counts[key] = counts.get(key, 0) + 1
-        for key, count in counts.items():
-            log = self._logs[key]
-            log.drop(count)
-            if not log.marks:
-                self._books.end(np.array([log.book], np.int64))
-                self._free_books.append(log.book)
-                del self._logs[key]
+        keys = (self._messages[slot].key for slot in over.tolist())
+        ended = [log.book for log in drop_final(self._logs, keys)]
+        self._books.end(np.array(ended, np.int64))
+        self._free_books += ended
         self._over = np.concatenate([self._over, over])
 
     def free(self, expired: Ints) -> None:

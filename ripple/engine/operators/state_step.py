@@ -160,33 +160,30 @@ class _Fitting:
                 return None
             raise TypeError(f"{self._what} {field.name!r} is None, and not declared so")
         bare = bare_type(of)
-        if isinstance(bare, List):
-            return self._listed(field, value)
         if isinstance(bare, Logical):
             number = rule_of(bare).number(value)
             if number is not None:
                 return rule_of(bare).value(number)
-        found = fitted([value], of, f"{self._what} {field.name!r}", 1)
+        what = f"{self._what} {field.name!r}"
+        found = fitted([value], of, what, 1)
         for reason in found.misfits.values():
             raise TypeError(reason)
+        if isinstance(bare, List):
+            self._refuse_long(what, value)
+            if has_logical(of):
+                return values_of(numbers_of([value], of), of)[0]
+            return list(as_list(found.values)[0])
         if has_logical(of):
             return value  # converted to its stored form with the others
         if isinstance(found.values, list):
             return found.values[0]
         return as_list(Values(found.values, found.valid))[0]
 
-    def _listed(self, field: Any, value: Any) -> Any:
-        what = f"{self._what} {field.name!r}"
-        found = fitted([value], type_of(field), what, 1)
-        for reason in found.misfits.values():
-            raise TypeError(reason)
-        if self._lists_max is not None and len(value) > self._lists_max:
+    def _refuse_long(self, what: str, items: Any) -> None:
+        if self._lists_max is not None and len(items) > self._lists_max:
             raise TypeError(
-                f"{what} has {len(value)} items: a state keeps up to {LIST_MAX} of a list"
+                f"{what} has {len(items)} items: a state keeps up to {LIST_MAX} of a list"
             )
-        if has_logical(type_of(field)):
-            return values_of(numbers_of([value], type_of(field)), type_of(field))[0]
-        return list(as_list(found.values)[0])
 
 
 def _kind_of(of: FieldType) -> type | None:

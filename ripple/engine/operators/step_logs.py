@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,48 +12,34 @@ import pyarrow as pa
 from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.kernels.step_entry import Entry
 from ripple.engine.operators.held_rows import PLACE, TIME
+from ripple.engine.operators.key_log import KeyLog, drop_final, take_final
 from ripple.engine.operators.rows import as_list, reason_of
-from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.key_log import Key, Mark
     from ripple.engine.operators.state_step import Stored
     from ripple.engine.operators.step_scan_rows import StepScanRows
 
     Ints = npt.NDArray[np.int64]
 
-Key: TypeAlias = tuple[Any, ...]
-Mark: TypeAlias = tuple[int, int]
-"""The time and the place of a row."""
-
-
 _FIRST = -(1 << 63)  # a place before all others
 
 
-class _Log:
-    """The rows of a key that are not final, in their order.
+class _Log(KeyLog[Entry]):
+    """state, last, last_ns: of the key before its rows here; None without one.
 
-    state, last, last_ns: of the key before them its state, its newest result, and the time of its
-    last row; None without one. marks: of the rows.
+    Its state, its newest result, and the time of its last row.
     """
 
-    __slots__ = ("entries", "last", "last_ns", "marks", "state")
+    __slots__ = ("last", "last_ns", "state")
 
     def __init__(self, state: Stored, last: Stored | None, last_ns: int | None) -> None:
+        super().__init__()
         self.state, self.last, self.last_ns = state, last, last_ns
-        self.marks: list[Mark] = []
-        self.entries: list[Entry] = []
-
-    def add(self, mark: Mark, entry: Entry) -> None:
-        """Take a row where it belongs."""
-        at = len(self.marks)
-        if self.marks and mark < self.marks[-1]:
-            at = bisect_left(self.marks, mark)
-        self.marks.insert(at, mark)
-        self.entries.insert(at, entry)
 
     def before(self, at: int) -> tuple[Stored, Stored | None, int | None]:
         """Return the state, the newest result and the time of the last row, before a row."""
@@ -65,7 +51,7 @@ class _Log:
     def drop(self, count: int) -> None:
         """Forget the first, final rows."""
         self.state, self.last, self.last_ns = self.before(count)
-        del self.marks[:count], self.entries[:count]
+        super().drop(count)
 
 
 def versions(
@@ -160,22 +146,11 @@ class StepLogs:
 
     def end(self) -> list[Entry]:
         """Give the scan the rows that it is about to take, and forget them; return them."""
-        if self._scan.watermark_ns == watermark.END:
-            over, self._ends = self._ends.rows()[2], RowOrder()
-        else:
-            over = self._ends.take_below(self._scan.watermark_ns)
-        if not len(over):
-            return []
-        counts: dict[Key, int] = {}
+        over, self._ends = take_final(self._ends, self._scan.watermark_ns)
         ended = [self.entries[number] for number in over.tolist()]
-        for entry in ended:
-            counts[entry.key] = counts.get(entry.key, 0) + 1
-        self._scan.reach(ended)
-        for key, count in counts.items():
-            log = self._logs[key]
-            log.drop(count)
-            if not log.marks:
-                del self._logs[key]
+        if ended:
+            self._scan.reach(ended)
+            drop_final(self._logs, (entry.key for entry in ended))
         return ended
 
     def forget(self, numbers: Ints) -> None:

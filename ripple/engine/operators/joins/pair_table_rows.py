@@ -13,6 +13,7 @@ from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.joins.eager_side import EagerSide
 from ripple.engine.operators.joins.join_side import key_slots
 from ripple.engine.operators.joins.pieces import pieces
+from ripple.engine.operators.key_log import take_final
 from ripple.engine.operators.waiting import settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.index import KeyIndex
@@ -238,10 +239,7 @@ class PairTableRows(EagerRows):
         if self._join.watermark_ns == self._final_ns:
             return
         self._final_ns = self._join.watermark_ns
-        if self._final_ns == watermark.END:
-            over, self._ends = self._ends.rows()[2], RowOrder()
-        else:
-            over = self._ends.take_below(self._final_ns)
+        over, self._ends = take_final(self._ends, self._final_ns)
         self._over = np.concatenate([self._over, np.sort(over)])
 
     def free(self, expired: Ints) -> None:
