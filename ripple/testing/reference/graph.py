@@ -6,8 +6,7 @@ window and each that it reached was over for it, and no sink; see ``docs/design/
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as counting
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
+from ripple.testing.reference.held import Held, counted
 from ripple.testing.reference.interpreter import (
     END_NS,
     EventFold,
@@ -43,7 +43,14 @@ from ripple.testing.reference.interpreter import (
     latest,
     typed,
 )
-from ripple.testing.reference.joins import joined_view, shown_row
+from ripple.testing.reference.joins import joined_view
+from ripple.testing.reference.row_tables import (
+    book_table,
+    last_table,
+    match_table,
+    pair_table,
+    scan_table,
+)
 from ripple.testing.reference.running import divided
 from ripple.testing.reference.scans import States, applied, applied_message
 from ripple.testing.reference.steps import (
@@ -55,24 +62,13 @@ from ripple.testing.reference.steps import (
     refuse_nulls,
     rows_after,
 )
+from ripple.testing.reference.stream_joins import added, is_certain, is_pair, matched, right_alone
 from ripple.testing.reference.trading import refuse_outside
 from ripple.testing.reference.windows import Event, Key, Window
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Holding, SourceSpec
     from ripple.model.pipeline.plan import Plan
-
-
-@dataclass
-class Held:
-    """A row by its place, and by its key in a node that holds it; name: of the input it came by."""
-
-    key: Key
-    time_ns: int
-    place: tuple[int, ...]
-    name: str
-    row: Row
-    is_decided: bool = False
 
 
 @dataclass
@@ -156,8 +152,7 @@ class GraphReference(Reference):
         before_ns = self._marks()
         name, offset, index = at
         for one in self._asked[ask, name]:
-            is_row = (one.held.place[1], one.held.place[3]) == (offset, index)
-            if is_row and one.answer is None and not one.reason:
+            if one.held.origin[1:] == (offset, index) and one.answer is None and not one.reason:
                 one.answer, one.reason = answer, reason
         self._step({}, before_ns)
 
@@ -172,7 +167,6 @@ class GraphReference(Reference):
         for (name, _), waiting in self._asked.items():
             while name == node.name and waiting and (waiting[0].answer or waiting[0].reason):
                 one = waiting.pop(0)
-                key = (one.held.name, one.held.place[1], one.held.place[3])
                 try:
                     if one.answer is None:
                         raise RefusedRow(node.name, one.reason)
@@ -182,7 +176,7 @@ class GraphReference(Reference):
                         behind_ns = max(0, one.before_ns - one.held.time_ns)
                     self._spread(node.name, row, arrived, behind_ns)
                 except RefusedRow as refused:
-                    self._lost_rows.setdefault(node.name, []).append((key, refused))
+                    self._lost_rows.setdefault(node.name, []).append((one.held.origin, refused))
 
     def _step(self, arrived: dict[str, list[Event]], before_ns: Mapping[str, int | None]) -> None:
         """Let each fold take its events, then the watermark, and pass its final rows on."""
@@ -235,7 +229,7 @@ class GraphReference(Reference):
             return
         rows = self._in_order(node.name, 0)
         for at, row in enumerate(rows):
-            if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
+            if not row.is_due(mark_ns):
                 continue
             row.is_decided = True
             close = (
@@ -256,8 +250,8 @@ class GraphReference(Reference):
         if mark_ns is None or (is_eager and not is_last):
             return
         states = self._states.setdefault(node.name, {})
-        for row, values in self._counted(node):
-            if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
+        for row, values in counted(node, self._in_order(node.name, 0)):
+            if not row.is_due(mark_ns):
                 continue
             row.is_decided = True
             if isinstance(node, BookScan):
@@ -267,7 +261,7 @@ class GraphReference(Reference):
             if result is None:
                 continue
             if isinstance(result, RefusedRow):
-                self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), result))
+                self._lose(node, row, result)
                 continue
             if is_eager:
                 continue
@@ -283,8 +277,7 @@ class GraphReference(Reference):
         """Apply a final message to the book of its key."""
         lost, rows = applied_message(node, states, row.key, row.time_ns, row.row)
         for one in lost:
-            entry = ((*row.key, row.time_ns), one)
-            self._lost_rows.setdefault(node.name, []).append(entry)
+            self._lose(node, row, one)
         if node.book.show == "levels":
             self._give_parts(node, row, rows, arrived)
             return
@@ -305,131 +298,29 @@ class GraphReference(Reference):
         """Pass on each row of the left side that became final, with its match."""
         marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
         for row in self._in_order(node.name, 0):
-            if row.is_decided or None in marks_ns or not _is_certain(node, row.time_ns, marks_ns):
+            if row.is_decided or None in marks_ns or not is_certain(node, row.time_ns, marks_ns):
                 continue
             row.is_decided = True
-            joined = None if node.is_eager else self._matched(node, row)
+            joined = None if node.is_eager else matched(node, row, self._in_order(node.name, 1))
             if joined is not None:
                 self._give(node, replace(row, row=joined), arrived)
 
-    def _matched(self, node: AsofJoin, row: Held) -> Row | None:
-        """Return a row of the left side with its match so far; None without one, if inner."""
-        matches = [
-            other
-            for other in self._in_order(node.name, 1)
-            if other.key == row.key and None not in row.key and _counts(node, row, other)
-        ]
-        best = _best(node, row, matches)
-        if best is not None and node.deleted is not None and best.row[node.deleted.name]:
-            best = None
-        if best is None and node.how == "inner":
-            return None
-        match = best.row if best is not None else {}
-        pairs = zip(node.added, node.right_fields, strict=True)
-        return row.row | {one.name: match.get(of.name) for one, of in pairs}
-
     def _row_table(self, fold: RowTable) -> View:
-        """Return each row that ever came to the left side of a join, with its match so far."""
+        """Return the rows of a scan or join from their reading on."""
         for scan in self.plan.scans:
             if scan.name == fold.input:
-                return self._scan_table(fold, scan)
+                rows = self._in_order(scan.name, 0)
+                if isinstance(fold, LastTable):
+                    return last_table(fold, scan, rows, self._open_marks.get(scan.name))
+                if isinstance(scan, BookScan):
+                    return book_table(fold, scan, rows)
+                return scan_table(fold, scan, rows)
         (node,) = (one for one in self.plan.stream_joins if one.name == fold.input)
-        if isinstance(node, IntervalJoin):
-            return self._pair_table(fold, node)
-        assert isinstance(node, AsofJoin), "no other joins"
-        view = View()
-        for row in self._held[node.name, 0]:
-            joined = self._matched(node, row)
-            if joined is not None:
-                key = (row.name, row.place[1], row.place[3])
-                names = (field.name for field in fold.key)
-                whole = dict(zip(names, key, strict=True)) | joined
-                view.put(key, shown_row(fold, whole))
-        return view
-
-    def _scan_table(self, fold: RowTable, node: Scan) -> View:
-        """Return the results of all rows that ever came to a scan, in order."""
-        if isinstance(fold, LastTable):
-            return self._last_table(fold, node)
-        if isinstance(node, BookScan):
-            return self._book_table(fold, node)
-        view, states = View(), States()
-        for row, values in self._counted(node):
-            key = (row.name, row.place[1], row.place[3])
-            made = applied(node, states, row.key, row.time_ns, values)
-            if isinstance(made, RefusedRow):
-                view.put(key, RefusedRow(fold.name, made.reason))
-                continue
-            names = (field.name for field in fold.key)
-            whole = made and dict(zip(names, key, strict=True)) | made
-            view.put(key, whole and shown_row(fold, whole))
-        return view
-
-    def _book_table(self, fold: RowTable, node: BookScan) -> View:
-        """Return the rows of all messages that ever came to a book, in order."""
-        view, states = View(), States()
-        names = [field.name for field in fold.key]
-        for row in self._in_order(node.name, 0):
-            key = (row.name, row.place[1], row.place[3])
-            lost, rows = applied_message(node, states, row.key, row.time_ns, row.row)
-            for made in rows:
-                view.put(key, shown_row(fold, dict(zip(names, key, strict=True)) | made))
-            if lost and not rows:
-                view.put(key, RefusedRow(fold.name, lost[0].reason))
-        return view
-
-    def _last_table(self, fold: LastTable, node: Scan) -> View:
-        """Return the newest result of each key with a lasting state."""
-        view, states = View(), States()
-        for row, values in self._counted(node):
-            if row.key in states and _is_over(node, states[row.key][0], row.time_ns):
-                view.put(row.key, None)
-            made = applied(node, states, row.key, row.time_ns, values)
-            if made is not None and not isinstance(made, RefusedRow):
-                view.put(row.key, shown_row(fold, made))
-        mark_ns = self._open_marks.get(node.name)
-        for key, (last_ns, _) in states.items():
-            if mark_ns is not None and _is_over(node, last_ns, mark_ns):
-                view.put(key, None)
-        return view
-
-    def _pair_table(self, fold: RowTable, node: IntervalJoin) -> View:
-        """Return all pairs of rows that ever came to a join, and the rows without a partner."""
         left, right = (self._in_order(node.name, side) for side in range(2))
-        near = [
-            (row, other)
-            for row in left
-            for other in right
-            if row.key == other.key and None not in row.key and _is_near(node, row, other)
-        ]
-        paired = [{id(pair[side]) for pair in near} for side in range(2)]
-        made: list[tuple[Held | None, Held | None]] = list(near)
-        if node.how in ("left", "full"):
-            made += [(row, None) for row in left if id(row) not in paired[0]]
-        if node.shows_right:
-            made += [(None, row) for row in right if id(row) not in paired[1]]
-        of = Counter(_record_of(*pair) for pair in made)
-        view = View()
-        for row, other in made:
-            if of[_record_of(row, other)] > FLAT_ROWS_MAX:
-                continue
-            origins = [
-                ("", 0, 0) if one is None else (one.name, one.place[1], one.place[3])
-                for one in (row, other)
-            ]
-            match = {} if other is None else other.row
-            added = zip(node.added, node.right_fields, strict=True)
-            joined = {one.name: match.get(of.name) for one, of in added}
-            if row is None:
-                assert other is not None
-                joined = _right_alone(node, other).row
-            else:
-                joined |= row.row
-            key = (*origins[0], *origins[1])
-            names = (field.name for field in fold.key)
-            whole = dict(zip(names, key, strict=True)) | joined
-            view.put(key, shown_row(fold, whole))
-        return view
+        if isinstance(node, IntervalJoin):
+            return pair_table(fold, node, left, right)
+        assert isinstance(node, AsofJoin), "no other joins"
+        return match_table(fold, node, left, right)
 
     def _pair(self, node: IntervalJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side to which no partner can come any more, with them all.
@@ -443,9 +334,7 @@ class GraphReference(Reference):
             (row.time_ns, row.place[:3], side, row)
             for side, rows in enumerate(each)
             for row in rows
-            if not row.is_decided
-            and mark_ns is not None
-            and (mark_ns > row.time_ns or mark_ns == END_NS)
+            if mark_ns is not None and row.is_due(mark_ns)
         ]
         made: dict[Any, list[tuple[Held, list[Row]]]] = {}
         for time_ns, record, side, row in sorted(due, key=lambda one: one[:3]):
@@ -453,52 +342,37 @@ class GraphReference(Reference):
             partners = [
                 other
                 for other in self._in_order(node.name, 1 - side)
-                if other.key == row.key
-                and None not in row.key
-                and _is_near(node, *((row, other) if side == 0 else (other, row)))
+                if is_pair(node, *((row, other) if side == 0 else (other, row)))
             ]
             without: list[Row] = [{}] if node.how in ("full", "right" if side else "left") else []
             rows = [one.row for one in partners if side == 0] if partners else without
-            one = _right_alone(node, row) if side else row
+            one = right_alone(node, row) if side else row
             made.setdefault((time_ns, row.name, record), []).append((one, rows))
         for several in made.values():
             number = counting()
             is_lost = sum(len(rows) for _, rows in several) > FLAT_ROWS_MAX
             for row, rows in several:
                 if is_lost:
-                    key = (*row.key, row.time_ns)
-                    lost = (key, RefusedRow(node.name, "too many rows"))
-                    self._lost_rows.setdefault(node.name, []).append(lost)
+                    self._lose(node, row, RefusedRow(node.name, "too many rows"))
                     continue
                 for other in [] if node.is_eager else rows:
-                    added = zip(node.added, node.right_fields, strict=True)
-                    joined = {one.name: other.get(of.name) for one, of in added} | row.row
+                    joined = added(node, other) | row.row
                     one = replace(row, row=joined, place=(*row.place[:3], next(number)))
                     self._give(node, one, arrived)
 
     def _in_order(self, name: str, side: int) -> list[Held]:
         return sorted(self._held[name, side], key=lambda one: (one.time_ns, one.place))
 
-    def _counted(self, node: Scan) -> Iterator[tuple[Held, Row]]:
-        """Yield the rows of a scan in their order, each with the values of its newest version."""
-        rows = self._in_order(node.name, 0)
-        of = node.version_of if isinstance(node, StepScan) else None
-        versions: dict[Any, Row] = {}
-        named = [(one.key, one.time_ns, None if of is None else one.row[of.name]) for one in rows]
-        for one, name in zip(rows, named, strict=True):
-            versions[name] = one.row
-        for one, name in zip(rows, named, strict=True):
-            if name[2] is None:
-                yield one, one.row
-            elif name in versions:
-                yield one, versions.pop(name)
-
     def _give(self, node: Holding, row: Held, arrived: dict[str, list[Event]]) -> None:
         """Pass a held row of a node on to those behind it."""
         try:
             self._spread(node.name, row, arrived)
         except RefusedRow as refused:
-            self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), refused))
+            self._lose(node, row, refused)
+
+    def _lose(self, node: Holding, row: Held, why: RefusedRow) -> None:
+        """Count a held row of a node as one that cannot be computed."""
+        self._lost_rows.setdefault(node.name, []).append(((*row.key, row.time_ns), why))
 
     def _comes_to(self, name: str) -> set[str]:
         """Return the sources and nodes of final rows whose rows come to a stream."""
@@ -753,60 +627,3 @@ class GraphReference(Reference):
         for name, rows in unfolded.items():
             views[name].unfolded = rows
         return views
-
-
-def _is_certain(node: AsofJoin, time_ns: int, ends: Sequence[int | None]) -> bool:
-    """Return whether no row that still comes, of either side, can come before or match better."""
-    left_ns, right_ns = (END_NS if end is None else end for end in ends)
-    if node.strategy == "backward":
-        return left_ns > time_ns and right_ns + node.is_strict > time_ns
-    return left_ns > time_ns and (
-        right_ns == END_NS or right_ns > time_ns + (node.tolerance_ns or 0)
-    )
-
-
-def _is_over(node: Scan, last_ns: int, time_ns: int) -> bool:
-    """Return whether the state of a key with its last row then has ended."""
-    return node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns
-
-
-def _is_near(node: IntervalJoin, row: Held, other: Held) -> bool:
-    return node.lo_ns <= other.time_ns - row.time_ns <= node.hi_ns
-
-
-def _record_of(row: Held | None, other: Held | None) -> tuple[Any, ...]:
-    """Return the record of a pair: that of its left row, or of a right one without a partner."""
-    one = row or other
-    assert one is not None
-    return one.time_ns, one.name, one.place[:3]
-
-
-def _right_alone(node: IntervalJoin, row: Held) -> Held:
-    """Return a row of the right side as one of the result, without one of the left side."""
-    alone: Row = {one.name: None for one in node.left_fields}
-    alone |= {mine.name: row.row[theirs.name] for mine, theirs in node.on}
-    added = zip(node.added, node.right_fields, strict=True)
-    return replace(row, row=alone | {one.name: row.row[of.name] for one, of in added})
-
-
-def _counts(node: AsofJoin, row: Held, other: Held) -> bool:
-    """Return whether a row of the right side counts at the time of one of the left."""
-    behind_ns = row.time_ns - other.time_ns
-    if node.is_strict and not behind_ns:
-        return False
-    if node.tolerance_ns is not None and abs(behind_ns) > node.tolerance_ns:
-        return False
-    return {"backward": behind_ns >= 0, "forward": behind_ns <= 0, "nearest": True}[node.strategy]
-
-
-def _best(node: AsofJoin, row: Held, matches: Sequence[Held]) -> Held | None:
-    """Return the one of the matches, which are in their order, None if there are none."""
-    before = [one for one in matches if one.time_ns <= row.time_ns]
-    after = [one for one in matches if one.time_ns >= row.time_ns]
-    if node.strategy == "forward":
-        return after[0] if after else None
-    if node.strategy == "backward" or not after:
-        return before[-1] if before else None
-    if not before or after[0].time_ns - row.time_ns < row.time_ns - before[-1].time_ns:
-        return after[0]
-    return before[-1]

@@ -22,12 +22,17 @@ States: TypeAlias = dict[tuple[Any, ...], tuple[int, Any]]
 """Per key the time of its last row, and the state after it."""
 
 
+def is_over(node: Scan, last_ns: int, time_ns: int) -> bool:
+    """Return whether the state of a key with its last row at ``last_ns`` has ended."""
+    return node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns
+
+
 def applied_message(
     node: BookScan, states: States, key: tuple[Any, ...], time_ns: int, row: Row
 ) -> tuple[list[RefusedRow], list[Row]]:
     """Apply a message to the book of its key; return why it failed, and the rows made of it."""
     last_ns, book = states.get(key, (time_ns, None))
-    if node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns:
+    if is_over(node, last_ns, time_ns):
         book = None
     book, lost, made = with_book(node, book, row)
     states[key] = time_ns, book
@@ -39,7 +44,7 @@ def applied(
 ) -> Row | RefusedRow | None:
     """Apply a row to the state of its key; return the row made of it, None for none, or why not."""
     last_ns, state = states.get(key, (time_ns, None))
-    if node.ttl_ns is not None and time_ns - last_ns >= node.ttl_ns:
+    if is_over(node, last_ns, time_ns):
         state = None
     made: Row | RefusedRow | None
     try:
