@@ -17,6 +17,8 @@ from ripple.model.aggregate.contract import (
 from ripple.model.schema.types import FieldType, Int64, List, Option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.model.aggregate.contract import State
 
 
@@ -114,15 +116,16 @@ class CountDistinct(Aggregate):
 
 def need_keeping(aggregate: Aggregate, *types: FieldType) -> FieldType:
     """Return the only type; raises :class:`PlanError` unless states can keep its values."""
-    (of,) = types
-    if not keepable(of):
-        raise aggregate.misfit("a number, text or a boolean", of)
-    return of
+    return _need(keepable, aggregate, *types)
 
 
 def need_order(aggregate: Aggregate, *types: FieldType) -> FieldType:
     """Return the only type; raises :class:`PlanError` unless its values have an order."""
+    return _need(orderable, aggregate, *types)
+
+
+def _need(fits: Callable[[FieldType], bool], aggregate: Aggregate, *types: FieldType) -> FieldType:
     (of,) = types
-    if not orderable(of):
+    if not fits(of):
         raise aggregate.misfit("a number, text or a boolean", of)
     return of
