@@ -38,7 +38,10 @@ struct Message {
     int64_t action, side, price, size, order, sequence, previous, last;
 };
 
-// rank: the price of a bid, the complement of that of an ask, so that the best is the greatest.
+// Returns the rank of a price: that of a bid itself, of an ask its complement, so that the best is the
+// greatest. Of a rank, its price.
+inline int64_t ranked(int64_t side, int64_t price) { return side ? ~price : price; }
+
 struct Level {
     int64_t rank, size, count;
     bool operator==(const Level& other) const
@@ -421,7 +424,7 @@ private:
     void apply(Book& book, const Message& m, int64_t row)
     {
         Side& side = book.sides[m.side];
-        int64_t rank = m.side ? ~m.price : m.price;
+        int64_t rank = ranked(m.side, m.price);
         switch (m.action) {
         case SET:
             side.set(rank, m.size);
@@ -441,7 +444,7 @@ private:
             if (!order)
                 return report(book, UNKNOWN_ORDER, row);
             Side& before = book.sides[order->side];
-            int64_t rank_before = order->side ? ~order->price : order->price;
+            int64_t rank_before = ranked(order->side, order->price);
             before.take(rank_before, order->size, 1);
             if (!side.add(rank, m.size, settings.size_most)) {
                 before.add(rank_before, order->size, settings.size_most);
@@ -455,7 +458,7 @@ private:
             if (!order)
                 return report(book, UNKNOWN_ORDER, row);
             Side& own = book.sides[order->side];
-            int64_t rank_of = order->side ? ~order->price : order->price;
+            int64_t rank_of = ranked(order->side, order->price);
             if (m.size < order->size) {
                 order->size -= m.size;
                 own.take(rank_of, m.size, 0);
@@ -500,7 +503,7 @@ private:
             const Level* best = book.sides[side].levels.data() + book.sides[side].levels.size();
             for (size_t at = 0; at < count; ++at) {
                 --best;
-                if (words[2 * at + 1] != best->size || words[2 * at] != (side ? ~best->rank : best->rank))
+                if (words[2 * at + 1] != best->size || words[2 * at] != ranked(side, best->rank))
                     return false;
             }
         }
@@ -523,7 +526,7 @@ private:
             const std::vector<Level>& levels = book.sides[side].levels;
             for (size_t at = 0; at < count; ++at) {
                 const Level& level = *(levels.end() - 1 - at);
-                words[2 * at] = side ? ~level.rank : level.rank;
+                words[2 * at] = ranked(side, level.rank);
                 words[2 * at + 1] = level.size;
             }
         }
@@ -534,7 +537,7 @@ private:
     void put(int64_t row, int64_t side, int64_t rank, int64_t size, int64_t count)
     {
         found.rows.push_back(row);
-        int64_t words[4] = { side, side ? ~rank : rank, size, count };
+        int64_t words[4] = { side, ranked(side, rank), size, count };
         found.words.insert(found.words.end(), words, words + 4);
     }
 
@@ -599,7 +602,7 @@ public:
         } else {
             for (int64_t side = 0; side < 2; ++side)
                 for (const Level& level : book.sides[side].levels) {
-                    const int64_t words[] = { 0, side, side ? ~level.rank : level.rank, level.size };
+                    const int64_t words[] = { 0, side, ranked(side, level.rank), level.size };
                     resting.insert(resting.end(), words, words + 4);
                 }
         }
@@ -628,7 +631,7 @@ public:
         for (int64_t at = 0; at + 4 <= resting_count; at += 4) {
             const int64_t* words = resting + at;
             Side& side = book.sides[words[1] & 1];
-            int64_t rank = words[1] & 1 ? ~words[2] : words[2];
+            int64_t rank = ranked(words[1] & 1, words[2]);
             if (settings.by_order) {
                 if (words[3] > 0 && side.add(rank, words[3], settings.size_most))
                     book.orders.add(Order { words[0], words[1] & 1, words[2], words[3] });
