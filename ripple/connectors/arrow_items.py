@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.connectors.coercion import check_columns, is_text
+from ripple.connectors.coercion import check_columns
 from ripple.connectors.record_columns import RecordColumns, check_any
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.schema.nested import with_leaf_types
+from ripple.model.schema.text_columns import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -14,6 +14,7 @@ from ripple.model.schema.logical.lists import ListReading, reading_of
 from ripple.model.schema.logical.maps import source_texts
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.nested import leaf_names, with_leaf_types
+from ripple.model.schema.text_columns import is_text
 from ripple.model.schema.time_form import BEYOND_INT64, UNITS_NS, is_far
 from ripple.model.schema.typed_texts import marked
 from ripple.model.schema.types import Dict, List, LogicalText, PatternDate, PatternTime, WideDecimal
@@ -134,11 +135,6 @@ def _way_out(found: pa.DataType, field: pa.Field, logical: Logical | List | None
     if field.type != pa.string() or not kinds.is_timestamp(found):
         return ""
     return f": declare {field.name}: rp.Timestamp, without a format or with format='iso'"
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is one of the forms of text."""
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def _without(

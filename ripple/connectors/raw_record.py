@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.connectors.coercion import is_text
 from ripple.connectors.files.json import text as json_text
 from ripple.model.batch import RAW_BYTES_MAX
 from ripple.model.schema.columns import decoded
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.logical.fields import logical_in
+from ripple.model.schema.text_columns import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

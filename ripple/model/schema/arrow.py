@@ -41,6 +41,7 @@ from ripple.core.errors import SchemaError
 from ripple.model.schema import notation
 from ripple.model.schema.document import build, refuse_empty
 from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.text_columns import is_text
 from ripple.model.schema.types import (
     DEPTH_MAX,
     PRECISION_MAX,
@@ -302,9 +303,7 @@ def _holds(arrow: pa.DataType, kind: FieldType) -> bool:
 
 
 def _is_text(arrow: pa.DataType) -> bool:
-    if pt.is_dictionary(arrow):
-        return _is_text(arrow.value_type)
-    return bool(pt.is_string(arrow) or pt.is_large_string(arrow) or pt.is_string_view(arrow))
+    return _is_text(arrow.value_type) if pt.is_dictionary(arrow) else is_text(arrow)
 
 
 def _is_list(arrow: pa.DataType) -> bool:

@@ -6,6 +6,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as pt
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type of Arrow is one of its types of texts."""
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
 
 
 def parts(array: Any) -> tuple[Any, Any, Any]:

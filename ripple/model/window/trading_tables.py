@@ -11,6 +11,7 @@ import pyarrow as pa
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.calendar.trading import TradingTable
+from ripple.model.schema.text_columns import is_text
 from ripple.model.window.instant import instant_ns, instant_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ COLUMNS = ("open", "close", "break_start", "break_end")
 SESSIONS_MAX = 1_000_000  # of a table
 
 _EVENT_TIME_NS = 1 << 62
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 def given_table(given: Any, start: Any, end: Any) -> TradingTable:
@@ -168,7 +168,7 @@ def _instants(name: str, chunked: pa.ChunkedArray) -> pa.Array:
             return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
         except pa.ArrowInvalid:
             raise PlanError(f"table: {name!r} has a time beyond the years 1678 to 2261") from None
-    if any(is_text(kind) for is_text in _TEXTS):
+    if is_text(kind):
         try:
             return column.cast(pa.string()).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
         except pa.ArrowInvalid as error:

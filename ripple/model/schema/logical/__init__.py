@@ -21,6 +21,6 @@ rule      the rule of a type: all that is particular to it; dates, times, decima
           wide_decimals
 fields    the logical types among fields, and the storage types
 columns   columns stored and shown, lists and structs of them too; texts: for files of text
-objects   arrays of Python values
+objects   arrays of Python values; forms: types with one form of texts
 showing   rows and tables shown; values: of users' functions
 """

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.core.arguments import shown
-from ripple.core.errors import SchemaError
+from ripple.model.schema.logical.forms import need_no_form
 from ripple.model.schema.logical.objects import ObjectArrays
 from ripple.model.schema.text_columns import bits, text_column, valid_in
 from ripple.model.schema.types import PRECISION_MAX, Decimal, WideDecimal
@@ -28,7 +27,7 @@ _WIDE = decimal.Context(prec=2 * _DIGITS_MAX)
 
 
 class DigitsRule(ObjectArrays):
-    """All that narrow and wide decimals share. units: the largest number of them."""
+    """The common part of the rules of narrow and wide decimals. units: the largest number."""
 
     def __init__(self, kind: Decimal | WideDecimal, units: int) -> None:
         self._scale = kind.scale
@@ -66,7 +65,7 @@ class DecimalRule(DigitsRule):
     def form(self, form: str | None, zone: str | None) -> DecimalForm:
         from ripple.model.schema.decimal_form import DecimalForm  # noqa: PLC0415 - few have decimals
 
-        need_no_form(form, zone)
+        need_no_form("a decimal", form, zone)
         return DecimalForm(self._kind)
 
     def stored(self, column: pa.Array) -> pa.Array:
@@ -89,13 +88,6 @@ class DecimalRule(DigitsRule):
         from ripple.model.schema import scaled  # noqa: PLC0415 - few have decimals
 
         return text_column(*scaled.texts(_units(column), self._scale), valid_in(column))
-
-
-def need_no_form(form: str | None, zone: str | None) -> None:
-    """Raise SchemaError for a form of texts of decimals, which have one only."""
-    for name, given in (("format", form), ("zone", zone)):
-        if given is not None:
-            raise SchemaError(f"{name} is {shown(given)}, and a decimal has none: leave it out")
 
 
 def _units(column: pa.Array) -> Ints:

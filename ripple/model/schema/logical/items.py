@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.model.schema.text_columns import is_text
 from ripple.model.schema.types import Bool, Float, Int, Int64, String
 
 WORDS: dict[type, str] = {
@@ -26,9 +27,7 @@ def takes_items(arrow: pa.DataType, of: type) -> bool:
     if kinds.is_null(arrow):
         return True  # Arrow's type of lists without items
     if of is String:
-        return bool(
-            kinds.is_string(arrow) or kinds.is_large_string(arrow) or kinds.is_string_view(arrow)
-        )
+        return is_text(arrow)
     if of is Bool:
         return bool(kinds.is_boolean(arrow))
     return bool(kinds.is_integer(arrow) or (of is Float and kinds.is_floating(arrow)))

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.core.arguments import shown
-from ripple.core.errors import SchemaError
+from ripple.model.schema.logical.forms import need_no_form
 from ripple.model.schema.logical.items import (
     WORDS,
     json_items,
@@ -20,6 +19,7 @@ from ripple.model.schema.logical.items import (
     takes_items,
 )
 from ripple.model.schema.logical.objects import ObjectArrays
+from ripple.model.schema.text_columns import is_text
 
 if TYPE_CHECKING:
     from ripple.model.schema.document import Json
@@ -42,9 +42,7 @@ class MapRule(ObjectArrays):
         self.word = word_of_map(kind)
 
     def form(self, form: str | None, zone: str | None) -> MapForm:
-        for name, given in (("format", form), ("zone", zone)):
-            if given is not None:
-                raise SchemaError(f"{name} is {shown(given)}, and a map has none: leave it out")
+        need_no_form("a map", form, zone)
         from ripple.model.schema.map_form import MapForm  # noqa: PLC0415 - few have maps
 
         return MapForm(self._kind)
@@ -52,9 +50,7 @@ class MapRule(ObjectArrays):
     def takes(self, arrow: pa.DataType) -> bool:
         if not kinds.is_map(arrow):
             return False
-        key = arrow.key_type
-        is_text = kinds.is_string(key) or kinds.is_large_string(key) or kinds.is_string_view(key)
-        return bool(is_text and takes_items(arrow.item_type, type(self._kind.of)))
+        return is_text(arrow.key_type) and takes_items(arrow.item_type, type(self._kind.of))
 
     def source_texts(self, column: pa.Array) -> pa.Array:
         """Return a column that ``takes`` accepts as texts for the form."""

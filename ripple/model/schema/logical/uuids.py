@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.core.arguments import shown
-from ripple.core.errors import SchemaError
+from ripple.model.schema.logical.forms import need_no_form
 from ripple.model.schema.logical.objects import ObjectArrays
 from ripple.model.schema.text_columns import text_column, valid_in
 from ripple.model.schema.uuid_form import UuidForm
@@ -31,9 +30,7 @@ class UuidRule(ObjectArrays):
     bounds = (0, 0)  # of numbers; there are none
 
     def form(self, form: str | None, zone: str | None) -> UuidForm:
-        for name, given in (("format", form), ("zone", zone)):
-            if given is not None:
-                raise SchemaError(f"{name} is {shown(given)}, and a UUID has none: leave it out")
+        need_no_form("a UUID", form, zone)
         return UuidForm()
 
     def takes(self, arrow: pa.DataType) -> bool:

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.model.schema.logical.decimals import DigitsRule, need_no_form, of_units, units_of
+from ripple.model.schema.logical.decimals import DigitsRule, of_units, units_of
+from ripple.model.schema.logical.forms import need_no_form
 from ripple.model.schema.text_columns import bits, parts, text_column, valid_in
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class WideDecimalRule(DigitsRule):
     def form(self, form: str | None, zone: str | None) -> WideDecimalForm:
         from ripple.model.schema.decimal_form import WideDecimalForm  # noqa: PLC0415 - few have them
 
-        need_no_form(form, zone)
+        need_no_form("a decimal", form, zone)
         return WideDecimalForm(self._kind)
 
     def stored(self, column: pa.Array) -> pa.Array:
