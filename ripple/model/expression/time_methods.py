@@ -16,7 +16,7 @@ DIRECTIVES = "%Y %m %d %H %M %S %j %u %F %T %R %3f %6f %9f %%"
 FORM_MAX = 200  # characters
 
 if TYPE_CHECKING:
-    from ripple.model.calendar.trading import OfSessions
+    from ripple.model.calendar.trading_spans import OfSessions
 
 _EVERY = re.compile(r"([0-9]{1,7})(ns|us|ms|s|m|h|d|w|mo|q|y)")
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
@@ -119,7 +119,7 @@ class TimeMethods:
         So it is null outside of sessions, unless these say ``outside="own"``, and beyond their
         calendar. Raises PlanError for anything but trading sessions.
         """
-        from ripple.model.calendar.trading import TradingSpans  # noqa: PLC0415 - most have none
+        from ripple.model.calendar.trading_spans import TradingSpans  # noqa: PLC0415 - most have none
 
         bounds = getattr(sessions, "bounds", None)
         if not isinstance(bounds, TradingSpans):

@@ -42,7 +42,7 @@ from ripple.model.pipeline.topology import stages_of
 from ripple.model.running.functions import Running
 from ripple.model.schema.types import DECIMALS, Field, FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec, ZonedTumbling
-from ripple.model.window.trading import TradingSessions
+from ripple.model.window.trading_sessions import TradingSessions
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
 _UNSEEN_MAX = 10  # per step, in texts for people

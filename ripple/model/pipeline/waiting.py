@@ -18,7 +18,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Sliding, ZonedTumbling
-from ripple.model.window.trading import TradingSessions
+from ripple.model.window.trading_sessions import TradingSessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

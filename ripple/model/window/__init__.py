@@ -1,9 +1,9 @@
 """Event time: window assigners, watermarks, verdicts and triggers.
 
-spec        windows as declared; duration, instant: spans and times as text
-trading     windows of trading sessions; trading_tables: sessions of users and exchanges
-watermark   verdicts, event by event; assign, sessions: which windows an event is in
-book        the open windows of a fold; timers: slots due at a time
+spec              windows as declared; duration, instant: spans and times as text
+trading_sessions  rp.TradingSessions; trading_tables: the sessions that users and exchanges give
+watermark         verdicts, event by event; assign, sessions: the windows of an event
+book              the open windows of a fold; timers: slots due at a time
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ripple.model.window.spec import (
     ZonedTumbling,
     window_spec,
 )
-from ripple.model.window.trading import TradingSessions
+from ripple.model.window.trading_sessions import TradingSessions
 
 __all__ = [
     "Assigner",

@@ -13,7 +13,7 @@ import numpy as np
 from ripple.model.window import assign
 from ripple.model.window.sessions import SessionBook
 from ripple.model.window.spec import Assigner, Session, Tumbling, ZonedTumbling
-from ripple.model.window.trading import TradingSessions
+from ripple.model.window.trading_sessions import TradingSessions
 
 if TYPE_CHECKING:
     import numpy.typing as npt

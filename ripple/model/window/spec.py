@@ -9,7 +9,7 @@ from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.window.duration import duration_ns, signed_duration_ns
-from ripple.model.window.trading import TradingSessions
+from ripple.model.window.trading_sessions import TradingSessions
 
 if TYPE_CHECKING:
     import numpy as np

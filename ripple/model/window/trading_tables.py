@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
-from ripple.model.calendar.trading import TradingTable
+from ripple.model.calendar.trading_spans import TradingTable
 from ripple.model.schema.text_columns import is_text
 from ripple.model.window.instant import instant_ns, instant_text
 

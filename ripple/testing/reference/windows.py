@@ -17,7 +17,7 @@ from ripple.model.window.spec import (
     Tumbling,
     ZonedTumbling,
 )
-from ripple.model.window.trading import TradingSessions
+from ripple.model.window.trading_sessions import TradingSessions
 from ripple.testing.reference.trading import trading_window_at
 
 Key = tuple[Any, ...]

@@ -194,14 +194,14 @@ def _plain_span_begin(t: int, size: str, name: str, _digest: str) -> int:
 
 
 def _session_start(times: Any, bounds: str, own: bool, _digest: str) -> Any:
-    from ripple.model.calendar.trading import unpacked  # noqa: PLC0415
+    from ripple.model.calendar.trading_spans import unpacked  # noqa: PLC0415
 
     starts, found = unpacked(bounds).starts_of(times, own=own)
     return pa.array(starts, mask=~found)
 
 
 def _plain_session_start(t: int, bounds: str, own: bool, _digest: str) -> int | None:
-    from ripple.model.calendar.trading import unpacked  # noqa: PLC0415
+    from ripple.model.calendar.trading_spans import unpacked  # noqa: PLC0415
 
     spans = unpacked(bounds)
     begins, size = spans.spans.begins_ns.tolist(), spans.spans.elapsed_ns

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.model.calendar.spans import Spans
-    from ripple.model.calendar.trading import TradingSpans, TradingTable
+    from ripple.model.calendar.trading_spans import TradingSpans, TradingTable
 
     Ints = npt.NDArray[np.int64]
 
@@ -63,8 +63,8 @@ class TradingSessions:
         breaks: str = "in",
         outside: str = "refuse",
     ) -> None:
-        # A pipeline without a calendar starts without them.
-        from ripple.model.calendar.trading import trading_spans  # noqa: PLC0415
+        # Pipelines without a calendar start without them.
+        from ripple.model.calendar.trading_spans import trading_spans  # noqa: PLC0415
         from ripple.model.window.trading_tables import exchange_table, given_table  # noqa: PLC0415
 
         for what, given, known in (("breaks", breaks, BREAKS), ("outside", outside, OUTSIDE)):
@@ -92,10 +92,10 @@ class TradingSessions:
         divided = (
             "" if every is None else f" every {every if isinstance(every, str) else f'{every}ns'}"
         )
-        covered = f"{instant_text(sessions.start_ns)} to {instant_text(sessions.end_ns)}"
         text = (
-            f"sessions of {name or 'a table'}{divided}, {covered}, {len(sessions.bounds_ns)} "
-            f"of {sessions.origin}, digest {bounds.digest[:8]}, outside: {outside}"
+            f"sessions of {name or 'a table'}{divided}, {_covered(sessions)}, "
+            f"{len(sessions.bounds_ns)} of {sessions.origin}, digest {bounds.digest[:8]}, "
+            f"outside: {outside}"
         )
         for member, value in (
             ("outside", outside),
@@ -140,7 +140,7 @@ class TradingSessions:
     @property
     def covered(self) -> str:
         """The begin and the end of the calendar, for users."""
-        return f"{instant_text(self._table.start_ns)} to {instant_text(self._table.end_ns)}"
+        return _covered(self._table)
 
     @property
     def table(self) -> pa.Table:
@@ -151,3 +151,7 @@ class TradingSessions:
         from ripple.model.window.trading_tables import shown_table  # noqa: PLC0415 - as above
 
         return shown_table(self._table.bounds_ns)
+
+
+def _covered(table: TradingTable) -> str:
+    return f"{instant_text(table.start_ns)} to {instant_text(table.end_ns)}"

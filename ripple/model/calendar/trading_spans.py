@@ -1,6 +1,6 @@
 """Trading sessions as data: when they open and close, and their breaks.
 
-Everything takes these bounds, which are part of a plan: a run reads no calendar of its machine.
+The bounds are part of a plan: a run reads no calendar of its machine.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def unpacked(text: str) -> TradingSpans:
 
 
 class OfSessions(Protocol):
-    """What has bounds of sessions: ``rp.TradingSessions``."""
+    """Bounds of sessions, as ``rp.TradingSessions`` has them."""
 
     @property
     def bounds(self) -> TradingSpans:
