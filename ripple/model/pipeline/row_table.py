@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import AsofJoin, BookScan, Fields, IntervalJoin, StepScan
 
 ROWS, LAST = ".rows", ".last"
-"""What the names of these tables end with, after the node's."""
+"""The endings of the names of these tables, after the name of the node."""
 
 
 def row_table(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.running.functions import Input
 from ripple.model.schema.types import (
     Bool,
     Decimal,
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from ripple.core.sexp import Sexp
     from ripple.model.schema.types import FieldType
-
-Input: TypeAlias = Any
-"""A field: its name, or a column expression."""
 
 TOPS_DEPTH_MAX = 100  # each level is four fields
 LEVELS_DEPTH_MAX = 1_000  # a row for each level that comes or goes, of both sides
@@ -170,7 +168,7 @@ class OrderBook:
 
     @property
     def inputs(self) -> dict[str, Input]:
-        """The fields that it reads, as they were given, by their roles."""
+        """The fields that it reads, as given, by their roles."""
         found = {role: getattr(self, role) for role in _ROLES}
         return {role: given for role, given in found.items() if given is not None}
 
@@ -209,7 +207,7 @@ class OrderBook:
     def kept(self, fields: Sequence[Field], roles: dict[str, Field]) -> tuple[Field, ...]:
         """Return the fields of a message that its rows have: without its effect on the book.
 
-        A level has a side, a price and a size of its own.
+        A level has its own side, price and size.
         """
         gone = {roles[role].name for role in _DROPPED if role in roles}
         if self.show == "levels":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.running.functions import Input
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.notation import type_to_sexp
 from ripple.model.schema.types import (
@@ -24,9 +25,6 @@ from ripple.model.schema.types import (
 if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.schema.types import FieldType
-
-Input: TypeAlias = Any
-"""A field: its name, or a column expression."""
 
 METHODS = ("average", "fifo", "lifo")
 LOTS_MAX = 1000
@@ -136,7 +134,7 @@ class BoundPosition:
 
     @property
     def parameters(self) -> list[Sexp]:
-        """What decides the rows, for node keys."""
+        """The parameters of its rows, for node keys."""
         named = [self.quantity, self.price, self.fee, self.busted]
         names: list[Sexp] = ["" if one is None else one.name for one in named]
         return ["position", self.method, names, type_to_sexp(self.money), str(self.lots)]

@@ -21,7 +21,7 @@ _ARROW = {"int": pa.int64(), "float": pa.float64()}
 class Members:
     """The members of all maps of a column, in order.
 
-    counts: of each row. keys, values: as they are written, texts without their quotes.
+    counts: of each row. keys, values: as written, texts without their quotes.
     """
 
     counts: npt.NDArray[np.int64]

@@ -21,7 +21,7 @@ WORDS: dict[type, str] = {
 
 
 def takes_items(arrow: pa.DataType, of: type) -> bool:
-    """Tell whether values of a type of Arrow, in a list or a map, can become ones of a type."""
+    """Tell whether values of a type of Arrow, in a list or a map, can become values of a type."""
     if kinds.is_dictionary(arrow):
         arrow = arrow.value_type
     if kinds.is_null(arrow):
@@ -34,7 +34,7 @@ def takes_items(arrow: pa.DataType, of: type) -> bool:
 
 
 def json_items(items: pa.Array) -> pa.Array | None:
-    """Return values as texts of JSON, null for null; None for kinds and values of others."""
+    """Return values as texts of JSON, null for null; None where JSON writes a value otherwise."""
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
 
     if kinds.is_string(items.type) or kinds.is_large_string(items.type):
@@ -62,7 +62,7 @@ def list_texts(texts: pa.Array, lengths: Any, valid: pa.Array, opening: str, end
 
 
 def plain_item(item: Any) -> Any:
-    """Return the Python value of one of NumPy. Raises TypeError for others."""
+    """Return the Python value of a NumPy scalar. Raises TypeError for another object."""
     if isinstance(item, (np.integer, np.floating, np.bool_)):
         return item.item()
     raise TypeError

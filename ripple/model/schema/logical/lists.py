@@ -83,7 +83,7 @@ class ListReading:
 
 
 def _joined(column: pa.Array) -> pa.Array | None:
-    """Return the arrays of JSON of a column of lists; None for kinds and values of others."""
+    """Return a column of lists as arrays of JSON; None where ``text`` has to write them."""
     if not (kinds.is_list(column.type) or kinds.is_large_list(column.type)):
         return None
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
