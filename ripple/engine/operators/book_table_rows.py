@@ -203,13 +203,11 @@ class BookTableRows(EagerRows):
         """Free these slots."""
         if not len(expired):
             return
-        self.uncomputable.finalize(expired)
-        self.column.retire(expired)
+        self._release(expired)
         for slot in expired.tolist():
             del self._messages[slot]
             self._words.pop(slot, None)
             self._reasons.pop(slot, None)
-        self.keys.release(expired)
 
     @property
     def nbytes(self) -> int:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_NONE = np.empty(0, np.int64)
-
 
 class LastTableRows(EagerRows):
     """Shows of each key the newest row that the step made, after all of its rows so far.

@@ -73,12 +73,9 @@ class StepTableRows(EagerRows):
 
     def free(self, expired: Ints) -> None:
         """Free these slots."""
-        if not len(expired):
-            return
-        self.uncomputable.finalize(expired)
-        self.column.retire(expired)
-        self._logs.forget(expired)
-        self.keys.release(expired)
+        if len(expired):
+            self._release(expired)
+            self._logs.forget(expired)
 
     @property
     def nbytes(self) -> int:

@@ -110,6 +110,12 @@ class EagerRows(ABC):
         over, self._over = self._over, _NONE
         return over
 
+    def _release(self, expired: Ints) -> None:
+        """Let final rows stay as they are in all tables behind, and give up their slots."""
+        self.uncomputable.finalize(expired)
+        self.column.retire(expired)
+        self.keys.release(expired)
+
     @abstractmethod
     def free(self, expired: Ints) -> None:
         """Free these slots, and the rows of both sides that nothing needs any more."""

@@ -245,11 +245,9 @@ class PairTableRows(EagerRows):
     def free(self, expired: Ints) -> None:
         """Free these slots, and the rows of both sides that are in no further pair."""
         if len(expired):
-            self.uncomputable.finalize(expired)
-            self.column.retire(expired)
+            self._release(expired)
             for of in self._numbers:
                 of[expired] = -1
-            self.keys.release(expired)
         held = sum(map(len, self._sides)) + len(self._matched_by.index)
         if held > 2 * self._needed_before + _UNNEEDED_MAX:
             self._drop()

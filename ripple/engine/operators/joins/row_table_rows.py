@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _UNNEEDED_MAX = 4096
-_NONE = np.empty(0, np.int64)
 
 
 class RowTableRows(EagerRows):
@@ -162,10 +161,8 @@ class RowTableRows(EagerRows):
     def free(self, expired: Ints) -> None:
         """Free these slots, and the rows of the right side that match nothing any more."""
         if len(expired):
-            self.uncomputable.finalize(expired)
-            self.column.retire(expired)
+            self._release(expired)
             self._rows.leave(expired)
-            self.keys.release(expired)
         if self._held > 2 * self._needed_before + _UNNEEDED_MAX:
             self._drop()
 
