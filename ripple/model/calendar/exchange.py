@@ -52,6 +52,7 @@ def exchange_sessions(name: object, first: date, last: date) -> tuple[Ints, str]
     _check_covered(name, made, first, last, release)
     try:
         schedule = _schedule(made, first, last)
+    # NotImplementedError: of pandas, in the rules of some holidays for years such as 1800.
     except (ValueError, NotImplementedError) as error:
         raise PlanError(
             f"exchange-calendars {release} cannot tell the sessions of {name} from {first} to "
