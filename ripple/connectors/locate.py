@@ -74,29 +74,17 @@ def open_source(
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
         if in_loop and is_pushed(place):
-            return _formed(shape, lambda asked: place.inputs(name, asked), has_times=False)
+            return _formed(reading, lambda asked: place.inputs(name, asked.shape), has_times=False)
         if in_loop and is_iterator(place):
-            return _formed(
-                shape, lambda asked: _waiting(place, replace(reading, shape=asked)), has_times=False
-            )
+            return _formed(reading, lambda asked: _waiting(place, asked), has_times=False)
         return _formed(
-            shape,
-            lambda asked: ended(
-                _held(place, reading if asked is reading.shape else replace(reading, shape=asked)),
-                name,
-            ),
-            has_times=is_readable(place),
+            reading, lambda asked: ended(_held(place, asked), name), has_times=is_readable(place)
         )
     found = find(text_of(place), "source")
     _check_keys(name, shape, found.use)
     return _formed(
-        shape,
-        lambda asked: ended(
-            found.opened(
-                reading if asked is reading.shape else replace(reading, shape=asked), is_readable
-            ),
-            name,
-        ),
+        reading,
+        lambda asked: ended(found.opened(asked, is_readable), name),
         has_times=found.use.has_times,
     )
 
@@ -123,10 +111,6 @@ def open_inputs(
     """
     source = plan.source if source is None else source
     shape, name = RecordShape.of(source), source.name
-    if not isinstance(place, str):
-        stream = place
-        _check_keys(name, shape, None)
-        return _formed(shape, lambda asked: stream.inputs(name, asked), has_times=False)
     reading = Reading(
         name,
         shape,
@@ -136,6 +120,10 @@ def open_inputs(
         executor=executor,
         needs_all=plan.has_versions_of(source),
     )
+    if not isinstance(place, str):
+        stream = place
+        _check_keys(name, shape, None)
+        return _formed(reading, lambda asked: stream.inputs(name, asked.shape), has_times=False)
     found = find(place, "continued_source")
     _check_keys(name, shape, found.use)
     if find(innermost(place), "continued_source").use.is_alone and not is_alone:
@@ -149,30 +137,26 @@ def open_inputs(
             f"Put them into a topic that is, with ripple log append, or start one partition"
         )
     return _formed(
-        shape,
-        lambda asked: found.opened(
-            reading if asked is reading.shape else replace(reading, shape=asked), is_inputs
-        ),
+        reading,
+        lambda asked: found.opened(asked, is_inputs),
         has_times=found.use.has_times,
     )
 
 
-def _formed(
-    shape: RecordShape, opened: Callable[[RecordShape], Inputs], *, has_times: bool
-) -> Inputs:
-    """Return inputs of records of ``shape``, converted from the forms of their source.
+def _formed(reading: Reading, opened: Callable[[Reading], Inputs], *, has_times: bool) -> Inputs:
+    """Return inputs of the records of ``reading``, converted from the forms of their source.
 
     opened: opens the source for records in its forms. has_times: whether the source has
     nanoseconds, so that forms do not apply.
     """
-    if has_times or not shape.forms:
-        return opened(shape)
+    if has_times or not reading.shape.forms:
+        return opened(reading)
     # slow to import
     from ripple.connectors.transforms.forms import forms_of  # noqa: PLC0415
     from ripple.connectors.transforms.opening import ThroughInputs  # noqa: PLC0415
 
-    chain = forms_of(shape)
-    return ThroughInputs(opened(chain.needed), chain)
+    chain = forms_of(reading.shape)
+    return ThroughInputs(opened(replace(reading, shape=chain.needed)), chain)
 
 
 def _check_keys(name: str, shape: RecordShape, use: Use | None) -> None:
