@@ -116,7 +116,7 @@ async def test_process_with_a_taken_port_is_given_up_at_once(tmp_path: Path) -> 
         port = held.getsockname()[1]
         command = (*planned(tmp_path, "exit 1").command, f"--health-port={port}")
         one = Planned("worker-1", command, is_worker=True)
-        process = Process(one, lambda *_: None, taken_port)
+        process = Process(one, lambda *_: None, has_free_ports=True)
         with pytest.raises(PortTakenError, match=f"worker-1: port {port} was taken meanwhile"):
             await process.live()
     assert process.starts == 1

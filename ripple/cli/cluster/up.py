@@ -28,7 +28,6 @@ from ripple.cli.cluster.starting.plan import (
     addresses_of,
     coordinators_of,
     processes,
-    taken_port,
 )
 from ripple.cli.cluster.starting.process import PortTakenError, Process, WillNotStartError
 from ripple.cli.cluster.starting.reach import Reach
@@ -242,13 +241,9 @@ def _live(
         status.clear()
         say(f"{name:<{width}} | {line}")
 
-    taken = taken_port if asked.free_ports else _no_port
-    cluster = _Cluster([Process(one, pass_on, taken) for one in planned])
+    started = [Process(one, pass_on, has_free_ports=asked.free_ports) for one in planned]
+    cluster = _Cluster(started)
     return asyncio.run(cluster.run(status))
-
-
-def _no_port(_: Planned) -> None:
-    """Tell of no port: documented ones stay."""
 
 
 def _say_where(asked: Asked, coordinators: str, answers: str | None) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from ripple.cli.cluster.starting.plan import Planned
+from ripple.cli.cluster.starting.plan import Planned, taken_port
 from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_SCHEMA
 from ripple.world.pauses import Pauses
 
@@ -41,17 +41,14 @@ class Process:
     """
 
     def __init__(
-        self,
-        planned: Planned,
-        say: Callable[[str, str], None],
-        taken_port: Callable[[Planned], int | None] = lambda _: None,
+        self, planned: Planned, say: Callable[[str, str], None], *, has_free_ports: bool = False
     ) -> None:
         """Start nothing yet. say: takes a process's name and a line.
 
-        taken_port: tells of a port that another process has, where the ports can be others.
+        has_free_ports: whether its ports were free ones, and may be replaced.
         """
         self._planned = planned
-        self._taken_port = taken_port
+        self._has_free_ports = has_free_ports
         self.name = planned.name
         self.is_worker = planned.is_worker
         self.starts = 0
@@ -81,11 +78,10 @@ class Process:
                 return
             lived_s = time.monotonic() - began_s
             refusals += code in (EXIT_FAILURE, EXIT_SCHEMA) and lived_s < REFUSED_WITHIN_S
-            if refusals == self.starts and (port := self._taken_port(self._planned)) is not None:
-                raise PortTakenError(f"{self.name}: port {port} was taken meanwhile")
-            never_passes = code == EXIT_SCHEMA
-            if refusals == self.starts and (refusals >= REFUSALS_MAX or never_passes):
-                raise WillNotStartError(f"{self.name} does not start: see its log above")
+            if refusals == self.starts:
+                self._check_ports()
+                if refusals >= REFUSALS_MAX or code == EXIT_SCHEMA:
+                    raise WillNotStartError(f"{self.name} does not start: see its log above")
             pause_s = pauses.next_s()
             self._say(self.name, f"{_ended(code)}; restarting in {pause_s:g} s")
             await self._pause(pause_s)
@@ -96,6 +92,12 @@ class Process:
         if self._running is not None and self._running.returncode is None:
             with suppress(ProcessLookupError):
                 self._running.send_signal(number)
+
+    def _check_ports(self) -> None:
+        """Raise PortTakenError if another process has one of its free ports."""
+        port = taken_port(self._planned) if self._has_free_ports else None
+        if port is not None:
+            raise PortTakenError(f"{self.name}: port {port} was taken meanwhile")
 
     async def _run(self) -> int:
         self.starts += 1
