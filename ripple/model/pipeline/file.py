@@ -105,7 +105,7 @@ def _load(path: Path) -> ModuleType:
     with _unchanged():
         try:
             loader.exec_module(module)
-        except Exception as error:
+        except Exception as error:  # any error of a user's file
             raise PipelineFileError(_told(error)) from error
         except SystemExit as error:
             raise InputError(

@@ -46,14 +46,13 @@ from ripple.model.records.members import (
     unwrap,
 )
 from ripple.model.records.record import EventTime, record_info
-from ripple.model.schema.document import build
+from ripple.model.schema.document import build, map_of
 from ripple.model.schema.types import (
     Bool,
     Bytes,
     Case,
     Date,
     DateTime,
-    Dict,
     Field,
     FieldType,
     Float,
@@ -189,11 +188,7 @@ class _Walk:
             return List(self.kind(args[0], f"{path}[]"))
         if args[0] is not str:
             raise SchemaError(f"{path}: a map has texts as its keys, as in dict[str, int]")
-        of = self.kind(args[1], f"{path}{{}}")
-        try:
-            return Dict(of)
-        except SchemaError as error:
-            raise SchemaError(f"{path}: {error}") from None
+        return map_of(path, self.kind(args[1], f"{path}{{}}"))
 
     def _record(self, cls: type, path: str) -> FieldType:
         if cls not in self._inside:

@@ -39,7 +39,7 @@ from pyarrow import types as pt
 from ripple.core import sexp
 from ripple.core.errors import SchemaError
 from ripple.model.schema import notation
-from ripple.model.schema.document import build, refuse_empty
+from ripple.model.schema.document import build, map_of, refuse_empty
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.text_columns import is_text
 from ripple.model.schema.types import (
@@ -49,7 +49,6 @@ from ripple.model.schema.types import (
     Bytes,
     Date,
     Decimal,
-    Dict,
     Field,
     FieldType,
     Float,
@@ -251,18 +250,11 @@ def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
         kind = _infer(item.type, f"{path}[]", depth + 1)
         return List(Option(kind) if item.nullable else kind)
     if pt.is_map(arrow) and _is_text(arrow.key_type):
-        return _map_of(_infer(arrow.item_type, f"{path}{{}}", depth + 1), path)
+        return map_of(path, _infer(arrow.item_type, f"{path}{{}}", depth + 1))
     if pt.is_struct(arrow):
         return build(path, Record, tuple(_infer_field(child, path, depth) for child in arrow))
     advice = next((text for test, text in _ADVICE if test(arrow)), "no field type can hold it")
     raise SchemaError(f"{path}: Arrow type {arrow} cannot be expressed: {advice}")
-
-
-def _map_of(of: FieldType, path: str) -> Dict:
-    try:
-        return Dict(of)
-    except SchemaError as error:
-        raise SchemaError(f"{path}: {error}") from None
 
 
 def _infer_field(column: pa.Field, path: str, depth: int) -> Field:

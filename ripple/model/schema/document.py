@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ripple.core.errors import SchemaError
-from ripple.model.schema.types import DEPTH_MAX, Variant
+from ripple.model.schema.types import DEPTH_MAX, Dict, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from ripple.model.schema.types import FieldType
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -61,6 +63,14 @@ def build(path: str, make: Callable[[tuple[M, ...]], T], members: tuple[M, ...])
     refuse_empty(path, "variant" if make is Variant else "record", members)
     try:
         return make(members)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
+
+
+def map_of(path: str, of: FieldType) -> Dict:
+    """Return the type of maps of ``of``; another type of values is a SchemaError with the path."""
+    try:
+        return Dict(of)
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
 

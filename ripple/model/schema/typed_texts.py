@@ -1,7 +1,7 @@
-"""Texts for dates and times that a source has as such, where a pattern is declared for its texts.
+"""Marked texts: values of dates and times in a source with a declared pattern for its texts.
 
-A pattern may leave out what a value has, so no text of the pattern stands for it. Its text is the
-one of ISO 8601 behind a mark, which no pattern matches.
+A pattern may leave out parts of a value, so no text of the pattern stands for it. Its text is that
+of ISO 8601 behind a mark, which no pattern matches.
 """
 
 from __future__ import annotations
