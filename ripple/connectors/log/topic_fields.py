@@ -39,7 +39,8 @@ def check_topic(topic: Schema, wanted: Schema, source: str) -> None:
         if there is not None and not _stands_for(there, declared):
             way = ": declare it as the topic has it"
             if isinstance(there, DECIMALS) and isinstance(declared, DECIMALS):
-                way = f": declare {there}, and a .derive with .cast({declared}) makes the other"
+                own = _declarable(there)
+                way = f": declare {own}, and a .derive with .cast({declared}) makes the other"
             raise SchemaError(
                 f"column {field.name!r} of {source} is {_word(there)}, but the schema declares "
                 f"{_word(declared)}{way}"
@@ -58,6 +59,13 @@ def _stands_for(there: FieldType, declared: FieldType) -> bool:
     return there == declared or (
         isinstance(there, _NANOSECONDS) and isinstance(declared, _NANOSECONDS)
     )
+
+
+def _declarable(there: Decimal | WideDecimal) -> Decimal | WideDecimal:
+    """Return the type that a record declares for a topic's: results have one digit more."""
+    if isinstance(there, Decimal) and there.precision > PRECISION_MAX:
+        return Decimal(PRECISION_MAX, there.scale)
+    return there
 
 
 def _word(kind: FieldType) -> str:

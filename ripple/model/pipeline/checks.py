@@ -33,7 +33,9 @@ from ripple.model.schema.nested import OptionalRecord, flattened, optional_recor
 from ripple.model.schema.types import (
     DECIMALS,
     KEY_TYPES,
+    PRECISION_MAX,
     DateTime,
+    Decimal,
     Field,
     Float,
     Int,
@@ -307,7 +309,9 @@ def type_text(field_type: Any) -> str:
     if isinstance(field_type, Option):
         return f"optional {type_text(field_type.of)}"
     if isinstance(field_type, DECIMALS):
-        return f"decimal({field_type.precision}, {field_type.scale})"
+        is_result = isinstance(field_type, Decimal) and field_type.precision > PRECISION_MAX
+        width = " in 64 bits" if is_result else ""  # no rp.Decimal(19, 4), which has more
+        return f"decimal({field_type.precision}, {field_type.scale}){width}"
     return type(field_type).__name__.lower()
 
 

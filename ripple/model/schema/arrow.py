@@ -44,7 +44,6 @@ from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.text_columns import is_text
 from ripple.model.schema.types import (
     DEPTH_MAX,
-    PRECISION_MAX,
     Bool,
     Bytes,
     Date,
@@ -243,7 +242,7 @@ def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
         return _FOREIGN[arrow]
     if _is_text(arrow):
         return String()
-    if pt.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision != PRECISION_MAX + 1:
+    if pt.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision:
         return Decimal(arrow.precision, arrow.scale)
     if _is_list(arrow):
         item = arrow.value_field

@@ -12,6 +12,7 @@ from ripple.core import sexp
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.schema.types import (
     DEPTH_MAX,
+    PRECISION_MAX,
     Bool,
     Bytes,
     Case,
@@ -60,6 +61,7 @@ _AROUND: dict[str, Callable[[FieldType], FieldType]] = {
     "List": List,
     "Dict": Dict,
 }
+_NINETEEN = "WideDecimal"  # of 19 digits, for results of 64 bits are (Decimal 19 ...)
 _SCALAR_NAMES = {kind: name for name, kind in SCALARS.items()}
 
 
@@ -108,6 +110,8 @@ def type_to_sexp(kind: FieldType) -> Sexp:
             return ["Ref", kind.name]
         case Dict():
             return ["Dict", type_to_sexp(kind.of)]
+        case WideDecimal(precision=precision) if precision == PRECISION_MAX + 1:
+            return [_NINETEEN, str(precision), str(kind.scale)]
         case Decimal() | WideDecimal():
             return ["Decimal", str(kind.precision), str(kind.scale)]
         case _:
@@ -151,8 +155,9 @@ def _type(value: Sexp, depth: int) -> FieldType:
             return Variant(_tuple(cases, "Variant", lambda case: _case(case, inner)))
         case ["Ref", str() as name]:
             return Ref(name)
-        case ["Decimal", str() as precision, str() as scale]:
-            return _decimal(_integer(precision, "Decimal"), _integer(scale, "Decimal"))
+        case ["Decimal" | "WideDecimal" as name, str() as precision, str() as scale]:
+            make = WideDecimal if name == _NINETEEN else Decimal.of
+            return _decimal(make, _integer(precision, name), _integer(scale, name))
     raise SchemaError(f"not a field type: {_excerpt(value)}")
 
 
@@ -162,7 +167,7 @@ def marked(text: str) -> Logical | None:
     Raises SchemaError for a decimal that there is not.
     """
     kind = SCALARS.get(text)
-    if text.startswith(("(Decimal ", "(Dict ")):
+    if text.startswith(("(Decimal ", f"({_NINETEEN} ", "(Dict ")):
         try:
             kind = type_from_sexp(sexp.loads(text))
         except sexp.SexpError as error:
@@ -170,9 +175,9 @@ def marked(text: str) -> Logical | None:
     return kind if isinstance(kind, Logical) else None
 
 
-def _decimal(precision: int, scale: int) -> FieldType:
+def _decimal(make: Callable[[int, int], FieldType], precision: int, scale: int) -> FieldType:
     try:
-        return Decimal.of(precision, scale)
+        return make(precision, scale)
     except PlanError as error:
         raise SchemaError(str(error)) from None
 

@@ -16,7 +16,7 @@ from operator import index
 from typing import TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, need_whole, shown
-from ripple.core.errors import PlanError, SchemaError
+from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 
 # Far below Python's own recursion limit, so that code which walks a schema may simply recurse.
@@ -108,8 +108,8 @@ class Decimal(Logical):
     """Exact numbers of up to ``precision`` digits, ``scale`` of them behind the point.
 
     ``rp.col("price").cast(rp.Decimal(18, 4))`` in expressions, and for fields
-    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Stored as a count of 10 ** -scale. Of 20 to
-    38 digits it is a ``WideDecimal``. Raises PlanError for 19, which results have, and for more.
+    ``Annotated[decimal.Decimal, rp.Decimal(18, 4)]``. Stored as a count of 10 ** -scale. Of 19 to
+    38 digits it is a ``WideDecimal``. Raises PlanError for more.
     """
 
     precision: int
@@ -121,25 +121,23 @@ class Decimal(Logical):
             digits = index(precision)
         except TypeError:  # refused below
             digits = 0
-        if PRECISION_MAX + 1 < digits <= PRECISION_OTHERS:
+        if PRECISION_MAX < digits <= PRECISION_OTHERS:
             return WideDecimal(precision, scale)  # type: ignore[return-value]  # on purpose
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
         most = PRECISION_OTHERS
         precision = need_whole("rp.Decimal: precision", self.precision, 1, most=most)
-        if precision > PRECISION_MAX:
-            raise PlanError(
-                f"{self}: 19 digits are those of results of 64 bits: use up to {PRECISION_MAX}, or "
-                f"20 to {PRECISION_OTHERS}, which have 128 bits"
-            )
         scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
         object.__setattr__(self, "precision", precision)
         object.__setattr__(self, "scale", scale)
 
     @classmethod
     def wide(cls, scale: int) -> Decimal:
-        """Return the type of all numbers of 64 bits, of results: 19 digits, no WideDecimal."""
+        """Return the type of all numbers of 64 bits, of results: 19 digits, no WideDecimal.
+
+        No field can be declared so: ``rp.Decimal(19, 4)`` has numbers beyond 64 bits.
+        """
         found = cls(PRECISION_MAX, min(scale, PRECISION_MAX))
         object.__setattr__(found, "precision", PRECISION_MAX + 1)
         return found
@@ -158,7 +156,7 @@ class Decimal(Logical):
 
 @frozen
 class WideDecimal(LogicalText):
-    """Decimals of 20 to 38 digits, as ``Decimal`` makes them. Raises PlanError for other ones.
+    """Decimals of 19 to 38 digits, as ``Decimal`` makes them. Raises PlanError for other ones.
 
     Stored as a text of 32 letters, which sorts like the numbers.
     """
@@ -169,7 +167,7 @@ class WideDecimal(LogicalText):
     def __post_init__(self) -> None:
         most = PRECISION_OTHERS
         precision = need_whole(
-            "rp.Decimal: precision", self.precision, PRECISION_MAX + 2, most=most
+            "rp.Decimal: precision", self.precision, PRECISION_MAX + 1, most=most
         )
         scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
         object.__setattr__(self, "precision", precision)

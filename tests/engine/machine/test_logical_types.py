@@ -167,7 +167,7 @@ class Large:
     name: str
     at: dt.datetime
     paid: Annotated[D, rp.Decimal(38, 4)]
-    fee: Annotated[D, rp.Decimal(20, 2)] | None = None
+    fee: Annotated[D, rp.Decimal(19, 2)] | None = None
 
 
 @rp.record
@@ -186,7 +186,7 @@ LARGE: list[dict[str, Any]] = [
         "name": "ab"[at % 2],
         "at": BEGIN + dt.timedelta(seconds=at * 5 % 31),
         "paid": D((at * 7919 % 41 - 20) * 47 * 10**34) / 10_000,
-        "fee": None if at % 4 else D(at * 10**17) / 100,
+        "fee": None if at % 4 else D(at * 43 * 10**16) / 100,
     }
     for at in range(24)
 ]

@@ -236,7 +236,7 @@ _W = col("t").cast(rp.Decimal(38, 20))
         (lambda: _D.divide(3, scale=2, rounding="nearest"), "rounding is one of half_even"),
         (lambda: lit(decimal.Decimal("1e40")), "more than 38 digits"),
         (lambda: lit(decimal.Decimal("nan")), "is no number"),
-        (lambda: col("t").cast(rp.Decimal(19, 9)), "19 digits are those of results of 64 bits"),
+        (lambda: col("t").cast(rp.Decimal(39, 9)), "from 1 to 38"),
         (lambda: _W / 3, "write .divide(other, scale=2)"),
         (lambda: _W * _W, "40 digits behind the point"),
         (lambda: _W + col("x"), "or .cast(rp.Decimal(38, 4)) the float"),

@@ -130,6 +130,7 @@ QUOTE = Schema("q", (Field("at", DateTime()), Field("sent", DateTime(), optional
 NAMED = Schema("u", (Field("id", Uuid()), Field("of", Uuid(), optional=True)))
 BLOBS = Schema("b", (Field("b", Bytes()), Field("of", Bytes(), optional=True)))
 WIDE = Schema("w", (Field("p", Decimal(38, 10)), Field("s", Decimal(20, 2), optional=True)))
+MONEY = Schema("n", (Field("p", Decimal(19, 4)), Field("s", Decimal.wide(4), optional=True)))
 LABELS = Schema("m", (Field("l", Dict(String())), Field("n", Dict(Int()), optional=True)))
 PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), optional=True)))
 
@@ -143,6 +144,8 @@ PRICED = Schema("t", (Field("p", Decimal(12, 4)), Field("s", Decimal.wide(2), op
         (BLOBS, "(typ Bytes)", "5094874a3ec40a25"),
         (NAMED, "(typ Uuid)", "ec30d246c0b70ece"),
         (WIDE, "(typ(Decimal 38 10))", "b0012ce5da3995ef"),
+        (MONEY, "(typ(WideDecimal 19 4))", "dccd9c45a3c19b5e"),
+        (MONEY, "(typ(Decimal 19 4))", "dccd9c45a3c19b5e"),
         (LABELS, "(typ(Dict String))", "bf6e5ccb41dfb2be"),
     ],
 )
@@ -241,13 +244,16 @@ def test_columns_are_written_with_all_digits_at_any_depth() -> None:
     time = pa.array([1_769_851_800_000_000_007, None], pa.timestamp("ns", "Etc/UTC"))
     small = pa.array([Exact("0"), Exact("-0.00000001")], pa.decimal128(19, 8))
     wide = pa.array([None, Exact("1e-8")], pa.decimal128(38, 8))
+    most = Exact("9" * 15 + ".9999")  # beyond 64 bits
+    money = pa.array([most, -most], pa.decimal128(19, 4))
     rows = pa.StructArray.from_arrays(
         [time, small, pa.array([0, None], pa.date32())], ["t", "d", "e"]
     )
     lists = pa.ListArray.from_arrays([0, 2, 2], rows)
-    table = pa.table({"t": time, "small": small, "wide": wide, "lists": lists, "n": [1, 2]}).slice(
-        0, 2
-    )
+    columns = {"t": time, "small": small, "wide": wide, "lists": lists, "n": [1, 2]}
+    table = pa.table(columns).slice(0, 2)
+    texts = written_table(pa.table({"m": money}).slice(1)).to_pylist()
+    assert texts == [{"m": str(-most)}]
     found = written_table(table).to_pylist()
     first = {"t": "2026-01-31T09:30:00.000000007Z", "d": "0.00000000", "e": "1970-01-01"}
     second = {"t": None, "d": "-0.00000001", "e": None}

@@ -159,7 +159,7 @@ def test_foreign_types_are_understood() -> None:
     ("arrow", "message"),
     [
         (pa.binary(3), r"fixed_size_binary\[3\] cannot be expressed"),
-        (pa.decimal128(19, 2), "cast it to string, or to int64"),
+        (pa.decimal256(40, 2), "cast it to string, or to int64"),
         (pa.timestamp("ms"), r"cast it to timestamp\[ns\]"),
         (pa.time64("ns"), "cast it to int64"),
         (pa.uint64(), "cast it to int64"),

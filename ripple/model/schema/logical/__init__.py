@@ -15,7 +15,7 @@ type          outside       Arrow                   text
 ``Bytes``     ``bytes``     ``binary``              base64; hexadecimal digits as stored
 ============  ============  ======================  ==============================
 
-A decimal of over 18 digits is a ``WideDecimal``, stored as 32 hexadecimal digits.
+A decimal of 19 digits or more is a ``WideDecimal``, stored as 32 hexadecimal digits.
 
 rule      the rule of a type: all that is particular to it; dates, times, decimals, uuids, binary,
           wide_decimals

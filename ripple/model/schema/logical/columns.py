@@ -51,7 +51,7 @@ def as_shown(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     ):
         return mapped(column, as_shown, types_in(arrow), arrow)
     if kinds.is_string(found) and kinds.is_decimal128(arrow):
-        digits = max(arrow.precision, PRECISION_MAX + 2)
+        digits = max(arrow.precision, PRECISION_MAX + 1)
         return rule_of(WideDecimal(digits, arrow.scale)).shown(column).cast(arrow)
     if kinds.is_integer(found):
         if kinds.is_decimal128(arrow):

@@ -9,6 +9,8 @@ import pyarrow.types as kinds
 from ripple.model.schema.logical.binary import base64_texts
 from ripple.model.schema.logical.columns import mapped, types_in
 from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.wide_decimals import halves_in
+from ripple.model.schema.text_columns import text_column, valid_in
 from ripple.model.schema.types import PRECISION_MAX, DateTime, Decimal
 
 _TIME = rule_of(DateTime())
@@ -40,11 +42,12 @@ def written(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
         return column.cast(pa.string())
     if kinds.is_binary(kind):
         return base64_texts(column)
-    if kinds.is_decimal128(kind) and kind.precision <= PRECISION_MAX + 1:
-        return rule_of(Decimal.wide(kind.scale)).texts(_units(column))
-    if kinds.is_decimal128(kind):
-        values = (None if one is None else f"{one:f}" for one in column.to_pylist())
-        return pa.array(values, pa.string())
+    if kinds.is_decimal128(kind) and kind.precision <= PRECISION_MAX:
+        return rule_of(Decimal(kind.precision, kind.scale)).texts(_units(column))
+    if kinds.is_decimal128(kind) and kind.scale >= 0:
+        from ripple.model.schema import wide  # noqa: PLC0415 - few have such decimals
+
+        return text_column(*wide.texts(halves_in(column), kind.scale), valid_in(column))
     return _TIME.texts(column.cast(pa.int64()))
 
 
@@ -60,7 +63,5 @@ def written_table(table: pa.Table, *, decimals: bool = True) -> pa.Table:
 
 def _units(column: pa.Array) -> pa.Array:
     """Return the units of decimals that fit in 64 bits: the lower half of each."""
-    ends = 2 * column.offset, 2 * (column.offset + len(column))
-    units = np.frombuffer(column.buffers()[1], np.int64)[ends[0] : ends[1] : 2]
     null = np.asarray(column.is_null()) if column.null_count else None
-    return pa.array(units, mask=null)
+    return pa.array(halves_in(column)[:, 0], mask=null)

@@ -42,9 +42,7 @@ class WideDecimalRule(DigitsRule):
     def stored(self, column: pa.Array) -> pa.Array:
         is_own = kinds.is_decimal128(column.type) and column.type.scale == self._scale
         if is_own and column.type.precision <= self._kind.precision:
-            ends = 2 * column.offset, 2 * (column.offset + len(column))
-            units = np.frombuffer(column.buffers()[1], np.int64)[ends[0] : ends[1]]
-            return stored_of(units.reshape(-1, 2), valid_in(column))
+            return stored_of(halves_in(column), valid_in(column))
         return self.form(None, None).parsed(column.cast(pa.string()))[0]
 
     def shown(self, column: pa.Array) -> pa.Array:
@@ -79,6 +77,14 @@ def units_in(column: pa.Array) -> Ints:
     from ripple.model.schema import wide  # noqa: PLC0415 - few have such decimals
 
     return wide.decode(*parts(column))
+
+
+def halves_in(column: pa.Array) -> Ints:
+    """Return the units of a column of ``decimal128`` as int64[n, 2], the lower half first."""
+    ends = 2 * column.offset, 2 * (column.offset + len(column))
+    data = column.buffers()[1]  # none of a column without rows
+    units = np.frombuffer(data or b"", np.int64)[ends[0] : ends[1]]
+    return units.reshape(-1, 2)
 
 
 def stored_of(units: Ints, valid: Any = None) -> pa.Array:
