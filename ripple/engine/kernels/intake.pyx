@@ -25,6 +25,7 @@ cdef class Intake:
     """
 
     # Invariant: `places` has a place in a batch for each column held, or where its numbers are from.
+    # `own` and `slots` are room for the numbers of one batch, kept from one to the next.
 
     cdef Screen screen
     cdef Stored rows
@@ -33,6 +34,7 @@ cdef class Intake:
     cdef bint texts             # whether the keys of `index` are texts, else integers
     cdef vector[int] places
     cdef vector[int] keys       # the places of the keys' fields
+    cdef vector[int64_t] own, slots
     cdef int time
     cdef uint64_t lateness_ns, future_ns, future_ns_max
 
@@ -78,7 +80,6 @@ cdef class Intake:
         cdef Verdicts found
         cdef vector[const ArrowArray*] arrays
         cdef vector[const int64_t*] words
-        cdef vector[int64_t] own, slots
         if whole.n_children != self.screen.places:
             raise ValueError(f"{whole.n_children} columns, not {self.screen.places}")
         self.rows.check_whole()
@@ -102,17 +103,18 @@ cdef class Intake:
             return None
         if not n:
             return watermark_ns, 0, 0
-        own.resize(n)
+        if <size_t>n > self.own.size():
+            self.own.resize(n)
+            self.slots.resize(n)
         for i in range(n):
-            own[i] = first + i * step
+            self.own[i] = first + i * step
         if self.index is not None:
-            slots.resize(n)
             column = whole.children[self.keys[0]]
             with nogil:
-                self.find(column, n, slots.data())
+                self.find(column, n, self.slots.data())
         for at in range(self.places.size()):
             arrays.push_back(whole.children[self.places[at]] if self.places[at] >= 0 else NULL)
-            words.push_back(slots.data() if self.places[at] == SLOT else own.data())
+            words.push_back(self.slots.data() if self.places[at] == SLOT else self.own.data())
         self.rows.put(arrays, words, None, n)
         self.waiting.order.add_below(self.rows.count, self.waiting.less())
         return watermark_ns, found.late, found.future

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "arrow_batch.h"
@@ -53,15 +54,18 @@ struct StoredColumn {
             valid.resize(held + n, 1);
         }
         reserve(words, held + n);
-        words.resize(held + n);
-        if (kind == BATCH_TEXT) {
-            add_texts(a, held);
-        } else if (kind == BATCH_FLAG) {
-            for (size_t i = 0; i < n; i++)
-                words[held + i] = flag_at(a.buffers[1], a.offset + i);
-        } else if (n) {
-            memcpy(&words[held], static_cast<const int64_t*>(a.buffers[1]) + a.offset, 8 * n);
+        if (kind == BATCH_NUMBER) {
+            if (n) {
+                const int64_t* more = static_cast<const int64_t*>(a.buffers[1]) + a.offset;
+                words.insert(words.end(), more, more + n);
+            }
+            return;
         }
+        words.resize(held + n);
+        if (kind == BATCH_TEXT)
+            return add_texts(a, held);
+        for (size_t i = 0; i < n; i++)
+            words[held + i] = flag_at(a.buffers[1], a.offset + i);
     }
 
     void add_some(const StoredColumn& of, const int64_t* numbers, int64_t n)
@@ -140,21 +144,39 @@ struct StoredColumn {
             words[held + i] = end + offsets[i + 1] - offsets[0];
     }
 
+    // Returns how many of rising numbers follow each other, from the one at i on; 0 if fewer than LONG.
+    static constexpr int64_t LONG = 16;
+    static int64_t long_run(const int64_t* numbers, int64_t i, int64_t n)
+    {
+        int64_t rows = 0;
+        while (i + rows + LONG <= n && numbers[i + rows + LONG - 1] == numbers[i] + rows + LONG - 1)
+            rows += LONG;
+        return rows;
+    }
+
     // Keeps the rows with these rising numbers alone. In place: what is written is never ahead of
     // what is read.
     void keep(const int64_t* numbers, int64_t n)
     {
         int64_t end = 0;
-        // Word by word, unless nearly all stay: what stays is scattered then.
-        if (kind != BATCH_TEXT && valid.empty() && 8 * n < 7 * static_cast<int64_t>(words.size())) {
-            for (int64_t i = 0; i < n; i++)
-                words[i] = words[numbers[i]];
+        if (kind != BATCH_TEXT && valid.empty()) {
+            // Word by word where what stays is scattered: there is little in a row to be moved.
+            for (int64_t i = 0; i < n;) {
+                if (const int64_t rows = long_run(numbers, i, n)) {
+                    memmove(&words[i], &words[numbers[i]], 8 * rows);
+                    i += rows;
+                    continue;
+                }
+                for (const int64_t next = std::min(i + LONG, n); i < next; i++)
+                    words[i] = words[numbers[i]];
+            }
             words.resize(n);
             return shrink(words);
         }
         for (int64_t i = 0, next; i < n; i = next) {
             const int64_t first = numbers[i];
-            for (next = i + 1; next < n && numbers[next] == first + next - i;)
+            next = i + std::max<int64_t>(1, long_run(numbers, i, n));
+            while (next < n && numbers[next] == first + next - i)
                 next++;
             const int64_t rows = next - i;
             if (kind == BATCH_TEXT) {
@@ -214,17 +236,25 @@ struct Order {
     void add_below(int64_t end, Less less)
     {
         count += end - seen;
-        for (; seen < end; seen++) {
+        while (seen < end) {
             auto fits = [&](const Run& run) { return less(run.numbers->back(), seen); };
             auto run = std::find_if(runs.begin(), runs.end(), fits);
             if (run == runs.end() && runs.size() < RUNS_MAX)
                 run = runs.emplace(run);
-            if (run != runs.end()) {
-                run->numbers->push_back(seen);
+            if (run == runs.end()) {
+                heap.push_back(seen++);
+                std::push_heap(heap.begin(), heap.end(), greater(less));
                 continue;
             }
-            heap.push_back(seen);
-            std::push_heap(heap.begin(), heap.end(), greater(less));
+            // What follows fits behind it, too, as long as it rises; and it may fit an earlier run.
+            int64_t next = seen + 1;
+            if (run == runs.begin())
+                while (next < end && less(next - 1, next))
+                    next++;
+            std::vector<int64_t>& numbers = *run->numbers;
+            numbers.resize(numbers.size() + next - seen);
+            std::iota(numbers.end() - (next - seen), numbers.end(), seen);
+            seen = next;
         }
     }
 
@@ -234,8 +264,11 @@ struct Order {
         for (Run& run : runs) {
             const size_t before = taken.size();
             const std::vector<int64_t>& numbers = *run.numbers;
-            while (run.first < numbers.size() && less.time[numbers[run.first]] < mark)
-                taken.push_back(numbers[run.first++]);
+            auto is_below = [&](int64_t number) { return less.time[number] < mark; };
+            const auto first = numbers.begin() + run.first;
+            const auto end = std::partition_point(first, numbers.end(), is_below);
+            taken.insert(taken.end(), first, end);
+            run.first += end - first;
             merge(taken, before, less);
             if (2 * run.first >= numbers.size())
                 drop_taken(run);

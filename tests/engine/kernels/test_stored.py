@@ -73,6 +73,25 @@ def test_rows_are_given_back_as_they_came(parts: list[Any], cut: int, data: st.D
     assert found.equals(batch_of([held[one] if one >= 0 else (None,) * 5 for one in at]))
 
 
+@settings(max_examples=20 * EXAMPLES // SAMPLED)
+@given(runs=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 50)), min_size=1, max_size=5))
+def test_rows_in_a_row_are_kept(runs: list[tuple[int, int]]) -> None:
+    kept: list[int] = []
+    for gap, length in runs:
+        first = gap + (kept[-1] if kept else -1)
+        kept += range(first, first + length)
+    count = kept[-1] + 2
+    schema = pa.schema({"number": pa.int64(), "some": pa.int64(), "text": pa.string()})
+    some = [None if at % 3 == 0 else at for at in range(count)]
+    texts = [str(at) * (at % 4) for at in range(count)]
+    columns = [pa.array(range(count), pa.int64()), pa.array(some, pa.int64()), pa.array(texts)]
+    stored = Stored(schema, Parts)
+    stored.add(columns, count)
+    stored.keep(np.array(kept))
+    found = gathered(schema, len(kept), [(stored, schema.names, np.arange(len(kept)))]).arrow()
+    assert found.columns == [column.take(pa.array(kept)) for column in columns]
+
+
 @pytest.mark.parametrize("at", [-2, 1])
 def test_other_numbers_are_refused(at: int) -> None:
     stored = Stored(SCHEMA, Parts)
