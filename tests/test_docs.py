@@ -106,6 +106,8 @@ def test_ordered_state_and_event_time_documents_run(folder: Path) -> None:
     (folder / "pages.py").write_text("".join([*pages, *_python("docs/event-time.md")]))
     names = runpy.run_path("pages.py", run_name="pages")
     assert names["kept"] == names["made"]
+    pulses = (folder / "pulses.csv").read_text().splitlines()
+    assert pulses == ["AAPL,1,false", "AAPL,2,false", "AAPL,2,true"]
     (bar,) = (folder / "bars.csv").read_text().splitlines()
     assert bar.startswith("AAPL,0,")
     assert bar.endswith(",300")

@@ -396,6 +396,7 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(settled)": P(lambda v: scan(settled=v), "true false", "settled"),
     "Pipeline.scan(show)": P(lambda v: scan(show=v, settled=False), "", "show"),
     "Pipeline.scan(version_of)": P(lambda v: scan(version_of=v), "none", f"version_of|{INPUT}"),
+    "Pipeline.scan(timers)": P(lambda v: scan(timers=v), "none", "timers"),
     "Pipeline.scan(lateness)": P(lambda v: scan(lateness=v), "none zero three np_int"),
     "Pipeline.scan(columns)": P(
         lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"

@@ -114,6 +114,7 @@ later = shown(quotes.join_interval("later", sold, on="symbol", within=("1s", "2s
 class Level:
     price: float | None = None
     moves: int = 0
+    rests: rp.Timestamp | None = None
 
 @dataclass
 class Move:
@@ -124,10 +125,15 @@ class Move:
 def moved(level, trade):
     before, level.price = level.price, trade.price
     level.moves += 1
+    level.rests = trade.t + 3_000_000_000
     return None if before is None else Move(trade.price - before, level.moves, trade.t)
 
+def rested(level, at):
+    level.moves += 1
+    return Move(level.price, level.moves, at - 1)  # the time of the row
+
 once = shown(sold.distinct("once", key="symbol", within="2s").scan("moves", "symbol",
-    state=Level, step=moved, into=Move, settled=True, ttl="20s"), "price")
+    state=Level, step=moved, into=Move, settled=True, ttl="20s", timers={"rests": rested}), "price")
 booked = shown(
     sold.derive("sides",
         side=rp.when(rp.col("size") % 2 == 0).then(rp.lit("B")).otherwise(rp.lit("A")))

@@ -153,6 +153,7 @@ def grown_stages(*, more: bool, refuses: bool = False) -> Any:
 class Level:
     price: float | None = None
     moves: int = 0
+    rests: rp.Timestamp | None = None
 
 
 @dataclass
@@ -165,7 +166,14 @@ def stepped(level: Level, trade: Trade) -> Move | None:
     """Tell how far a price is from the one before; nothing of the first one."""
     before, level.price = level.price, trade.price
     level.moves += 1
+    level.rests = trade.t + 7
     return None if before is None else Move(trade.price - before, level.moves)
+
+
+def rested(level: Level, at: int) -> Move:
+    """Tell that there was no trade for a while."""
+    level.moves += at % 2
+    return Move(0.0, level.moves)
 
 
 def ordered() -> Any:
@@ -178,7 +186,8 @@ def ordered() -> Any:
     hours = large.partition("second", key="symbol").window("h", rp.Tumbling(40))
     highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
     once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)
-    steps = once.scan("steps", "symbol", state=Level, step=stepped, into=Move, settled=True, ttl=25)
+    said: Any = {"state": Level, "step": stepped, "into": Move, "timers": {"rests": rested}}
+    steps = once.scan("steps", "symbol", settled=True, ttl=25, **said)
     by_symbol: Any = {"key": "symbol", "state": Level, "step": stepped, "into": Move, "lateness": 6}
     now = start.scan("now", **by_symbol)
     newest = start.scan("newest", show="last", ttl=25, **by_symbol)

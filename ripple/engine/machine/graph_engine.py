@@ -381,6 +381,10 @@ class GraphEngine(Engine):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
             holder = DistinctRows(node, feeds[0], self._origins)
+        elif isinstance(node, StepScan) and node.timers:
+            from ripple.engine.operators.timed_scan_rows import TimedScanRows  # noqa: PLC0415
+
+            holder = TimedScanRows(node, feeds[0], self._origins)
         elif isinstance(node, StepScan):
             from ripple.engine.operators.step_scan_rows import StepScanRows  # noqa: PLC0415
 

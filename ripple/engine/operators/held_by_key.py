@@ -145,6 +145,8 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
             self._due = self._held.take_batches(mark_ns)[::-1]
         while self._due and made is None:
             made = self._taken = self._made(*self._final(self._due.pop()))
+        if made is None:
+            made = self._taken = self._made_by(mark_ns)
         self.given += 0 if made is None else made.count
         if (
             not self._due
@@ -157,6 +159,11 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
     @abstractmethod
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
         """Take final rows, in their order; return the rows made of them, None for none."""
+
+    def _made_by(self, mark_ns: int) -> Rows | None:
+        """Return further rows that follow from a mark, after all final rows were taken: none."""
+        del mark_ns
+        return None
 
     @abstractmethod
     def _is_over(self, slots: Ints, mark_ns: int) -> npt.NDArray[np.bool_]:

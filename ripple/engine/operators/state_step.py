@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.engine.kernels.state_call import Filled, StateCall
@@ -26,6 +27,7 @@ from ripple.model.schema.types import (
     String,
     bare_type,
 )
+from ripple.model.window.watermark import EVENT_TIME_NS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,21 +66,8 @@ class StateStep:
     """
 
     def __init__(self, node: StepScan) -> None:
-        made = tuple(made_by(node))
-        wanted = tuple(field.name for field in made)
-        call = StateCall(
-            node.function,
-            Filled(_changeable(node.state), tuple(field.name for field in node.state_fields)),
-            _rows_of(node.row, tuple(field.name for field in node.fields_in)),
-            _kinds_of(node.state_fields),
-            wanted,
-            _kinds_of(made),
-            _Fitting(node.state_fields, "the state's field", LIST_MAX),
-            _Fitting(made, "the field"),
-            partial(attributes_of, names=wanted),
-        )
-        has_lists = any(isinstance(bare_type(one.type), List) for one in node.state_fields)
-        self.call = _with_copies(call) if has_lists else call
+        names = tuple(field.name for field in node.fields_in)
+        self.call = _call_of(node, node.function, _rows_of(node.row, names))
         """Takes a state and a row's values; returns the state after it, and the values of its
         result, None for no row. Raises any error of the function, and TypeError for values that do
         not fit."""
@@ -117,6 +106,50 @@ def step_of(node: StepScan) -> StateStep | PositionStep:
 
         return PositionStep(node)
     return StateStep(node)
+
+
+def timer_calls(node: StepScan) -> tuple[Call, ...]:
+    """Return the calls of a scan's timers: each takes a state and the time, in a tuple."""
+    return tuple(_call_of(node, function, itemgetter(0)) for _, function in node.timers)
+
+
+def _call_of(
+    node: StepScan, function: Callable[[Any, Any], Any], row: Filled | Callable[[Any], Any]
+) -> Call:
+    """Return a call of a function of the state and what ``row`` makes of the values given."""
+    made = tuple(made_by(node))
+    wanted = tuple(field.name for field in made)
+    call = StateCall(
+        function,
+        Filled(_changeable(node.state), tuple(field.name for field in node.state_fields)),
+        row,
+        _kinds_of(node.state_fields),
+        wanted,
+        _kinds_of(made),
+        _Fitting(node.state_fields, "the state's field", LIST_MAX),
+        _Fitting(made, "the field"),
+        partial(attributes_of, names=wanted),
+    )
+    has_lists = any(isinstance(bare_type(one.type), List) for one in node.state_fields)
+    copied = _with_copies(call) if has_lists else call
+    return _with_timers(node, copied) if node.timers else copied
+
+
+def _with_timers(node: StepScan, call: Call) -> Call:
+    """Return a call that refuses a timer beyond the times of events."""
+    names = [field.name for field in node.state_fields]
+    each = [(names.index(name), name) for name, _ in node.timers]
+
+    def checked(before: Stored, row: Stored) -> tuple[Stored, Stored | None]:
+        after, result = call(before, row)
+        for at, name in each:
+            if after[at] is not None and abs(after[at]) > EVENT_TIME_NS_MAX:
+                raise TypeError(
+                    f"the timer {name!r} is {after[at]} ns since 1970: no event is then"
+                )
+        return after, result
+
+    return checked
 
 
 def _with_copies(call: Call) -> Call:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -452,6 +452,7 @@ class Pipeline:
         version_of: Key = None,
         lateness: str | int | None = None,
         ttl: str | int | None = None,
+        timers: Mapping[str, Callable[[S, int], Any]] | None = None,
         **columns: Any,
     ) -> Pipeline:
         """Give the rows that ``step(state, row)`` makes of each row of a key, in their order.
@@ -477,6 +478,9 @@ class Pipeline:
         offsets, counts in the place of the first. lateness: how far below the watermark a row still
         counts, "60s" by default; rows that come by the watermark are never late, and take none.
         ttl: how long after its last row a key's state lasts, in event time; for ever by default.
+        timers: with settled=True, fields of the state of type ``rp.Timestamp | None``, each with a
+        function. At the time that the field holds it is called with the state, where the field is
+        None again, and the time, and returns as ``step`` does.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415
@@ -495,6 +499,7 @@ class Pipeline:
                 version_of=version_of,
                 lateness=lateness,
                 ttl=ttl,
+                timers=timers,
             )
             made: dict[str, Any] = {"fields": node.fields_out, "row": None}
             if isinstance(node, StepScan):

@@ -192,6 +192,8 @@ def _entries(step: EventNode) -> Iterator[tuple[str, str]]:
     elif isinstance(step, Scan):
         if isinstance(step, StepScan):
             yield "state", fields_text(step.state_fields)
+            if step.timers:
+                yield "timers", ", ".join(name for name, _ in step.timers)
         final = "rows are final" if _is_eager(step) else "rows enter"
         yield final, f"once the watermark is {span_text(step.lateness_ns)} past them"
     elif isinstance(step, Ask):

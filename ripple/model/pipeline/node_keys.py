@@ -116,6 +116,7 @@ class _Forms:
         roots: dict[str, object] = {"": node.function, "state": node.state}
         if node.row is not None:
             roots["row"] = node.row  # both may have methods, which the function calls
+        roots |= {f"timer {name}": function for name, function in node.timers}
         return self._note(node.name, roots)
 
     def of_aggregate(self, fold: Fold, member: FoldAggregate) -> tuple[OfCode, list[Sexp]]:
@@ -229,7 +230,8 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
     shapes = [_shape(node.state_fields), _shape(node.fields_in), _shape(node.fields_out)]
     eager: list[Sexp] = ["eager"] if node.is_eager else []
     last: list[Sexp] = ["last"] if node.is_last else []
-    return [*common, *shapes, defaults, *eager, *last, *versions]
+    timers: list[Sexp] = [["timers", *(name for name, _ in node.timers)]] if node.timers else []
+    return [*common, *shapes, defaults, *eager, *last, *versions, *timers]
 
 
 def _join_meaning(join: TableJoin) -> list[Sexp]:

@@ -301,6 +301,7 @@ class Scan:
 
 
 LIST_MAX = 1000  # items of a list of a state
+TIMERS_MAX = FLAT_ROWS_MAX  # calls of timers between two rows of a key: their rows have its indexes
 
 
 # Invariants: the fields of ``key`` are the first of ``fields_out``; ``initial`` has a value of each
@@ -313,7 +314,8 @@ class StepScan(Scan):
     instance of ``row``; returns an instance of ``into``, or None for no row. initial: the values of
     a new state, as columns store them. is_eager: a row is in a :class:`RowTable` from its reading
     on, and there is no stream. is_last: then, that is a :class:`LastTable`. version_of: the field
-    by which rows of a key and of one time are versions of one row.
+    by which rows of a key and of one time are versions of one row. timers: fields of the state that
+    hold a time or None, each with the function that is called with the state at that time.
     """
 
     function: Callable[[Any, Any], Any]
@@ -326,6 +328,7 @@ class StepScan(Scan):
     is_eager: bool = False
     is_last: bool = False
     version_of: Field | None = None
+    timers: tuple[tuple[str, Callable[[Any, int], Any]], ...] = ()
 
     @property
     def kept(self) -> tuple[str, ...]:

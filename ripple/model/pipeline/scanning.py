@@ -27,6 +27,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.pipeline.row_table import last_table, row_table
 from ripple.model.pipeline.state_class import state_of
+from ripple.model.pipeline.timers import timers_of
 from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
@@ -56,6 +57,7 @@ def scan_of(
     version_of: Operand,
     lateness: str | int | None,
     ttl: str | int | None,
+    timers: Mapping[str, Callable[[Any, int], Any]] | None,
 ) -> StepScan | RunningScan | BookScan:
     """Return the node of a ``.scan(...)`` over the draft's rows.
 
@@ -68,7 +70,7 @@ def scan_of(
         "version_of": _version_of(version_of, draft, step),
     }
     if isinstance(step, OrderBook | Position):
-        taken = {**columns, "state": state, "into": into}
+        taken = {**columns, "state": state, "into": into, "timers": timers}
         need_none(step, [what for what, value in taken.items() if value is not None])
         if isinstance(step, OrderBook):
             is_last = shows["is_last"]
@@ -77,6 +79,8 @@ def scan_of(
     given = {"state": state, "step": step, "into": into}
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and columns:
+        if timers is not None:
+            raise PlanError("timers is given, and running values have no state: leave it out")
         if not settled:
             raise PlanError(
                 "settled is False, but running values are given once, when no row can precede "
@@ -112,6 +116,7 @@ def scan_of(
         into=into_class,
         schema=schema,
         **shows,
+        timers=timers_of(timers, (state, state_fields, initial), draft, settled=settled),
     )
 
 

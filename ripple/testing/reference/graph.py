@@ -63,6 +63,7 @@ from ripple.testing.reference.steps import (
     rows_after,
 )
 from ripple.testing.reference.stream_joins import added, is_certain, is_pair, matched, right_alone
+from ripple.testing.reference.timers import Timers
 from ripple.testing.reference.trading import refuse_outside
 from ripple.testing.reference.windows import Event, Key, Window
 
@@ -108,6 +109,8 @@ class GraphReference(Reference):
         """Per ask and input its waiting rows, in the order of the input."""
         self._states: dict[str, States] = {}
         """Per scan the states of its keys."""
+        self._timers: dict[str, Timers] = {}
+        """Per scan with timers its keys."""
         self._open_marks: dict[str, int] = {}
         """Per scan up to where its rows were final before the end of all inputs."""
         self._parts: dict[Any, int] = {}
@@ -249,6 +252,14 @@ class GraphReference(Reference):
         is_last = isinstance(node, StepScan) and node.is_last
         if mark_ns is None or (is_eager and not is_last):
             return
+        if isinstance(node, StepScan) and node.timers:
+            self._timed(node, mark_ns, arrived)
+        else:
+            self._apply(node, mark_ns, arrived, is_eager=is_eager)
+
+    def _apply(
+        self, node: Scan, mark_ns: int, arrived: dict[str, list[Event]], *, is_eager: bool
+    ) -> None:
         states = self._states.setdefault(node.name, {})
         for row, values in counted(node, self._in_order(node.name, 0)):
             if not row.is_due(mark_ns):
@@ -270,6 +281,19 @@ class GraphReference(Reference):
                 self._give(node, replace(row, row=result), arrived)
                 continue
             self._give_parts(node, row, parts, arrived)
+
+    def _timed(self, node: StepScan, mark_ns: int, arrived: dict[str, list[Event]]) -> None:
+        """Pass on what the rows that became final give, and the timers by the mark."""
+        scan = self._timers.setdefault(node.name, Timers(node))
+        each = counted(node, self._in_order(node.name, 0))
+        due = [(row, values) for row, values in each if row.is_due(mark_ns)]
+        for row, _ in due:
+            row.is_decided = True
+        for row, result in scan.take(due, mark_ns):
+            if isinstance(result, RefusedRow):
+                self._lose(node, row, result)
+            elif result is not None:
+                self._give(node, replace(row, row=result), arrived)
 
     def _message(
         self, node: BookScan, states: States, row: Held, arrived: dict[str, list[Event]]

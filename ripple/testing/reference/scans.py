@@ -10,10 +10,10 @@ from ripple.model.records.instances import instances_of
 from ripple.testing.reference.books import with_book
 from ripple.testing.reference.positions import positioned
 from ripple.testing.reference.running import with_running
-from ripple.testing.reference.steps import RefusedRow, checked, given_of
+from ripple.testing.reference.steps import TIME_END_NS, RefusedRow, checked, given_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ripple.model.pipeline.nodes import Scan
     from ripple.testing.reference.steps import Row
@@ -65,26 +65,38 @@ def applied(
 def _scanned(
     node: StepScan, before: Mapping[str, Any], row: Row
 ) -> tuple[dict[str, Any], Row | None]:
-    """Return the state after a row, and the row that is made of it, if one is.
+    """Return the state after a row, and the row that is made of it, if one is."""
+    given = given_of(row, node.fields_in)
+    instance = instances_of(node.row, tuple(given))(tuple(given.values()))
+    return called(node, node.function, before, instance, row)
 
-    before: the state by field, {} for a new one. Raises RefusedRow where the function fails, or a
-    value does not fit; the state then stays.
+
+def called(
+    node: StepScan,
+    function: Callable[[Any, Any], Any],
+    before: Mapping[str, Any],
+    of: Any,
+    key: Row,
+) -> tuple[dict[str, Any], Row | None]:
+    """Return the state after a call with it and ``of``, and the row that is made, if one is.
+
+    before: the state by field, {} for a new one. key: has the fields of the key. Raises RefusedRow
+    where the function fails, or a value does not fit; the state then stays.
     """
     first = dict(zip((one.name for one in node.state_fields), node.initial, strict=True))
     of_state: Any = type(node.state.__name__, (node.state,), {"__setattr__": object.__setattr__})
     state = object.__new__(of_state)
     for name, value in given_of({**first, **before}, node.state_fields).items():
         setattr(state, name, list(value) if isinstance(value, list) else value)
-    given = given_of(row, node.fields_in)
     try:
-        result = node.function(state, instances_of(node.row, tuple(given))(tuple(given.values())))
+        result = function(state, of)
         after = {name: getattr(state, name) for name in first}
         made = None
         if result is not None:
             of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
             wanted = [one for one in node.schema.fields if one.name not in node.kept]
             made = {one.name: checked(of(one.name), one) for one in wanted}
-            made |= {name: row[name] for name in node.kept}
+            made |= {name: key[name] for name in node.kept}
         for name in first:
             object.__delattr__(state, name)  # raises AttributeError where the step deleted it
         if extra := getattr(state, "__dict__", None):
@@ -92,6 +104,8 @@ def _scanned(
         after = {one.name: checked(after[one.name], one) for one in node.state_fields}
         if any(isinstance(one, list) and len(one) > LIST_MAX for one in after.values()):
             raise TypeError("a list of the state has too many items")
+        if any(abs(after[name] or 0) >= TIME_END_NS for name, _ in node.timers):
+            raise TypeError("a timer is beyond the times of events")
     except Exception as error:  # any error of a user's function, or a value that does not fit
         raise RefusedRow(node.name, f"{type(error).__name__}: {error}") from error
     return after, made

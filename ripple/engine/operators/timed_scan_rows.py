@@ -1,0 +1,240 @@
+"""The rows of a scan with timers: of a function of each row, and of others at their times."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.operators.held_rows import PLACE
+from ripple.engine.operators.rows import RejectedRow, Rows, reason_of
+from ripple.engine.operators.state_step import timer_calls
+from ripple.engine.operators.step_scan_rows import StepScanRows
+from ripple.engine.snapshots.internal import internal
+from ripple.model.pipeline.nodes import TIMERS_MAX
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.operators.state_step import Stored
+    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.model.pipeline.nodes import StepScan
+
+    Ints = npt.NDArray[np.int64]
+
+_FIRED = internal("fired")
+_NONE = watermark.NONE
+_TOO_MANY = f"timers were called {TIMERS_MAX} times since the last row of the key: they are off"
+
+
+class _Made(NamedTuple):
+    """A result of a row or of a timer: the values of a row, or why there are none."""
+
+    time_ns: int
+    place: int
+    slot: int
+    result: Stored | str
+
+
+class _Key:
+    """The rows of a key so far.
+
+    place, row_ns: of its last row. now_ns: the time of that, or of the last timer called since.
+    fired: how many were. due_ns: the earliest time at which the key is looked at, NONE for never.
+    """
+
+    __slots__ = ("due_ns", "fired", "now_ns", "place", "row_ns")
+
+    def __init__(self) -> None:
+        self.place, self.fired = 0, 0
+        self.row_ns = self.now_ns = self.due_ns = _NONE
+
+    def take(self, time_ns: int, place: int) -> None:
+        """Note a row."""
+        self.row_ns = self.now_ns = time_ns
+        self.place, self.fired = place, 0
+
+
+class TimedScanRows(StepScanRows):
+    """Calls functions with the state of a key and its rows, and at the times that the state names.
+
+    A timer that is due at T gives a row at T - 1, with the place of the last row of its key and the
+    next index. Invariants: ``_of`` has the key of each slot, and ``_due`` each key with a timer at
+    its ``due_ns``; no timer is due below the last mark.
+    """
+
+    def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+        """Make an empty node; see HeldByKey."""
+        super().__init__(node, feeds, by_input)
+        names = [field.name for field in node.state_fields]
+        self._timers = [names.index(name) for name, _ in node.timers]
+        self._calls = timer_calls(node)
+        self._of: list[_Key] = []
+        self._due_keys: list[tuple[int, int]] = []
+
+    def _made(self, rows: Rows, slots: Ints) -> Rows | None:
+        times = np.asarray(rows.times_ns)
+        self._by_slot(slots, times)
+        assert rows.offsets is not None, "rows of records have places"
+        made: list[_Made] = []
+        each = (slots.tolist(), times.tolist(), rows.offsets.tolist(), self._given(rows, slots))
+        for slot, time_ns, place, row in zip(*each, strict=True):
+            if row is not None:
+                if _NONE < self._of[slot].due_ns <= time_ns:
+                    self._call_due(slot, time_ns, made)
+                self._step(slot, time_ns, place, row, made)
+        self._call_all(int(times[-1]) if self._due else self.watermark_ns, made)
+        return self._shown(made)
+
+    def _made_by(self, mark_ns: int) -> Rows | None:
+        made: list[_Made] = []
+        self._call_all(mark_ns, made)
+        return self._shown(made)
+
+    def _step(self, slot: int, time_ns: int, place: int, row: Stored, made: list[_Made]) -> None:
+        """Call the function with a row."""
+        before = self.initial if self._is_over_at(slot, time_ns) else self._states[slot]
+        self._of[slot].take(time_ns, place)
+        try:
+            self._states[slot], result = self.step.call(before, row)
+        except Exception as error:  # any error of a user's function
+            self._states[slot] = before
+            made.append(_Made(time_ns, place, slot, reason_of(error)))
+        else:
+            if result is not None:
+                made.append(_Made(time_ns, place, slot, result))
+        self._arm(slot)
+
+    def _is_over_at(self, slot: int, time_ns: int) -> bool:
+        """Return whether the state of a key has ended by then."""
+        of, ttl_ns = self._of[slot], self.node.ttl_ns
+        return ttl_ns is not None and of.row_ns != _NONE and time_ns - of.row_ns >= ttl_ns
+
+    def _next(self, slot: int, of: Container[int]) -> tuple[int, int] | None:
+        """Return the time of the next timer of a key, and which it is; of: of these."""
+        state, after_ns = self._states[slot], self._of[slot].now_ns + 1
+        return min(
+            (
+                (max(state[at], after_ns), number)
+                for number, at in enumerate(self._timers)
+                if state[at] is not None and number in of
+            ),
+            default=None,
+        )
+
+    def _call_due(self, slot: int, until_ns: int, made: list[_Made]) -> None:
+        """Call the timers of a key that are due up to a time, in their order."""
+        every = range(len(self._timers))
+        while (due := self._next(slot, every)) is not None and due[0] <= until_ns:
+            if self._is_over_at(slot, due[0]):
+                return
+            self._call(slot, *due, made)
+
+    def _call(self, slot: int, time_ns: int, number: int, made: list[_Made]) -> None:
+        """Call a timer."""
+        of, off = self._of[slot], {self._timers[number]}
+        of.now_ns, of.fired = time_ns - 1, of.fired + 1
+        has_room = of.fired < TIMERS_MAX
+        if not has_room:
+            off = set(self._timers)
+        before = tuple(None if at in off else value for at, value in enumerate(self._states[slot]))
+        self._states[slot] = before
+        result: Stored | str | None = _TOO_MANY
+        if has_room:
+            try:
+                self._states[slot], result = self._calls[number](before, (time_ns,))
+            except Exception as error:  # any error of a user's function
+                result = reason_of(error)
+        if result is not None:
+            made.append(_Made(of.now_ns, of.place + of.fired, slot, result))
+
+    def _call_all(self, mark_ns: int, made: list[_Made]) -> None:
+        """Call all timers that are due up to a mark; at the end of inputs those that are set."""
+        if mark_ns == watermark.END:
+            for slot in self._keys.index.live_slots().tolist():
+                self._call_last(slot, made)
+            self._due_keys.clear()
+            return
+        while self._due_keys and self._due_keys[0][0] <= mark_ns:
+            due_ns, slot = heappop(self._due_keys)
+            if self._of[slot].due_ns == due_ns:
+                self._of[slot].due_ns = _NONE
+                self._call_due(slot, mark_ns, made)
+                self._arm(slot, mark_ns)
+
+    def _call_last(self, slot: int, made: list[_Made]) -> None:
+        """Call each timer of a key that is set, and let none be set any more."""
+        state = self._states[slot]
+        left = {number for number, at in enumerate(self._timers) if state[at] is not None}
+        while (due := self._next(slot, left)) is not None and not self._is_over_at(slot, due[0]):
+            left.remove(due[1])
+            self._call(slot, *due, made)
+        state = self._states[slot]
+        self._states[slot] = tuple(
+            None if at in self._timers else value for at, value in enumerate(state)
+        )
+
+    def _arm(self, slot: int, above_ns: int = _NONE) -> None:
+        """Have a key looked at when its next timer is due; above_ns: only above a time."""
+        due, of = self._next(slot, range(len(self._timers))), self._of[slot]
+        if due is not None and due[0] > above_ns and (of.due_ns == _NONE or due[0] < of.due_ns):
+            of.due_ns = due[0]
+            heappush(self._due_keys, (due[0], slot))
+
+    def _shown(self, made: list[_Made]) -> Rows | None:
+        """Return the rows made, in their order; count the failed ones."""
+        if not made:
+            return None
+        made.sort(key=lambda one: one[:2])
+        keys = self._keys.arrays(np.array([one.slot for one in made], np.int64))
+        columns = dict(zip(self._names, keys, strict=True))
+        rows = Rows(Columns(columns), len(made), np.array([one.place for one in made], np.int64))
+        rows.times_ns = np.array([one.time_ns for one in made], np.int64)
+        results = [one.result for one in made]
+        failed = {at: one for at, one in enumerate(results) if isinstance(one, str)}
+        if failed:
+            name = self.node.name
+            self._lose(rows, [RejectedRow(at, name, why) for at, why in failed.items()])
+            rows.keep(~np.isin(np.arange(len(made)), list(failed)))
+            rows.origin = None
+        if not rows.count:
+            return None
+        self.step.make(rows, [one for one in results if not isinstance(one, str)])
+        return rows
+
+    def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
+        self._of += [_Key() for _ in range(capacity - len(self._of))]
+
+    def _end(self, slots: Ints) -> None:
+        super()._end(slots)
+        for slot in slots.tolist():
+            self._of[slot] = _Key()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about 200 more of them by state."""
+        return super().nbytes + 200 * len(self._of)
+
+    def _state_columns(self, slots: Ints) -> tuple[list[pa.Field], list[pa.Array]]:
+        fields, arrays = super()._state_columns(slots)
+        of = [self._of[slot] for slot in slots.tolist()]
+        own = [pa.array([one.place for one in of], pa.int64())]
+        own.append(pa.array([one.fired for one in of], pa.int64()))
+        named = [pa.field(PLACE, pa.int64()), pa.field(_FIRED, pa.int64())]
+        return [*fields, *named], [*arrays, *own]
+
+    def _load_states(self, slots: Ints, columns: Sequence[pa.ChunkedArray]) -> None:
+        super()._load_states(slots, columns[:-2])
+        places, fired = (one.to_pylist() for one in columns[-2:])
+        for slot, place, count in zip(slots.tolist(), places, fired, strict=True):
+            of = self._of[slot]
+            of.take(int(self._last[slot]), place)
+            of.fired = count
+            self._arm(slot)
