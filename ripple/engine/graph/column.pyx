@@ -59,25 +59,6 @@ cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogi
     return True
 
 
-cdef int write_kept(
-    Field* field,
-    const int64_t[::1] slots,
-    const int64_t[::1] addresses,
-    const int64_t[::1] prints,
-) except -1:
-    """Hold values that are kept elsewhere, 0 for null, here as well."""
-    cdef Py_ssize_t i
-    cdef Kept* kept
-    check_length(slots.shape[0], addresses.shape[0])
-    check_length(slots.shape[0], prints.shape[0])
-    for i in range(slots.shape[0]):
-        kept = kept_again(<Kept*>addresses[i])
-        kept_drop(field.held[slots[i]])
-        field.held[slots[i]] = kept
-        field.bits[slots[i]] = prints[i]
-    return 0
-
-
 cdef class Column(Node):
     # Invariants (check_invariants):
     #   row_count slots are present; a slot that is absent or null has zero bits, so that equality
@@ -296,8 +277,6 @@ cdef class Column(Node):
             flags = values.view(np.uint8)
             for i in range(n):
                 field.bits[slots[i]] = flags[i] != 0
-        elif field.kind == HELD and isinstance(values, tuple):
-            write_kept(field, slots, values[0], values[1])
         elif field.kind == HELD:
             made = (<Form>self.forms[f]).write(values)
             check_length(n, made.held.size())

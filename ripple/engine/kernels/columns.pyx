@@ -12,6 +12,7 @@ from ripple.model.keys.space import Picked
 from ripple.model.schema.exported import KINDS, as_arrow
 
 cdef list AS_IT_CAME = [(None, None)]  # shared, compared by identity: layers are replaced, not changed
+cdef object FLAG = pa.bool_()
 cdef dict NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
 
 
@@ -19,10 +20,12 @@ cdef class Layout:
     """Where which column of the record batches with one schema is."""
 
     cdef readonly dict places, kinds
+    cdef readonly frozenset flags       # the columns of bools
 
     def __init__(self, schema):
         self.places = {name: at for at, name in enumerate(schema.names)}
         self.kinds = {field.name: KINDS[field.type] for field in schema if field.type in KINDS}
+        self.flags = frozenset([field.name for field in schema if field.type == FLAG])
 
 
 cdef class Columns:
@@ -42,6 +45,7 @@ cdef class Columns:
             self.layers = [(columns, None)]
         else:
             self.batch, self.places, self.kinds = columns, layout.places, layout.kinds
+            self.flags = layout.flags
             self.layers = AS_IT_CAME
 
     cdef tuple layer(self, str name):
@@ -118,6 +122,25 @@ cdef class Columns:
         is_float[0] = kind == "d"
         return NULL if valid_bits(array) else array
 
+    cdef const ArrowArray* whole(self, str name, char* kind) except? NULL:
+        """Return a column as it came, with its kind as of KINDS, or "?" of bools; NULL if it is none.
+
+        It is there as long as these columns are.
+        """
+        cdef tuple layer
+        if self.batch is None:
+            return NULL
+        layer = self.layer(name)
+        if layer[0] is not None or layer[1] is not None:
+            return NULL
+        if name in self.kinds:
+            kind[0] = ord(self.kinds[name])
+        elif name in self.flags:
+            kind[0] = b"?"
+        else:
+            return NULL
+        return self.lender().whole.children[<int>self.places[name]]
+
     cdef Lent borrow(self, str name, str kind):
         return self.lender().lend(self.places[name], ord(kind))
 
@@ -183,6 +206,7 @@ cdef class Columns:
         """Return columns of the same values, of which other rows are dropped and other ones added."""
         cdef Columns made = Columns.__new__(Columns)
         made.batch, made.places, made.kinds = self.batch, self.places, self.kinds
+        made.flags = self.flags
         made.exported, made.layers, made.read = self.exported, self.layers, dict(self.read)
         return made
 

@@ -6,6 +6,7 @@ from libcpp.vector cimport vector
 
 from ripple.model.aggregate.part cimport How, Operand, Records
 from ripple.engine.graph.column cimport Column
+from ripple.model.schema.exported cimport ArrowArray
 
 
 cdef struct Add:
@@ -27,6 +28,8 @@ cdef class States:
     cdef list parts             # of sums and counts, each once
     cdef vector[Add] adds       # the inputs of each of them
     cdef list others            # (aggregate, its state, positions of its inputs) of the rest
+    cdef list one_rows          # by position there: the rows of a state with one a slot, or None, and
+                                # the columns that it takes as they came, or None
     cdef Records records
     cdef list named             # of every result: (name, Read, or None and its place in `others`)
     cdef list shown             # per field of the rows: as above, or its name if it is none
@@ -38,6 +41,9 @@ cdef class States:
     # Results on their way into a column: kept, so that room for them is found once.
     cdef vector[int64_t] bits
     cdef vector[uint8_t] valid
+    # Likewise columns on their way into such rows, and their kinds.
+    cdef vector[const ArrowArray*] taken
+    cdef vector[char] kinds
 
     cdef int input_at(self, bound) except -1
     cdef int compile(self, state, list inputs, dict known) except -1
@@ -45,7 +51,12 @@ cdef class States:
     cdef int compile_one(self, part, How how, tuple taken, int nulls) except -1
     cdef bint may_be_null(self, int at) except -1
     cdef int add_found(self, const int64_t* slots, Py_ssize_t n, rows) except -1
+    cdef list columns_of(self, aggregate)
+    cdef bint took_columns(
+        self, Py_ssize_t at, const int64_t* slots, Py_ssize_t n, rows
+    ) except -1
     cdef int add_to_others(self, slots, rows, index) except -1
+    cdef int add_to_other(self, Py_ssize_t k, slots, rows, index) except -1
     cdef int fold_checked(self, const int64_t[::1] slots, rows, index, int64_t direction) except -1
     cdef int fold_in(
         self, const int64_t* slots, Py_ssize_t n, rows, const int64_t* row, int64_t direction

@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.model.aggregate.integers cimport Counts
-from ripple.model.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records, check_memory
+from ripple.model.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, KeptRows, Operand, Part, Read, Records, check_memory
 from ripple.engine.kernels.columns cimport Columns
 from ripple.model.keys.checked cimport check_length, check_range, check_slots
 from ripple.model.keys.slots cimport SlotSet
 from ripple.model.schema.exported cimport ArrowArray, values_of
-from ripple.engine.graph.column cimport FLOAT, Column, Field, float_bits
+from ripple.core.kept cimport Kept, kept_again, kept_bytes, kept_drop, print_of
+from ripple.engine.graph.column cimport FLOAT, HELD, Column, Field, float_bits
 
 from ripple.model.aggregate import AggregateError
 from ripple.model.aggregate.parts import SummedState
@@ -53,7 +54,7 @@ cdef class States:
         self.states = [one.bound.state(retractable=retractable) for one in self.aggregates]
         self.retractable = retractable
         self.inputs, self.nullable, self.parts = [], [], []
-        self.others, self.named, self.shown = [], [], []
+        self.others, self.one_rows, self.named, self.shown = [], [], [], []
         known = {}
         for aggregate, state in zip(self.aggregates, self.states, strict=True):
             at = [self.input_at(bound) for bound in aggregate.inputs]
@@ -63,6 +64,7 @@ cdef class States:
             else:
                 found = [(None, len(self.others), k) for k in range(len(aggregate.bound.results))]
                 self.others.append((aggregate, state, at))
+                self.one_rows.append((state.one_row, self.columns_of(aggregate)))
             names = aggregate.aggregate.result_names(aggregate.name, aggregate.bound)
             self.named.extend(zip(names, found, strict=True))
         if members is not None:
@@ -84,6 +86,13 @@ cdef class States:
         self.may_fail = bool(self.computed) or (
             self.retractable and any([state.may_refuse for _, state, _ in self.others])
         )
+
+    cdef list columns_of(self, aggregate):
+        """Return the columns that an aggregate by place takes as they came, None for any other."""
+        if aggregate.aggregate.by_value or not aggregate.aggregate.ordered:
+            return None
+        trees = [bound.tree for bound in aggregate.inputs]
+        return [one.value for one in trees] if all([one.operation == "col" for one in trees]) else None
 
     cdef int input_at(self, bound) except -1:
         for at, one in enumerate(self.inputs):
@@ -160,18 +169,59 @@ cdef class States:
 
     cdef int add_found(self, const int64_t* slots, Py_ssize_t n, rows) except -1:
         """Add an event to each of the slots, for which there is room."""
+        cdef Py_ssize_t at
         self.fold_in(slots, n, rows, NULL, 1)
-        if self.others:
-            self.add_to_others(listed(slots, n), rows, None)
+        given = None
+        for at in range(len(self.others)):
+            if not self.took_columns(at, slots, n, rows):
+                given = listed(slots, n) if given is None else given
+                self.add_to_other(at, given, rows, None)
         return 0
 
+    cdef bint took_columns(
+        self, Py_ssize_t at, const int64_t* slots, Py_ssize_t n, rows
+    ) except -1:
+        """Add rows to a state with one row a slot, if it takes columns and they are as they came."""
+        cdef Columns columns = rows.columns
+        cdef const int64_t[::1] offsets, times_ns
+        cdef const int64_t* times = NULL
+        cdef char kind
+        cdef Py_ssize_t f
+        one, names = self.one_rows[at]
+        if one is None or names is None or n == 0 or n != rows.count:
+            return False
+        self.taken.resize(len(names))
+        self.kinds.resize(len(names))
+        for f, name in enumerate(names):
+            self.taken[f] = columns.whole(name, &kind)
+            if self.taken[f] == NULL:
+                return False
+            self.kinds[f] = kind
+        offsets = rows.offsets
+        check_length(n, offsets.shape[0])
+        if rows.times_ns is not None and not self.others[at][0].aggregate.by_offset:
+            times_ns = rows.times_ns
+            check_length(n, times_ns.shape[0])
+            times = &times_ns[0]
+        (<KeptRows>one).add_columns(
+            slots, n, self.taken.data(), self.kinds.data(), times, &offsets[0]
+        )
+        return True
+
     cdef int add_to_others(self, slots, rows, index) except -1:
-        for aggregate, state, at in self.others:
-            arguments = arguments_of(self, aggregate, at, rows)
-            if aggregate.aggregate.ordered:
-                times = np.zeros(rows.count, np.int64) if rows.times_ns is None else rows.times_ns
-                arguments += [Values(np.asarray(times)), Values(rows.offsets)]
-            state.add(*without_nulls(slots, arguments, index))
+        cdef Py_ssize_t at
+        for at in range(len(self.others)):
+            self.add_to_other(at, slots, rows, index)
+        return 0
+
+    cdef int add_to_other(self, Py_ssize_t k, slots, rows, index) except -1:
+        """Add events to the slots of a state that is no sum and no count."""
+        aggregate, state, at = self.others[k]
+        arguments = arguments_of(self, aggregate, at, rows)
+        if aggregate.aggregate.ordered:
+            times = np.zeros(rows.count, np.int64) if rows.times_ns is None else rows.times_ns
+            arguments += [Values(np.asarray(times)), Values(rows.offsets)]
+        state.add(*without_nulls(slots, arguments, index))
         return 0
 
     def change(self, slots not None, rows, *, remove):
@@ -370,8 +420,12 @@ cdef class States:
             self.bits.resize(n * fields)
             self.valid.resize(n * fields)
         bits, valid = self.bits.data(), self.valid.data()
-        at = listed(slots, n) if self.others else None
-        others = [state.shown(at) for _, state, _ in self.others]
+        at = None
+        others = [None] * len(self.others)
+        for i in range(len(self.others)):
+            if self.one_rows[i][0] is None:
+                at = listed(slots, n) if at is None else at
+                others[i] = self.others[i][1].results(at)
         made = [None] * fields
         for f, source in enumerate(self.shown):
             if isinstance(source, str):
@@ -382,10 +436,12 @@ cdef class States:
                 memset(valid + f * n, 1, n)
             elif source[0] is not None:
                 (<Read>source[0]).read(slots, n, bits + f * n, valid + f * n)
+            elif others[source[1]] is None:
+                (<KeptRows>self.one_rows[source[1]][0]).show(
+                    slots, n, source[2], bits + f * n, valid + f * n
+                )
             else:
-                made[f] = others[source[1]][source[2]]
-                if not isinstance(made[f][0], tuple):
-                    made[f] = self.typed(f, *made[f])
+                made[f] = self.typed(f, *others[source[1]][source[2]])
         if isinstance(column, InputColumn):
             column.graph.refuse_while_busy("write a column")
         column.touch_all(slots, n)
@@ -397,6 +453,8 @@ cdef class States:
         for f in range(fields):
             if made[f] is not None:
                 column.write_field(f, at, made[f][0], made[f][1])
+            elif column.fields[f].kind == HELD:
+                write_texts(&column.fields[f], slots, n, bits + f * n, valid + f * n)
             else:
                 write_bits(&column.fields[f], slots, n, bits + f * n, valid + f * n)
         if isinstance(column, InputColumn):
@@ -500,6 +558,26 @@ cdef int write_bits(
         all_valid &= valid[i]
     if not all_valid:
         raise ValueError("a field that cannot be null is")
+    return 0
+
+
+cdef int write_texts(
+    Field* field, const int64_t* slots, Py_ssize_t n, const int64_t* addresses, const uint8_t* valid
+) except -1:
+    """Hold texts that a state keeps, no address for null, here as well."""
+    cdef Py_ssize_t i
+    cdef int64_t slot
+    cdef Kept* kept
+    for i in range(n):
+        slot, kept = slots[i], <Kept*>addresses[i]
+        if field.nullable:
+            field.valid[slot] = valid[i]
+        elif not valid[i]:
+            raise ValueError("a field that cannot be null is")
+        if kept != field.held[slot]:
+            kept_drop(field.held[slot])
+            field.held[slot] = kept_again(kept)
+            field.bits[slot] = 0 if kept == NULL else print_of(kept_bytes(kept), kept.size)
     return 0
 
 

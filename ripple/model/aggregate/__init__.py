@@ -5,9 +5,9 @@ sums        count, sum, mean, vwap: over the kernels exact (accumulator.h) and i
 spread      variance, stddev: over moments
 extremes    min, max, top_k, count_distinct: over ordered (ordered.hpp), running, or plain
 edges       first, last, ohlc: the same, by (event time, offset)
-whole_rows  first_row, last_row, arg_min, arg_max, top_rows: over best (best.hpp; held.hpp: of a
-            table), by best_rows, and by best_texts for the others' texts; best_columns: the
-            columns of best
+whole_rows  first_row, last_row, arg_min, arg_max: over one_row; top_rows: over best; of a table
+            all over its held.hpp; by best_rows, and by best_texts for the others' texts;
+            best_columns, strips: the columns of best and one_row
 quantiles   median, percentile: over ordered and quantile
 ordered_states  the states over ordered and running, which plans with sums alone do without
 custom      users' own, in Python; inverse tests them, single feeds one by hand

@@ -1,9 +1,6 @@
 // The best rows of each slot, of a stream that only grows: at most `limit`, in order, each with a
 // copy of what is shown of it.
 //
-// Texts of rows that are shown as fields are kept as columns hold them, so that a column shows them
-// without a copy. The includer brings ripple/core/kept.pxd.
-//
 // The rows of a batch are compared where they are. Only those that are still among the best at its
 // end are copied, so that an event which is overtaken in its batch costs no memory.
 #ifndef RIPPLE_BEST_HPP
@@ -13,142 +10,13 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ordered.hpp"
+#include "strips.hpp"
 
 namespace ripple {
-
-// A column of a batch: 64 bits a value, or texts from starts[i] to starts[i + 1]. valid: a byte a
-// value, zero for null; null if none is.
-struct Strip {
-    char kind = 'i'; // 'd', 'i' or 's'
-    const int64_t* numbers = nullptr;
-    const int64_t* starts = nullptr;
-    const char* text = nullptr;
-    const uint8_t* valid = nullptr;
-
-    bool has(int64_t i) const { return valid == nullptr || valid[i]; }
-    std::string_view word(int64_t i) const
-    {
-        return {text + starts[i], static_cast<size_t>(starts[i + 1] - starts[i])};
-    }
-};
-
-// The bits of values, or texts one behind the other and their ends; and which there are.
-struct Encoded {
-    std::vector<int64_t> numbers, ends;
-    std::string text;
-    std::vector<uint8_t> valid;
-
-    void append(int64_t bits, bool is_value)
-    {
-        numbers.push_back(bits);
-        valid.push_back(is_value);
-    }
-    void append(std::string_view word, bool is_value)
-    {
-        text += word;
-        ends.push_back(static_cast<int64_t>(text.size()));
-        valid.push_back(is_value);
-    }
-    void reserve(size_t rows, char kind)
-    {
-        (kind == 's' ? ends : numbers).reserve(rows);
-        valid.reserve(rows);
-    }
-};
-
-inline int64_t bits_of_key(uint64_t key, char kind)
-{
-    if (kind != 'd')
-        return integer_of(key);
-    const double value = double_of(key);
-    int64_t bits;
-    std::memcpy(&bits, &value, 8);
-    return bits;
-}
-
-inline uint64_t key_of_bits(int64_t bits, char kind)
-{
-    if (kind != 'd')
-        return key_of(bits);
-    double value;
-    std::memcpy(&value, &bits, 8);
-    return key_of(value);
-}
-
-// The first eight bytes of a text as a number of the same order.
-inline uint64_t prefix_of(std::string_view word)
-{
-    uint64_t key = 0;
-    for (size_t i = 0; i < std::min<size_t>(8, word.size()); i++)
-        key |= static_cast<uint64_t>(static_cast<unsigned char>(word[i])) << (56 - 8 * i);
-    return key;
-}
-
-// A row of columns: for each a byte for whether there is a value, then its bits, or the length of a
-// text and the text.
-inline std::string row_copied(const std::vector<Strip>& columns, int64_t row)
-{
-    std::string copy;
-    size_t size = 0;
-    for (const Strip& column : columns)
-        size += !column.has(row) ? 1 : column.kind == 's' ? 9 + column.word(row).size() : 9;
-    copy.reserve(size);
-    for (const Strip& column : columns) {
-        const bool valid = column.has(row);
-        copy.push_back(valid);
-        if (!valid)
-            continue;
-        if (column.kind != 's') {
-            copy.append(reinterpret_cast<const char*>(&column.numbers[row]), 8);
-            continue;
-        }
-        const std::string_view word = column.word(row);
-        const uint64_t size = word.size();
-        copy.append(reinterpret_cast<const char*>(&size), 8);
-        copy.append(word);
-    }
-    return copy;
-}
-
-inline std::string_view word_at(const char* at)
-{
-    uint64_t size;
-    std::memcpy(&size, at, 8);
-    return {at + 8, static_cast<size_t>(size)};
-}
-
-// Write a row's values behind those that were written before.
-inline void append_row(const char* at, const std::string& kinds, std::vector<Encoded>& columns)
-{
-    for (size_t f = 0; f < columns.size(); f++) {
-        const bool valid = *at++;
-        if (kinds[f] == 's') {
-            const std::string_view word = valid ? word_at(at) : std::string_view();
-            columns[f].append(word, valid);
-            at += valid ? 8 + word.size() : 0;
-        } else {
-            int64_t bits = 0;
-            if (valid)
-                std::memcpy(&bits, at, 8);
-            columns[f].append(bits, valid);
-            at += valid ? 8 : 0;
-        }
-    }
-}
-
-constexpr size_t CELL_BYTES = 9; // a byte for whether there is a value, then its bits or address
-
-inline std::string_view word_of(const Kept* kept)
-{
-    const char* begin = kept_letters(kept);
-    return {begin, static_cast<size_t>(kept_bytes(kept) + kept->size - begin)};
-}
 
 struct Best {
     // row: where it is in the batch at hand, or -1, and then `word` and `copy` have it.
@@ -161,19 +29,8 @@ struct Best {
     int64_t limit = 1;
     char by_kind = 0; // 0: only the place decides
     bool largest = false, latest = false;
-    bool keeps_texts = false; // whether a copy has cells, with the addresses of texts
     std::string kinds; // of the fields
     std::deque<std::vector<Entry>> slots;
-
-    Best() = default;
-    Best(const Best&) = delete;
-    Best& operator=(const Best&) = delete;
-    ~Best()
-    {
-        for (std::vector<Entry>& held : slots)
-            for (Entry& entry : held)
-                drop(entry.copy);
-    }
 
     // Invariant between calls: no entry is of a batch.
     void add(
@@ -219,17 +76,11 @@ struct Best {
             if (static_cast<int64_t>(slots[into].size()) < limit ||
                 better(entry, slots[into].back())) {
                 put(slots[into], std::move(entry));
-                entry.copy.clear();
             }
         clear(source);
     }
 
-    void clear(int64_t slot)
-    {
-        for (Entry& entry : slots[slot])
-            drop(entry.copy);
-        std::vector<Entry>().swap(slots[slot]);
-    }
+    void clear(int64_t slot) { std::vector<Entry>().swap(slots[slot]); }
 
     // Write the entries of a slot, the best first, behind those that were written before.
     void encode(
@@ -253,30 +104,13 @@ struct Best {
         }
     }
 
-    // Write a field of the best row of each slot: the bits of numbers, the addresses of texts that
-    // it keeps; and whether there is a value.
-    void show(const int64_t* slot, int64_t n, size_t field, int64_t* bits, uint8_t* valid) const
-    {
-        for (int64_t i = 0; i < n; i++) {
-            const std::vector<Entry>& held = slots[slot[i]];
-            const char* cell = held.empty() ? nullptr : held[0].copy.data() + field * CELL_BYTES;
-            valid[i] = cell && *cell;
-            bits[i] = valid[i] ? bits_in(cell) : 0;
-        }
-    }
-
     int64_t nbytes() const
     {
         size_t total = slots.size() * sizeof(slots[0]);
         for (const auto& held : slots) {
             total += held.capacity() * sizeof(Entry);
-            for (const Entry& entry : held) {
+            for (const Entry& entry : held)
                 total += heap_of(entry.word) + heap_of(entry.copy);
-                if (keeps_texts)
-                    for (size_t f = 0; f < kinds.size(); f++)
-                        if (const Kept* kept = kept_in(entry.copy, f))
-                            total += sizeof(Kept) + kept->size;
-            }
         }
         return static_cast<int64_t>(total);
     }
@@ -294,22 +128,6 @@ struct Best {
     std::vector<int64_t> changed;
 
     static size_t heap_of(const std::string& text) { return text.capacity() > 15 ? text.capacity() : 0; }
-
-    static int64_t bits_in(const char* cell)
-    {
-        int64_t bits;
-        std::memcpy(&bits, cell + 1, 8);
-        return bits;
-    }
-
-    // Returns the text in a field of a copy with cells, or null.
-    Kept* kept_in(const std::string& copy, size_t field) const
-    {
-        const char* cell = copy.data() + field * CELL_BYTES;
-        if (copy.empty() || kinds[field] != 's' || !*cell)
-            return nullptr;
-        return reinterpret_cast<Kept*>(bits_in(cell));
-    }
 
     uint64_t key_at(int64_t i) const
     {
@@ -348,63 +166,16 @@ struct Best {
             [this](const Entry& one, const Entry& other) { return better(one, other); }
         );
         held.insert(place, std::move(entry));
-        if (static_cast<int64_t>(held.size()) > limit) {
-            drop(held.back().copy);
+        if (static_cast<int64_t>(held.size()) > limit)
             held.pop_back();
-        }
     }
 
     void keep(Entry& entry) const
     {
-        if (keeps_texts)
-            keep_cells(entry);
-        else
-            entry.copy = row_copied(*batch_fields, entry.row);
+        entry.copy = row_copied(*batch_fields, entry.row);
         if (by_kind == 's')
             entry.word = batch_by->word(entry.row);
         entry.row = -1;
-    }
-
-    // Copy a row into cells; a text that stays the same is not copied again.
-    void keep_cells(Entry& entry) const
-    {
-        std::string& copy = entry.copy;
-        if (copy.empty())
-            copy.assign(kinds.size() * CELL_BYTES, 0);
-        for (size_t f = 0; f < kinds.size(); f++) {
-            const Strip& column = (*batch_fields)[f];
-            const bool valid = column.has(entry.row);
-            char* cell = copy.data() + f * CELL_BYTES;
-            int64_t bits = 0;
-            if (kinds[f] != 's') {
-                bits = valid ? column.numbers[entry.row] : 0;
-            } else {
-                Kept* old = kept_in(copy, f);
-                if (valid) {
-                    const std::string_view word = column.word(entry.row);
-                    if (old && word_of(old) == word)
-                        continue;
-                    Kept* kept = kept_text(word.data(), word.size());
-                    if (!kept)
-                        throw std::bad_alloc();
-                    bits = reinterpret_cast<int64_t>(kept);
-                }
-                if (old)
-                    kept_drop(old);
-            }
-            *cell = valid;
-            std::memcpy(cell + 1, &bits, 8);
-        }
-    }
-
-    // Forget a copy.
-    void drop(std::string& copy) const
-    {
-        if (keeps_texts)
-            for (size_t f = 0; f < kinds.size(); f++)
-                if (Kept* kept = kept_in(copy, f))
-                    kept_drop(kept);
-        copy.clear();
     }
 
     // Read a row where it is.
@@ -423,15 +194,7 @@ struct Best {
                     one.bits = column.numbers[entry.row];
                 continue;
             }
-            one.valid = *at;
-            if (keeps_texts) {
-                one.bits = bits_in(at);
-                if (const Kept* kept = kept_in(entry.copy, f))
-                    one.word = word_of(kept);
-                at += CELL_BYTES;
-                continue;
-            }
-            at++;
+            one.valid = *at++;
             if (one.valid && kinds[f] == 's')
                 one.word = word_at(at);
             else if (one.valid)

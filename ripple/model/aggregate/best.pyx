@@ -5,7 +5,6 @@
 import numpy as np
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.deque cimport deque
 from libcpp.string cimport string
@@ -13,23 +12,11 @@ from libcpp.vector cimport vector
 
 from ripple.model.aggregate.errors import AggregateError
 from ripple.core.int64s cimport int64s
-from ripple.core.kept cimport Kept, kept_bytes, print_of
+from ripple.model.aggregate.strips cimport Encoded, Strip, encoded, strip, strips
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
 cdef extern from "best.hpp" namespace "ripple" nogil:
-    cppclass Strip:
-        char kind
-        const int64_t* numbers
-        const int64_t* starts
-        const char* text
-        const uint8_t* valid
-    cppclass Encoded:
-        vector[int64_t] numbers
-        vector[int64_t] ends
-        string text
-        vector[uint8_t] valid
-        void reserve(size_t rows, char kind) except +
     cppclass Entry "ripple::Best::Entry":
         pass
     cppclass Best:
@@ -37,7 +24,6 @@ cdef extern from "best.hpp" namespace "ripple" nogil:
         char by_kind
         cbool largest
         cbool latest
-        cbool keeps_texts
         string kinds
         deque[vector[Entry]] slots
         void add(
@@ -49,9 +35,6 @@ cdef extern from "best.hpp" namespace "ripple" nogil:
         void encode(
             int64_t slot, vector[int64_t]& numbers, Encoded& by, vector[Encoded]& fields
         ) except +
-        void show(
-            const int64_t* slot, int64_t n, size_t field, int64_t* bits, uint8_t* valid
-        )
         int64_t nbytes()
 
 cdef extern from "held.hpp" namespace "ripple" nogil:
@@ -75,7 +58,7 @@ cdef class BestOf:
 
     by: the kind of the value, "d", "i" or "s" (text), or "" where the place (time, offset) alone
     decides. Between equal values the earlier place is the better one, or with ``latest`` the later.
-    kinds: those of the fields of a row. keeps_texts: keep them as columns do, for ``show``.
+    kinds: those of the fields of a row.
 
     A column is a tuple (numbers, starts, bytes, valid): int64[n] with the bits of numbers, or
     int64[n + 1] and uint8[...] of texts; uint8[n], or None if no value is null.
@@ -83,21 +66,11 @@ cdef class BestOf:
 
     cdef Best best
 
-    def __init__(
-        self,
-        *,
-        int64_t limit,
-        str by,
-        bint largest,
-        bint latest,
-        str kinds,
-        bint keeps_texts=False,
-    ):
+    def __init__(self, *, int64_t limit, str by, bint largest, bint latest, str kinds):
         self.best.limit = limit
         self.best.by_kind = ord(by) if by else 0
         self.best.largest, self.best.latest = largest, latest
         self.best.kinds = kinds.encode()
-        self.best.keeps_texts = keeps_texts
 
     def resize(self, Py_ssize_t slots):
         self.best.slots.resize(slots)
@@ -116,16 +89,11 @@ cdef class BestOf:
         check_slots(slots, self.best.slots.size())
         check_length(n, time_ns.shape[0])
         check_length(n, offset.shape[0])
-        check_length(self.best.kinds.size(), len(fields))
         if n == 0:
             return
         if self.best.by_kind:
             first = strip(by, self.best.by_kind, n)
-        for at, column in enumerate(fields):
-            others.push_back(strip(column, self.best.kinds[<size_t>at], n))
-        if self.best.keeps_texts:
-            self.best.add(&slots[0], n, first, &time_ns[0], &offset[0], others)
-            return
+        others = strips(fields, self.best.kinds, n)
         with nogil:
             self.best.add(&slots[0], n, first, &time_ns[0], &offset[0], others)
 
@@ -180,35 +148,6 @@ cdef class BestOf:
             [encoded(fields[at]) for at in range(fields.size())],
         )
 
-    def show(self, const int64_t[::1] slots not None):
-        """Return the fields of the best row of each slot, if the state keeps texts.
-
-        A field is a tuple (bits int64[n], prints int64[n] or None, valid uint8[n]). A text's bits
-        are the address of it, which is there until the state changes, and its print that of
-        columns.
-        """
-        cdef int64_t[::1] bits, prints
-        cdef uint8_t[::1] valid
-        cdef Py_ssize_t i, n = slots.shape[0]
-        cdef const Kept* kept
-        cdef size_t field
-        assert self.best.keeps_texts, "the state keeps copies"
-        check_slots(slots, self.best.slots.size())
-        shown = []
-        for field in range(self.best.kinds.size()):
-            bits, valid = np.empty(n, np.int64), np.empty(n, np.uint8)
-            prints = None
-            if n:
-                self.best.show(&slots[0], n, field, &bits[0], &valid[0])
-            if self.best.kinds[field] == <char>b"s":
-                prints = np.zeros(n, np.int64)
-                for i in range(n):
-                    if valid[i]:
-                        kept = <const Kept*>bits[i]
-                        prints[i] = print_of(kept_bytes(kept), kept.size)
-            shown.append((bits.base, None if prints is None else prints.base, valid.base))
-        return shown
-
     @property
     def nbytes(self):
         return self.best.nbytes()
@@ -233,27 +172,23 @@ cdef class HeldOf:
         self.held.slots.resize(slots)
 
     def add(self, const int64_t[::1] slots not None, list columns not None):
-        cdef vector[Strip] strips = self.strips(slots, columns)
+        cdef vector[Strip] given
+        check_slots(slots, self.held.slots.size())
+        given = strips(columns, self.held.kinds, slots.shape[0])
         if slots.shape[0]:
             with nogil:
-                self.held.add(&slots[0], slots.shape[0], strips)
+                self.held.add(&slots[0], slots.shape[0], given)
 
     def remove(self, const int64_t[::1] slots not None, list columns not None):
         """Take rows out; return the first one that is not there, or -1."""
-        cdef vector[Strip] strips = self.strips(slots, columns)
+        cdef vector[Strip] given
+        check_slots(slots, self.held.slots.size())
+        given = strips(columns, self.held.kinds, slots.shape[0])
         cdef int64_t absent = -1
         if slots.shape[0]:
             with nogil:
-                absent = self.held.remove(&slots[0], slots.shape[0], strips)
+                absent = self.held.remove(&slots[0], slots.shape[0], given)
         return absent
-
-    cdef vector[Strip] strips(self, const int64_t[::1] slots, list columns) except *:
-        cdef vector[Strip] strips
-        check_slots(slots, self.held.slots.size())
-        check_length(self.held.kinds.size(), len(columns))
-        for at, column in enumerate(columns):
-            strips.push_back(strip(column, self.held.kinds[<size_t>at], slots.shape[0]))
-        return strips
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
@@ -288,40 +223,3 @@ cdef class HeldOf:
     @property
     def nbytes(self):
         return self.held.bytes + <int64_t>(self.held.slots.capacity() * sizeof(Rows))
-
-
-cdef Strip strip(tuple column, char kind, Py_ssize_t n) except *:
-    """Return where a column's values are, which stay there as long as the column does."""
-    cdef Strip found
-    cdef const int64_t[::1] numbers
-    cdef const uint8_t[::1] part
-    cdef Py_ssize_t i
-    values, starts, text, valid = column
-    found.kind = kind
-    if kind == b"s":
-        numbers = starts
-        check_length(n + 1, numbers.shape[0])
-        part = text
-        for i in range(n):
-            if not 0 <= numbers[i] <= numbers[i + 1] <= part.shape[0]:
-                raise ValueError("texts that are not where they should be")
-        found.starts = &numbers[0]
-        found.text = <const char*>&part[0] if part.shape[0] else NULL
-    else:
-        numbers = values
-        check_length(n, numbers.shape[0])
-        found.numbers = &numbers[0]
-    if valid is not None:
-        part = valid
-        check_length(n, part.shape[0])
-        found.valid = &part[0]
-    return found
-
-
-cdef tuple encoded(const Encoded& column):
-    ends = np.concatenate([np.zeros(1, np.int64), int64s(column.ends)])
-    valid = np.empty(column.valid.size(), np.uint8)
-    cdef uint8_t[::1] out = valid
-    if column.valid.size():
-        memcpy(&out[0], column.valid.data(), column.valid.size())
-    return int64s(column.numbers), ends, np.frombuffer(<bytes>column.text, np.uint8), valid

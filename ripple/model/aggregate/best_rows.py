@@ -1,7 +1,7 @@
 """The states of aggregates over the best rows of a group.
 
-Of a stream only the best rows are state. Rows of a table may be retracted, so that all of them
-are. Both are in the compiled module best.
+Of a stream only the best rows are state: one, in the compiled module one_row, or several, in best.
+Rows of a table may be retracted, so that all of them are, in best as well.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ripple.model.aggregate.best_columns import (
 )
 from ripple.model.aggregate.contract import Slots, State, Values
 from ripple.model.aggregate.errors import StateError
+from ripple.model.aggregate.one_row import OneRowOf
 from ripple.model.aggregate.ordered import raise_absent
 from ripple.model.aggregate.orders import lists
 from ripple.model.aggregate.parts import listed
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ripple.model.aggregate.best_columns import Strip
-    from ripple.model.aggregate.contract import Column, KeptColumn
+    from ripple.model.aggregate.contract import Column
     from ripple.model.aggregate.whole_rows import WholeRows
     from ripple.model.schema.types import FieldType
 
@@ -80,14 +81,15 @@ class BestRows(RowsState):
 
     def __init__(self, aggregate: WholeRows, types: Sequence[FieldType]) -> None:
         super().__init__(aggregate, types, ["time_ns", "offset"])
-        self._best = BestOf(
-            limit=aggregate.limit,
-            by=_kinds(self._by),
-            largest=aggregate.last and aggregate.by_value,
-            latest=aggregate.last and not aggregate.by_value,
-            kinds=_kinds(self._fields),
-            keeps_texts=not aggregate.is_list,
-        )
+        by, kinds = _kinds(self._by), _kinds(self._fields)
+        largest = aggregate.last and aggregate.by_value
+        latest = aggregate.last and not aggregate.by_value
+        self._best: BestOf | OneRowOf
+        if aggregate.is_list:
+            limit = aggregate.limit
+            self._best = BestOf(limit=limit, by=by, largest=largest, latest=latest, kinds=kinds)
+        else:
+            self._best = self.one_row = OneRowOf(by=by, largest=largest, latest=latest, kinds=kinds)
 
     def resize(self, slots: int) -> None:
         """Set the number of slots; new ones are empty."""
@@ -114,18 +116,6 @@ class BestRows(RowsState):
     def clear(self, slots: Slots) -> None:
         """Empty the slots."""
         self._best.clear(slots)
-
-    def shown(self, slots: Slots) -> tuple[Column | KeptColumn, ...]:
-        """Read a column for each field of the best row, texts as they are kept."""
-        if self._aggregate.is_list:
-            return self.results(slots)
-        every = np.ones(len(slots), np.bool_)
-        return tuple(
-            spread((bits, None, None, valid), of, every)
-            if prints is None
-            else ((bits, prints), valid.view(np.bool_))
-            for (bits, prints, valid), of in zip(self._best.show(slots), self._fields, strict=True)
-        )
 
     def _best_rows(self, slots: Slots) -> tuple[Slots, Sequence[Strip]]:
         starts, _, _, fields = self._best.encode(slots)

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from ripple.model.aggregate.one_row import OneRowOf
+
 Slots: TypeAlias = "npt.NDArray[np.int64]"
 # Numbers and booleans as NumPy arrays; texts and other types as Arrow arrays, or as lists, which
 # is what they are in the rows of another fold.
 Values: TypeAlias = "npt.NDArray[Any] | pa.Array | list[Any]"
 # A result column: values in slot order, and which of them exist (None: all of them).
 Column: TypeAlias = "tuple[npt.NDArray[Any] | list[Any], npt.NDArray[np.bool_] | None]"
-# Likewise of texts that a state keeps: their addresses and prints, see ``BestOf.show``.
-KeptColumn: TypeAlias = "tuple[tuple[Slots, Slots], npt.NDArray[np.bool_]]"
 # A field's name, or an expression object, which aggregates store and never look into.
 Input: TypeAlias = Any
 
@@ -56,6 +56,7 @@ class State(ABC):
     """
 
     may_refuse: ClassVar[bool] = False  # whether there are values that ``refused`` returns
+    one_row: OneRowOf | None = None  # where a slot has one row, which columns take as it is kept
 
     @abstractmethod
     def resize(self, slots: int) -> None:
@@ -89,13 +90,6 @@ class State(ABC):
         Raises AggregateError when one of the slots has no result; the others then have theirs when
         they are read without it.
         """
-
-    def shown(self, slots: Slots) -> tuple[Column | KeptColumn, ...]:
-        """Read the same columns as ``results``, for a column that is written before the next call.
-
-        Texts that the state keeps as columns do come as they are kept.
-        """
-        return self.results(slots)
 
     @abstractmethod
     def dump(self, slots: Slots) -> dict[str, pa.Array]:

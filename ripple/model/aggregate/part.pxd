@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from ripple.model.schema.exported cimport ArrowArray
+
 
 cdef enum How:
     PLAIN, SQUARE, PRODUCT
@@ -79,4 +81,20 @@ cdef class Read:
     # Raises AggregateError when one of them cannot be read.
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1
+
+
+cdef class KeptRows:
+    """The base of rows by slot that take columns as they came, and are shown as they are kept."""
+
+    # Add a row to each of n slots. kinds: per column "q", "d", "s" or "?" (bool), as Arrow has it.
+    # time_ns: NULL if it decides nothing.
+    cdef int add_columns(
+        self, const int64_t* slots, Py_ssize_t n, const ArrowArray** columns, const char* kinds,
+        const int64_t* time_ns, const int64_t* offset,
+    ) except -1
+    # Write a field of each slot: the bits of numbers, the addresses of texts, which are there until
+    # the state changes; and whether there is a value. Slots must be in range.
+    cdef int show(
+        self, const int64_t* slots, Py_ssize_t n, Py_ssize_t field, int64_t* bits, uint8_t* valid
     ) except -1

@@ -195,3 +195,16 @@ cdef class Read:
         if self.is_float:
             values = values.view(np.float64)
         return values, valid if self.is_nullable else None
+
+
+cdef class KeptRows:
+    cdef int add_columns(
+        self, const int64_t* slots, Py_ssize_t n, const ArrowArray** columns, const char* kinds,
+        const int64_t* time_ns, const int64_t* offset,
+    ) except -1:
+        raise NotImplementedError(type(self).__name__)
+
+    cdef int show(
+        self, const int64_t* slots, Py_ssize_t n, Py_ssize_t field, int64_t* bits, uint8_t* valid
+    ) except -1:
+        raise NotImplementedError(type(self).__name__)

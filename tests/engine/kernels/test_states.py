@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import ripple as rp
 from ripple.engine.kernels.states import States
 from ripple.engine.machine import Engine
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.aggregate.contract import Aggregate
 
 
 @rp.record(version=1)
@@ -63,3 +68,52 @@ def test_sums_of_many_keys_stay_what_they_are_while_records_grow() -> None:
     table = engine.table("out").sort_by("most").to_pylist()
     assert [row["total"] for row in table] == [4 * n + 30_000 for n in range(5_000)]
     assert [row["most"] for row in table] == [n + 15_000 for n in range(5_000)]
+
+
+@rp.record(version=1)
+class Reading:
+    key: str
+    text: str | None
+    real: float | None
+    whole: int | None
+    flag: bool | None
+    at: rp.Timestamp
+    kept: bool
+
+
+@pytest.mark.parametrize("aggregate", [rp.last_row, rp.first_row])
+def test_rows_of_columns_as_they_came_are_those_of_columns_without_some_rows(
+    aggregate: Callable[[list[str]], Aggregate],
+) -> None:
+    readings = rp.Pipeline("readings").source("readings", Reading, out_of_order="1h")
+    kept = readings.filter("kept", rp.col("kept")).partition("by-key", key="key")
+    shown = kept.fold("row", row=aggregate(["text", "real", "whole", "flag"]), n=rp.count())
+    plan = shown.sink("out").plan()
+    rng = np.random.default_rng(5)
+    values: dict[str, list[object]] = {
+        "text": ["a", "b" * 20, "", None],
+        "real": [-0.0, float("nan"), 1.5, None],
+        "whole": [0, 7, -(1 << 62), None],
+        "flag": [True, False, None],
+    }
+    rows = [
+        {"key": f"{rng.integers(9)}", "at": int(rng.integers(99)), "kept": True}
+        | {name: some[rng.integers(len(some))] for name, some in values.items()}
+        for _ in range(300)
+    ]
+    schema = pa.schema(arrow_fields(plan.source.fields))
+    dropped = {"key": "x", "at": 1, "kept": False} | dict.fromkeys(values)
+    some, all_came = Engine(plan), Engine(plan)
+    for at in range(0, 300, 60):
+        batch = pa.RecordBatch.from_pylist([*rows[at : at + 60], dropped], schema)
+        came = pa.RecordBatch.from_pylist(rows[at : at + 60], schema)
+        some.apply("readings", batch)
+        for part in (came.slice(0, 7), came.slice(7)):  # not from a byte of its bitmaps on
+            all_came.apply("readings", part, at + at // 60 + 7 + (part.num_rows > 7) * 53)
+        all_came.apply("readings", batch.slice(60), at + at // 60 + 61)
+        changed = [one.stabilize().outputs["out"].to_pylist() for one in (some, all_came)]
+        assert repr(changed[0]) == repr(changed[1])  # of NaN, too
+        assert some.digests == all_came.digests
+    states = [one.snapshot().tables for one in (some, all_came)]
+    listed = [{name: one.to_pylist() for name, one in tables.items()} for tables in states]
+    assert repr(listed[0]) == repr(listed[1])

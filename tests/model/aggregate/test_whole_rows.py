@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ import ripple.model.aggregate as ra
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.best import BestOf
 from ripple.model.aggregate.best_columns import strip
+from ripple.model.aggregate.one_row import OneRowOf
 from ripple.model.aggregate.single import Accumulator, as_python
 from ripple.model.schema.types import Bool, Field, Float, Int64, List, Option, Record, String
 from ripple.testing import check_pipeline, crash_test
@@ -207,35 +207,34 @@ def test_texts_of_a_stream_are_read_from_dumps_that_hold_all_of_them(aggregate: 
 
 
 @settings(max_examples=4 * EXAMPLES)
-@given(data=st.data())
-def test_rows_with_kept_texts_are_those_with_copies(data: st.DataObject) -> None:
-    # States keep rows in two forms: of those shown as lists there are copies.
-    def state(*, keeps_texts: bool) -> BestOf:
-        best = BestOf(
-            limit=1, by="", largest=False, latest=True, kinds="si", keeps_texts=keeps_texts
-        )
-        best.resize(3)
-        return best
-
-    both = state(keeps_texts=True), state(keeps_texts=False)
-    empty = both[0].nbytes
+@given(data=st.data(), by=st.sampled_from(["", "i", "s"]), largest=st.booleans())
+def test_one_row_a_slot_is_the_best_of_several(data: st.DataObject, by: str, largest: bool) -> None:
+    # Of a slot with one row texts are kept, of several rows there are copies.
+    how = {"by": by, "largest": largest and bool(by), "latest": not by, "kinds": "si"}
+    one, best = OneRowOf(**how), BestOf(limit=1, **how)
+    both = one, best
+    for state in both:
+        state.resize(3)
+    empty = one.nbytes
     text = st.sampled_from([None, "", "a", "b" * 9, "é"])
     step = st.tuples(st.integers(0, 2), st.integers(0, 2), text, st.integers(0, 1))
     for kind, at, word, place in data.draw(st.lists(step, max_size=12)):
-        for best in both:
+        for state in both:
             if kind == 0:
-                best.merge(slots(at), slots((at + 1) % 3))
+                state.merge(slots(at), slots((at + 1) % 3))
             elif kind == 1:
-                best.clear(slots(at))
+                state.clear(slots(at))
             else:
                 fields = [strip(pa.array([word, "c"]), String()), strip([1, 0], Int64())]
-                best.add(slots(at, at), None, fields, slots(place, 0), slots(0, 0))
-    rows = [best.encode(slots(0, 1, 2)) for best in both]
-    assert as_lists(rows[0]) == as_lists(rows[1])
-    shown = both[0].show(slots(0, 1, 2))
-    assert [bool(one) for one in shown[1][2]] == [bool(n) for n in np.diff(rows[0][0])]
-    both[0].clear(slots(0, 1, 2))
-    assert both[0].nbytes == empty
+                values = {
+                    "": None,
+                    "i": strip([place, 0], Int64()),
+                    "s": strip(pa.array([word or "", "a"]), String()),
+                }
+                state.add(slots(at, at), values[by], fields, slots(place, 0), slots(0, 0))
+    assert as_lists(one.encode(slots(0, 1, 2))) == as_lists(best.encode(slots(0, 1, 2)))
+    one.clear(slots(0, 1, 2))
+    assert one.nbytes == empty
 
 
 def as_lists(value: Any) -> Any:

@@ -1,0 +1,26 @@
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+_Slots = npt.NDArray[np.int64]
+# Numbers, starts of texts, their bytes, and which values there are.
+_Column: TypeAlias = tuple[Any, Any, Any, Any]
+
+class OneRowOf:
+    def __init__(self, *, by: str, largest: bool, latest: bool, kinds: str) -> None: ...
+    def resize(self, slots: int) -> None: ...
+    def add(
+        self,
+        slots: _Slots,
+        by: _Column | None,
+        fields: list[_Column],
+        time_ns: _Slots,
+        offset: _Slots,
+    ) -> None: ...
+    def remove(self, slots: _Slots, *columns: Any) -> None: ...
+    def merge(self, into: _Slots, source: _Slots) -> None: ...
+    def clear(self, slots: _Slots) -> None: ...
+    def encode(self, slots: _Slots) -> tuple[_Slots, _Slots, _Column, list[_Column]]: ...
+    @property
+    def nbytes(self) -> int: ...
