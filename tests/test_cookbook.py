@@ -39,10 +39,10 @@ def cooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_bars_of_a_folder_of_csv_files(cooked: Any, tmp_path: Path) -> None:
     cooked("Bars of a folder of CSV files")
-    bars = pq.read_table(tmp_path / "bars.parquet").select(["price_close", "vwap", "start"])
+    bars = pq.read_table(tmp_path / "bars.parquet").select(["close", "vwap", "start"])
     times = [dt.datetime(2026, 3, day, 14, 30, tzinfo=dt.UTC) for day in (2, 3)]
     assert bars.to_pylist() == [
-        {"price_close": close, "vwap": vwap, "start": time}
+        {"close": close, "vwap": vwap, "start": time}
         for close, vwap, time in zip((10.25, 11.0), (10.3125, 11.0), times, strict=True)
     ]
 
@@ -159,7 +159,7 @@ def test_returns_of_minutes_give_the_volatility_of_a_day(cooked: Any) -> None:
 def test_bars_by_volume_contain_a_late_trade(cooked: Any) -> None:
     """The worked example of trades: 3, 4, 6, 12, 1, 5, 2 shares; bars of 10."""
     rows = cooked("Bars by volume")["bars"]
-    fields = ("price_open", "price_high", "price_low", "price_close", "volume", "trades")
+    fields = ("open", "high", "low", "close", "volume", "trades")
     assert [tuple(row[name] for name in fields) for row in rows if row["op"] == "set"] == [
         (100.0, 101.0, 100.0, 101.0, 13, 3),
         (99.0, 99.0, 99.0, 99.0, 12, 1),
@@ -176,7 +176,7 @@ def test_averages_and_drawdown(cooked: Any) -> None:
 
 def test_minute_bars_end_with_a_half_day(cooked: Any) -> None:
     rows = cooked("Minute bars of a trading day")["bars"]
-    assert [(row["end"][11:16], row["price_close"], row["volume"]) for row in rows] == [
+    assert [(row["end"][11:16], row["close"], row["volume"]) for row in rows] == [
         ("14:31", 10.5, 6),
         ("18:00", 11.0, 2),
     ]

@@ -51,6 +51,8 @@ def written(call: str, form: Signature, skipped: int, first: tuple[str, ...]) ->
     """
     needed, more = list(first), []
     for name, parameter in list(form.parameters.items())[skipped:]:
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            continue
         if parameter.kind is Parameter.VAR_KEYWORD:
             needed.append("FIELD=...")
         elif parameter.default is not Parameter.empty:

@@ -382,6 +382,7 @@ TABLE: dict[str, P] = {
         lambda v: KEYED.window("w", rp.Tumbling(1), future=v), "zero three np_int"
     ),
     "Pipeline.fold(name)": P(lambda v: KEYED.fold(v, n=rp.count()), "digit word"),
+    "Pipeline.fold(unnamed)": P(lambda v: KEYED.fold("f", v, n=rp.count()), "", "aggregate|as in"),
     "Pipeline.fold(aggregates)": P(lambda v: KEYED.fold("f", n=v), "count", "an aggregate"),
     "Pipeline.sink(name)": P(FOLDED.sink, "digit word"),
     "Pipeline.sink(topic)": P(lambda v: FOLDED.sink("o", topic=v), f"none {TEXTS}"),

@@ -160,8 +160,8 @@ def test_step_without_its_name_says_that_it_comes_first(step: Callable[[Any], An
             r"partition 'symbol': missing .*'key'.*: write \.partition\(\"NAME\", key=\.\.\.\)",
         ),
         (
-            lambda events: events.fold("n", rp.count()),
-            r"fold 'n': too many .*: write \.fold\(\"NAME\", FIELD=\.\.\.\)",
+            lambda events: events.partition("k", key="symbol").fold("n", rp.count()),
+            r"fold 'n': .* have no names of their own: name it, as in count=rp\.count\(\)",
         ),
         (
             lambda events: events.join_asof("j", events, by="symbol", emit="final"),

@@ -221,6 +221,18 @@ class Aggregate(ABC):
             return [suffix for suffix, _ in bound.results]
         return [f"{given}_{suffix}" if suffix else given for suffix, _ in bound.results]
 
+    def unnamed(self) -> Aggregate:
+        """Return it with results of their own names, for a fold that names it nothing.
+
+        Raises PlanError where a result has no name of its own.
+        """
+        if self.named_apart:
+            raise PlanError(
+                f"results of {shown(self)} have no names of their own: name it, as in "
+                f"{self.name}=rp.{self}"
+            )
+        return self
+
     def misfit(self, wanted: str, *types: FieldType) -> PlanError:
         """Return the error for inputs of the wrong types."""
         seen = ", ".join(type(t).__name__.lower().removeprefix("wide") for t in types)

@@ -24,7 +24,11 @@ def last(x: Input) -> Aggregate:
 
 
 def ohlc(x: Input) -> Aggregate:
-    """Return first, largest, smallest and last value: four results, open to close."""
+    """Return first, largest, smallest and last value: four results, open to close.
+
+    ``.fold("bars", rp.ohlc("price"))`` calls them ``open``, ``high``, ``low`` and ``close``;
+    ``bid=rp.ohlc("bid")``, for several in one fold, ``bid_open`` to ``bid_close``.
+    """
     return Ohlc((x,))
 
 
@@ -69,3 +73,13 @@ class Ohlc(Aggregate):
             return ordered_states.candles(types[0], retractable=retractable)
 
         return Bound((("open", price), ("high", price), ("low", price), ("close", price)), make)
+
+    def unnamed(self) -> Aggregate:
+        """Return it with the results open, high, low and close."""
+        return UnnamedOhlc(self.inputs)
+
+
+class UnnamedOhlc(Ohlc):
+    """Open, high, low, close, called just that: a fold's only candles."""
+
+    named_apart = False

@@ -30,7 +30,7 @@ from ripple.model.pipeline.draft import (
     united,
 )
 from ripple.model.pipeline.event_source import event_source
-from ripple.model.pipeline.folding import fold_of, window_of
+from ripple.model.pipeline.folding import fold_of, window_of, with_unnamed
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.nodes import (
     BookScan,
@@ -376,18 +376,19 @@ class Pipeline:
             return pipeline_of(grown(draft, "window", window=spec, path=(*draft.path, name)))
 
     @named
-    def fold(self, name: str, /, **aggregates: Any) -> Pipeline:
+    def fold(self, name: str, /, *unnamed: Any, **aggregates: Any) -> Pipeline:
         """Keep aggregates per key (and window): ``vwap=rp.vwap("price", "size")``.
 
         A result row has the key fields, window_start_ns and window_end_ns if there is a window,
         and the aggregates.
+        unnamed: aggregates whose results have names of their own, such as ``rp.ohlc("price")``.
         ttl: a span of event time, such as ``ttl="7d"``; without windows. A key shows the events of
         its newest session, in which each is less than ``ttl`` after the one before. Its row is
         removed when the watermark is ``ttl`` past the last of them, and its state freed 60 s later,
         which is also how late an event may be. An aggregate called ``ttl`` is one.
         """
         with self._step("fold", name) as draft:
-            fold = fold_of(name, draft, aggregates)
+            fold = fold_of(name, draft, with_unnamed(unnamed, aggregates))
             return pipeline_of(
                 grown(
                     draft,
@@ -812,7 +813,7 @@ class Pipeline:
             return None
 
     def __repr__(self) -> str:
-        steps = " > ".join(self._draft.used)
+        steps = " > ".join(name for _, name in self._draft.used)
         return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
 
     if not TYPE_CHECKING:  # else a type checker would accept any name
@@ -835,7 +836,7 @@ class Pipeline:
             if why_not is not None:
                 raise PlanError(why_not)
             check_name(name)
-            yield draft.begun(name)
+            yield draft.begun(name, verb)
 
 
 def pipeline_of(draft: Draft) -> Pipeline:

@@ -214,16 +214,16 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 # folded from them; ``deleted`` names the field that is true in deletions, of versions of a table;
 # ``path`` names the source, partitions, windows and folds before. ``partition`` is set from its
 # step to the fold, ``window`` likewise. The nodes have their paths for keys: their meaning is not
-# examined yet. ``used`` has each name's step, which distinguishes a step common to branches from
-# two of one name. ``is_open`` until a sink shows the last step. All branches of one Pipeline share
-# ``ordinals``.
+# examined yet. ``used`` has each name's step, with the namespace of the name, which distinguishes a
+# step common to branches from two of one name. ``is_open`` until a sink shows the last step. All
+# branches of one Pipeline share ``ordinals``.
 @frozen
 class Draft:
     """A pipeline as far as it has been written."""
 
     name: str
     stage: Stage = Stage.EMPTY
-    used: Mapping[str, object] = field(default_factory=dict)
+    used: Mapping[tuple[str, str], object] = field(default_factory=dict)
     is_open: bool = True
     sources: tuple[SourceSpec, ...] = ()
     read: tuple[SourceSpec, ...] = ()
@@ -251,18 +251,26 @@ class Draft:
     path: tuple[str, ...] = ()
     at: str = ""
 
-    def begun(self, name: str) -> Draft:
-        """Return the draft with a step of that name to be put here. Raises PlanError."""
-        if name in self.used:
+    def begun(self, name: str, verb: str = "") -> Draft:
+        """Return the draft with a step of that name and verb to be put here. Raises PlanError."""
+        used = _name_of(verb, name)
+        if used in self.used:
+            why = "partitions share one namespace"
+            if verb != "partition":
+                why = "sources, steps, folds and sinks share one namespace"
             raise PlanError(
-                f"another step has that name: choose another one, as '{name}-out', since sources, "
-                "steps, folds and sinks share one namespace"
+                f"another step has that name: choose another one, as '{name}-out', since {why}"
             )
-        return replace(self, used={**self.used, name: object()}, is_open=True)
+        return replace(self, used={**self.used, used: object()}, is_open=True)
 
     def below(self, name: str) -> str:
         """Return the path of a node that is put here."""
         return "/".join((*self.path, name))
+
+
+def _name_of(verb: str, name: str) -> tuple[str, str]:
+    """Return a step's name with its namespace: a partition is no node, so none is taken for it."""
+    return "partition" if verb == "partition" else "node", name
 
 
 def refusal(draft: Draft, verb: str) -> str | None:
@@ -345,7 +353,7 @@ def check_ended(one: Draft, other: Draft) -> None:
     """Raise PlanError unless both branches end with a sink."""
     for draft in (one, other):
         if draft.is_open:
-            last = list(draft.used)[-1] if draft.used else draft.name
+            last = list(draft.used)[-1][1] if draft.used else draft.name
             raise PlanError(
                 f"the branch to {last!r} ends with {draft.stage.value}: end it with .sink(name)"
             )
@@ -379,8 +387,9 @@ def _check_alike(one: Draft, other: Draft) -> None:
                 f"each branch has a different source named {mine.name!r}: rename one, or "
                 "begin both with the same value, as in events = Pipeline(...).source(...)"
             )
-    for name, step in one.used.items():
-        if other.used.get(name, step) is not step:
+    for used, step in one.used.items():
+        if other.used.get(used, step) is not step:
+            _, name = used
             raise PlanError(f"two steps are called {name!r}: rename one")
 
 

@@ -53,6 +53,25 @@ def window_of(
     return spec
 
 
+def with_unnamed(unnamed: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """Return all aggregates of a fold by name, of the unnamed ones that of their kind.
+
+    Raises PlanError for one whose result needs a name, and for two of one kind.
+    """
+    aggregates: dict[str, Any] = {}
+    for aggregate in unnamed:
+        if not isinstance(aggregate, Aggregate):
+            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
+        given = aggregate.unnamed()
+        if given.name in aggregates or given.name in named:
+            raise PlanError(
+                f"its results would have the names of another {given.name}: name one of the two, "
+                f"as in NAME=rp.{aggregate}"
+            )
+        aggregates[given.name] = given
+    return {**aggregates, **named}
+
+
 def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
     """Return a fold of the draft's rows; ``ttl`` among the aggregates may be a span.
 

@@ -17,7 +17,7 @@ import numpy as np
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate
 from ripple.model.aggregate.custom import Custom
-from ripple.model.aggregate.edges import Edge, Ohlc
+from ripple.model.aggregate.edges import Edge, Ohlc, UnnamedOhlc
 from ripple.model.aggregate.errors import AggregateError, IntegerRangeError, WideRangeError
 from ripple.model.aggregate.extremes import CountDistinct, Extreme, TopK
 from ripple.model.aggregate.quantiles import Quantile
@@ -182,6 +182,7 @@ def _edge(aggregate: Edge, entries: Entries) -> Any:
 
 
 @twin(Ohlc)
+@twin(UnnamedOhlc)
 def _ohlc(_: Ohlc, entries: Entries) -> list[Any]:
     if not entries:
         return [None] * 4

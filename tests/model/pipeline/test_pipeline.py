@@ -109,6 +109,24 @@ def test_a_second_fold_takes_the_result_rows_of_the_first() -> None:
     assert [output.of for output in plan.outputs] == ["vwap", "portfolio"]
 
 
+def test_a_partition_may_have_the_name_of_a_fold_or_a_sink() -> None:
+    keyed = _events().partition("by-symbol", key="symbol")
+    plan = keyed.fold("n", n=rpa.count()).partition("n", key=()).fold("all", n=rpa.sum("n"))
+    assert [one.name for one in plan.sink("by-symbol").plan().outputs] == ["by-symbol"]
+    assert repr(plan) == "<Pipeline 'vwap-60s': trades > by-symbol > n > n > all>"
+
+
+def test_candles_without_a_name_have_results_without_a_prefix() -> None:
+    def row(pipeline: Pipeline) -> list[str]:
+        return _names(pipeline.sink("out").plan().folds[0].row)
+
+    of = rpa.ohlc("price")
+    assert row(_keyed().fold("f", of, n=rpa.count())) == [
+        "symbol", "open", "high", "low", "close", "n"
+    ]  # fmt: skip
+    assert row(_keyed().fold("f", p=of))[1:] == ["p_open", "p_high", "p_low", "p_close"]
+
+
 def test_an_empty_key_after_a_fold_makes_one_total() -> None:
     plan = _folded().partition("all", key=()).fold("n", n=rpa.sum("n")).sink("out").plan()
     assert plan.folds[1].key == ()
@@ -234,6 +252,10 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: _keyed().partition("p2", key="venue"), "several fields"),
     (lambda: _windowed().window("w2", Tumbling("1s")), "a fold has one"),
     (lambda: _events().filter("trades", col("size") > 0), "another step has that name"),
+    (
+        lambda: _keyed().fold("f", n=rpa.count()).partition("by-symbol", key="symbol"),
+        "partitions share one namespace",
+    ),
     (lambda: Pipeline("has space"), "a name is letters"),
     (lambda: _events().partition("", key="symbol"), "a name is letters"),
     (lambda: _events().partition("p", key="symbl"), "Did you mean 'symbol'?"),
@@ -243,6 +265,10 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: _events().partition("p", key=col("size") + 1), "with .derive"),
     (lambda: _keyed().fold("f"), "it computes nothing"),
     (lambda: _keyed().fold("f", n=3), "expected an aggregate"),
+    (lambda: _keyed().fold("f", 3), "expected an aggregate"),
+    (lambda: _keyed().fold("f", rpa.count()), "name it, as in count=rp.count()"),
+    (lambda: _keyed().fold("f", rpa.ohlc("price"), rpa.ohlc("size")), "name one of the two"),
+    (lambda: _keyed().fold("f", rpa.ohlc("price"), open=rpa.count()), "field 'open' already"),
     (lambda: _keyed().fold("f", n=rpa.sum("symbol")), "n: "),
     (lambda: _keyed().fold("f", n=rpa.sum("sise")), "Did you mean 'size'?"),
     (lambda: _keyed().fold("f", symbol=rpa.count()), "a field 'symbol' already"),
