@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -303,6 +304,57 @@ def test_any_lines_equal_the_twin(
     rows, rejected = twin(data)
     path = tmp_path_factory.mktemp("json") / "t.jsonl"
     found = read(path, b"\xef\xbb\xbf" * mark + data)
+    assert repr(found[0]) == repr(rows)
+    assert found[1] == rejected
+
+
+def test_texts_and_numbers_of_any_length_equal_the_twin(tmp_path: Path) -> None:
+    lengths = range(1, 21)
+    digits = "98765432109876543210"
+    numbers = [
+        number
+        for length in lengths
+        for whole in (digits[:length], "0" * length, "9223372036854775808"[:length])
+        for number in (whole, f"{whole}.", f"{whole}.{digits[:3]}", f"1.{whole}", f"{whole}e1")
+    ]
+    values = [f"{sign}{number}" for number in numbers for sign in ("", "-")]
+    texts = [
+        "x" * before + middle + "y" * (length - before)
+        for length in lengths
+        for before in {0, length // 2, length - 1}
+        for middle in ("", "\\n", '\\"', "é", '"', "\x1f", "\\")
+    ]
+    lines = [f'{{"é":"","count":{value},"ratio":{value}' for value in values]
+    lines += [f'{{"é":"","ratio":{value}' for value in values]
+    lines += [f'{{"é":"{text}"' for text in texts]
+    # Ended by little, by more than a number's eight digits, and by nothing at all.
+    data = "\n".join(line + end for line in lines for end in ("}", ' , "x": [12345678]}', ""))
+    rows, rejected = twin(data.encode())
+    found = read(tmp_path / "t.jsonl", data.encode())
+    assert repr(found[0]) == repr(rows)
+    assert found[1] == rejected
+    for line in lines[::41]:  # at the end of all there is
+        rows, rejected = twin(f"{line}}}".encode())
+        assert repr(read(tmp_path / "t.jsonl", f"{line}}}".encode())[0]) == repr(rows)
+
+
+def test_members_in_and_out_of_their_order_equal_the_twin(tmp_path: Path) -> None:
+    members = [
+        '"name":"n"',
+        '"é" : "e"',
+        r'"\u0063ount":1',
+        '"ratio":null',
+        '"flag":true',
+        '"fla":1',
+    ]
+    lines = [
+        "{" + ",".join(chosen) + "}"
+        for count in range(4)
+        for chosen in itertools.permutations(members, count)
+    ]
+    data = "\n".join(lines).encode()
+    rows, rejected = twin(data)
+    found = read(tmp_path / "t.jsonl", data)
     assert repr(found[0]) == repr(rows)
     assert found[1] == rejected
 

@@ -7,6 +7,7 @@ writers make them. Every line that is not blank takes a row: one that is refused
 and the caller drops it.
 """
 
+from cython cimport final
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memchr, memcmp, memcpy
@@ -16,10 +17,15 @@ from libcpp.vector cimport vector
 from ripple.core.json_text cimport (
     literal_end, number_end, skip_blanks, string_end, unescape,
 )
+from ripple.connectors.files.json.plain cimport (
+    begins_with, copy, plain_decimal, plain_integer, plain_string_end,
+)
 from ripple.connectors.text_values cimport (
     BEYOND_DOUBLE, BEYOND_INT64, READ, Reading, is_ascii, is_digit, is_utf8, newlines,
     read_decimal, read_integer, short_decimal,
 )
+
+from json import dumps
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +54,8 @@ cdef struct Column:
 # A member that is wanted: of a column, or (~ its number) an object with further ones.
 cdef struct Member:
     string name
+    string written          # the name in quotes with its colon, and eight bytes to look at
+    size_t length           # of that; 0 if it has to be escaped
     int of
 
 cdef struct Object:
@@ -65,6 +73,7 @@ cdef struct Bad:
     int column              # or the number of columns and that of an object
 
 
+@final
 cdef class JsonParser:
     """Parses blocks of whole lines into columns.
 
@@ -81,6 +90,7 @@ cdef class JsonParser:
     cdef vector[Level] levels       # the objects around the one that is read
     cdef vector[uint8_t] open       # the brackets that a value has opened
     cdef vector[uint8_t] scratch    # a member name without its escapes
+    cdef size_t met                 # how many columns the record has had members of
     cdef Py_ssize_t line_length_bytes_max
 
     def __init__(
@@ -123,6 +133,9 @@ cdef class JsonParser:
     cdef int _add(self, int at, str name, int of) except -1:
         cdef Member member
         member.name, member.of = name.encode(), of
+        written = dumps(name, ensure_ascii=False)
+        member.written = f"{written}:".encode() + bytes(8)
+        member.length = len(name.encode()) + 3 if written == f'"{name}"' else 0
         self.known[at].members.push_back(member)
         return 0
 
@@ -216,8 +229,9 @@ cdef class JsonParser:
     ) noexcept nogil:
         """Parse the text of one object into a row."""
         cdef Bad bad
+        cdef size_t i
         bad.column = -1
-        self._clear(row)
+        self.met = 0
         # Of a carriage return before the line's end a line may be longer.
         if stop - p > self.line_length_bytes_max + (stop > p and (stop - 1)[0] == b"\r"):
             bad.verdict = TOO_LONG
@@ -228,21 +242,12 @@ cdef class JsonParser:
         if bad.verdict != GOOD:
             bad.row = row
             refused.push_back(bad)
-            self._clear(row)
-
-    cdef void _clear(self, Py_ssize_t row) noexcept nogil:
-        """Make a row null all over."""
-        cdef Column* column
-        cdef size_t i
-        for i in range(self.columns.size()):
-            column = &self.columns[i]
-            column.valid[row] = False
-            if column.kind == STRING:
-                column.offsets[row + 1] = column.offsets[row]
-            elif column.kind == BOOL:
-                column.values[row] = 0
-            else:
-                (<int64_t*>column.values)[row] = 0
+            for i in range(self.columns.size()):
+                _clear(&self.columns[i], row)
+        elif self.met < self.columns.size():
+            for i in range(self.columns.size()):
+                if self.columns[i].seen != row:
+                    _clear(&self.columns[i], row)
 
     cdef Verdict _object(
         self, const uint8_t* p, const uint8_t* end, Py_ssize_t row, int* at
@@ -275,6 +280,7 @@ cdef class JsonParser:
                     if first == GOOD:
                         first, at[0] = verdict, i
                     p = self._skip_value(p, end)
+                self.met += self.columns[i].seen != row
                 self.columns[i].seen = row
             else:
                 inner = &self.known[~i]
@@ -324,7 +330,14 @@ cdef class JsonParser:
         cdef const uint8_t* name = p + 1
         cdef bint escaped = False
         cdef Py_ssize_t length
-        cdef size_t i
+        cdef Member* member
+        cdef size_t i = expected[0]
+        if i < object.members.size():
+            member = &object.members[i]
+            if begins_with(p, end, member.written.data(), member.length):
+                at[0] = skip_blanks(p + member.length, end)
+                expected[0] = i + 1
+                return member.of
         if p < end and p[0] == b'"':
             p = string_end(p, end, &escaped)
         else:
@@ -342,7 +355,6 @@ cdef class JsonParser:
             self.scratch.resize(length)
             length = unescape(name, name + length, self.scratch.data())
             name = self.scratch.data()
-        i = expected[0]
         if i >= object.members.size() or not _is_named(object.members[i], name, length):
             i = 0
             while i < object.members.size() and not _is_named(object.members[i], name, length):
@@ -366,12 +378,16 @@ cdef class JsonParser:
         cdef Py_ssize_t length
         if p == end:
             return NOT_JSON
-        after = literal_end(p, end, b"null", 4)
+        after = literal_end(p, end, b"null", 4) if p[0] == b"n" else NULL
         if after != NULL:
+            _clear(column, row)
             at[0] = after
             return GOOD
         if column.kind == STRING:
-            after = string_end(p, end, &escaped) if p[0] == b'"' and not column.array else NULL
+            if p[0] == b'"' and not column.array:
+                after = plain_string_end(p, end)
+                if after == NULL:
+                    after = string_end(p, end, &escaped)
             if after == NULL and (column.digits or column.array):
                 if column.array:
                     after = self._skip_value(p, end) if p[0] == b"[" or p[0] == b"{" else NULL
@@ -394,7 +410,7 @@ cdef class JsonParser:
                 if length < 0:
                     return NOT_TEXT
             else:
-                memcpy(column.values + column.offsets[row], p + 1, length)
+                copy(column.values + column.offsets[row], p + 1, length, end)
             column.offsets[row + 1] = <int32_t>(column.offsets[row] + length)
         elif column.kind == BOOL:
             after = literal_end(p, end, b"true", 4)
@@ -404,25 +420,29 @@ cdef class JsonParser:
             if after == NULL:
                 return NOT_OF_TYPE
         elif column.kind == INTEGER:
-            after = number_end(p, end)
+            after = plain_integer(p, end, &integer)
             if after == NULL:
-                return NOT_OF_TYPE
-            reading = read_integer(&p, after, &integer)
-            if p != after:
-                return NOT_OF_TYPE      # a point or an exponent
-            if reading != READ:
-                return TOO_BIG
-            (<int64_t*>column.values)[row] = integer
-        else:
-            after = number_end(p, end)
-            if after == NULL:
-                after = _infinite(p, end, &number)
+                after = number_end(p, end)
                 if after == NULL:
                     return NOT_OF_TYPE
-            elif short_decimal(p, after, &number) == NULL:
-                reading = read_decimal(&p, after, &number)
+                reading = read_integer(&p, after, &integer)
+                if p != after:
+                    return NOT_OF_TYPE      # a point or an exponent
                 if reading != READ:
-                    return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
+                    return TOO_BIG
+            (<int64_t*>column.values)[row] = integer
+        else:
+            after = plain_decimal(p, end, &number)
+            if after == NULL:
+                after = number_end(p, end)
+                if after == NULL:
+                    after = _infinite(p, end, &number)
+                    if after == NULL:
+                        return NOT_OF_TYPE
+                elif short_decimal(p, after, &number) == NULL:
+                    reading = read_decimal(&p, after, &number)
+                    if reading != READ:
+                        return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
             (<double*>column.values)[row] = number
         column.valid[row] = True
         at[0] = after
@@ -497,6 +517,17 @@ cdef object _array(Column& column, Py_ssize_t rows, tuple buffers):
 cdef object _bits(object flags, Py_ssize_t rows):
     """Arrow's bitmap of one byte per row."""
     return pa.py_buffer(np.packbits(np.frombuffer(flags, np.uint8)[:rows], bitorder="little"))
+
+
+cdef inline void _clear(Column* column, Py_ssize_t row) noexcept nogil:
+    """Make a row null."""
+    column.valid[row] = False
+    if column.kind == STRING:
+        column.offsets[row + 1] = column.offsets[row]
+    elif column.kind == BOOL:
+        column.values[row] = 0
+    else:
+        (<int64_t*>column.values)[row] = 0
 
 
 cdef inline bint _is_named(Member& member, const uint8_t* name, Py_ssize_t length) noexcept nogil:
