@@ -18,7 +18,9 @@ DEPTH_MAX = 256
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
 _UNESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b"}
+_SIMPLE = re.compile(r"[!$-'*-:<-\[\]-{}~]+")  # without what comments begin with
 _PLAIN = re.compile(r"[!#-'*-:<-\[\]-~]+")
+_SPECIAL = re.compile(r"[^ !#-\[\]-~]")
 _PIECE = re.compile(r'\s*([()"]|[^\s()"]+)?')
 
 
@@ -30,14 +32,15 @@ def dumps(value: Sexp) -> str:
     """Return the compact text of ``value``."""
     if isinstance(value, str):
         return _atom(value)
-    parts: list[str] = ["("]
+    text, after_atom = "(", False
     for item in value:
-        text = dumps(item)
-        if parts[-1] != "(" and not (parts[-1].endswith(")") or text.startswith("(")):
-            parts.append(" ")
-        parts.append(text)
-    parts.append(")")
-    return "".join(parts)
+        if isinstance(item, str):
+            text += f" {_atom(item)}" if after_atom else _atom(item)
+            after_atom = True
+        else:
+            text += dumps(item)
+            after_atom = False
+    return f"{text})"
 
 
 def loads(text: str) -> Sexp:
@@ -70,6 +73,8 @@ def loads(text: str) -> Sexp:
 
 
 def _atom(text: str) -> str:
+    if _SIMPLE.fullmatch(text):
+        return text
     if (
         _PLAIN.fullmatch(text)
         and "#|" not in text
@@ -77,14 +82,13 @@ def _atom(text: str) -> str:
         and not text.startswith("#;")
     ):
         return text
-    return '"' + "".join(_escape(c) for c in text) + '"'
+    return f'"{_SPECIAL.sub(_escape, text)}"'
 
 
-def _escape(char: str) -> str:
+def _escape(found: re.Match[str]) -> str:
+    char = found[0]
     if char in _ESCAPES:
         return _ESCAPES[char]
-    if " " <= char <= "~":
-        return char
     # sexplib escapes bytes, not code points, in decimal.
     return "".join(f"\\{byte:03d}" for byte in char.encode("utf-8", "surrogateescape"))
 

@@ -223,13 +223,18 @@ def named(step: Callable[_P, _R]) -> Callable[_P, _R]:
         if not isinstance(name, str):
             way = f'write .{verb}("NAME", ...)'
             raise PlanError(f"{verb}: the name of the step comes first, not {shown(name)}: {way}")
+        try:
+            return step(*args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # within the step
         form = signature(step)
         try:
             form.bind(*args, **kwargs)
         except TypeError as error:
             way = written(f".{verb}", form, 2, ('"NAME"',))
             raise PlanError(f"{verb} {shown(name)}: {error}: write {way}") from None
-        return step(*args, **kwargs)
+        raise AssertionError("a call that fits was refused")
 
     return checked
 

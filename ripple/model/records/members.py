@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import inspect
 import sys
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Annotation: TypeAlias = Any  # typing's own forms have no common type
+
+_ANNOTATED: Any = type(Annotated[int, ""])
 
 
 @frozen
@@ -41,8 +44,9 @@ def members_of(cls: type) -> list[Member]:
     if model_fields_of(cls) is not None:
         return _model_members(cls)
     members = []
+    owners = {name: base for base in cls.__mro__[::-1] for name in inspect.get_annotations(base)}
     for field in dataclasses.fields(cls):
-        annotation = _resolved(cls, field.name)
+        annotation = _resolved(cls, owners[field.name], field.name)
         if CHECKS in field.metadata:
             annotation = Annotated[annotation, field.metadata[CHECKS]]
         members.append(_member(field.name, annotation, field, dataclasses.MISSING))
@@ -62,24 +66,39 @@ def _member(
     return Member(name, annotation, default_none, doc, is_made or is_given)
 
 
-def _resolved(cls: type, name: str) -> Annotation:
-    owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
+def _resolved(cls: type, owner: Any, name: str) -> Annotation:
     module = sys.modules.get(owner.__module__)
-    single = types.SimpleNamespace(__annotations__={name: owner.__annotations__[name]})
+    # A class inside a function may still mention itself.
+    names, itself = vars(module) if module else {}, {owner.__name__: owner}
+    annotation = owner.__annotations__[name]
+    found = _class_named(annotation, names, itself)
+    if found is not None:
+        return found
+    single = types.SimpleNamespace(__annotations__={name: annotation})
     try:
-        hints = typing.get_type_hints(
-            single,
-            globalns=vars(module) if module else {},
-            # A class inside a function may still mention itself.
-            localns={owner.__name__: owner},
-            include_extras=True,
-        )
+        hints = typing.get_type_hints(single, globalns=names, localns=itself, include_extras=True)
     except Exception as error:  # any error of evaluating a text as a type
         raise SchemaError(
-            f"{cls.__name__}.{name}: the type {single.__annotations__[name]!r} cannot be resolved "
-            f"({error}): define what it mentions at the top level of {owner.__module__}"
+            f"{cls.__name__}.{name}: the type {annotation!r} cannot be resolved ({error}): define "
+            f"what it mentions at the top level of {owner.__module__}"
         ) from error
     return hints[name]
+
+
+def _class_named(annotation: Annotation, names: dict[str, Any], itself: dict[str, Any]) -> Any:
+    """Return the class that a name is, also an annotated one, or None.
+
+    ``typing`` would return it as it is, too, after compiling its text.
+    """
+    if isinstance(annotation, str):
+        first, *rest = annotation.split(".")
+        found = itself.get(first, names.get(first, getattr(builtins, first, None)))
+        for part in rest:
+            found = vars(found).get(part) if isinstance(found, types.ModuleType) else None
+    else:
+        found = annotation
+    below = found.__origin__ if isinstance(found, _ANNOTATED) else found
+    return found if type(below) is type and below.__module__ != "typing" else None
 
 
 def _struct_members(cls: type) -> list[Member]:

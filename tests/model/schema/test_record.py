@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 
@@ -10,6 +12,7 @@ from ripple.core.errors import SchemaError
 from ripple.model.expression import Expr, col
 from ripple.model.records import Timestamp, record, schema_of
 from ripple.model.records.derive import time_field_of
+from ripple.model.records.members import members_of
 from ripple.model.records.record import snake_case
 from ripple.model.schema import Field, Float, Int, Int64, String
 
@@ -37,6 +40,37 @@ def test_record_is_a_frozen_dataclass() -> None:
     assert dataclasses.replace(trade, size=2) == Trade("AAPL", 150.25, size=2)
     with pytest.raises(dataclasses.FrozenInstanceError):
         trade.size = 2  # type: ignore[misc]
+
+
+@dataclasses.dataclass
+class Kinds:
+    text: str
+    time: Timestamp
+    elsewhere: decimal.Decimal
+    itself: Kinds | None
+    several: list[Price]
+    checked: Annotated[float, "of a trade"]
+    mine: Price
+    made: bytes
+
+
+class Price(int):
+    pass
+
+
+class bytes(str):  # noqa: A001, N801 - a name of Python's own, for something else
+    pass
+
+
+def test_types_are_those_that_python_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found() -> dict[str, Any]:
+        return {member.name: member.annotation for member in members_of(Kinds)}
+
+    assert found() == get_type_hints(Kinds, include_extras=True)
+    assert (found()["mine"], found()["made"]) == (Price, bytes)
+    monkeypatch.setitem(globals(), "Price", decimal.Decimal)  # defined anew, as in a notebook
+    assert found()["mine"] is decimal.Decimal
+    assert found() == get_type_hints(Kinds, include_extras=True)
 
 
 def test_record_names_and_documents_its_schema() -> None:
