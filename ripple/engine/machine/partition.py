@@ -69,7 +69,7 @@ class Leaf(Protocol):
     uncomputable: UncomputableRows
     ledger: Ledger
     frees: bool
-    """Whether rows may become final, or slots be freed."""
+    """Whether rows may be final now, or slots wait to be freed."""
 
     @property
     def column(self) -> Column:
@@ -211,7 +211,7 @@ class Partition(Sending):
             (fold, [name for name in tables_below(fold.fold) if name in columns])
             for fold in self._folds
         ]
-        self._frees = any(leaf.frees for leaf in leaves) or finals or bool(self._outgoing)
+        self._frees = finals or bool(self._outgoing)  # in each stabilize
         self._correcting = [
             leaf
             for leaf in leaves
@@ -244,13 +244,14 @@ class Partition(Sending):
             rows = view.take()
             for name in names:
                 taken[name] = rows
-        for stream, newest in self._newest.items():
-            if (came := stream.take_identified()) is not None:
-                newest.add(came, self.cut)
+        if self._newest:
+            self._keep_newest()
         gone = self._take_retracted() if self._retracts else self._none_retracted
         if self._correcting:
             self._count_retractions(taken)
         frees = self._frees
+        for leaf in self._leaves:
+            frees = frees or leaf.frees
         for fold in self._table_folds:
             frees = frees or bool(fold.left_empty)
         final = self._finish(taken, frees=frees) if frees or self._showings else {}
@@ -259,6 +260,11 @@ class Partition(Sending):
         self._broken = False
         self._reported = True
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
+
+    def _keep_newest(self) -> None:
+        for stream, newest in self._newest.items():
+            if (came := stream.take_identified()) is not None:
+                newest.add(came, self.cut)
 
     def _settle(self, watermark_ns: int) -> None:
         """Let the leaves show their due rows at a watermark."""

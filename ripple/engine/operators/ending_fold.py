@@ -111,6 +111,7 @@ class EndingFold(WindowedFold):
     def free(self, expired: Ints) -> None:
         """Free sessions that are over or became part of others."""
         del expired
+        self.frees = False
         over, self.over = self.over, []
         absorbed, self.absorbed = self.absorbed, []
         ended = np.concatenate((_NONE, *over))

@@ -54,8 +54,6 @@ class WindowedFold(EventFold):
     the event's own.
     """
 
-    frees = True
-
     def __init__(self, graph: Graph, fold: Fold) -> None:
         assert fold.timing is not None
         self.spec = fold.timing
@@ -167,6 +165,7 @@ class WindowedFold(EventFold):
         self._withdraw(absorbed)
         self.touched.add(into, self.space.capacity)
         self.absorbed.append(absorbed)
+        self.frees = True
         if self._count:
             self._elements = grown(self._elements, self.space.capacity, 0)
             np.add.at(self._elements, into, self._elements[absorbed])
@@ -212,6 +211,7 @@ class WindowedFold(EventFold):
         self.touched.add(due[ends <= watermark_ns], self.space.capacity)
         over = closes <= watermark_ns
         self.over.append(due[over])
+        self.frees = True
         if self.newly_over is not None:
             self.newly_over.append(due[over])
         waiting = ~over
@@ -243,6 +243,7 @@ class WindowedFold(EventFold):
 
     def free(self, expired: Ints) -> None:
         """Free windows that are over and sessions that became part of others."""
+        self.frees = False
         gone = expired
         if self.absorbed:
             gone = np.concatenate((expired, *self.absorbed))
