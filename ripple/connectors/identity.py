@@ -59,8 +59,9 @@ def check_places(
     check_apart(None, targets)
     for source in sources:
         check_apart(_file_of(source, read), targets)
-        _check_not_matched(source, read, targets)
-        check_not_read(source, others, continues=continues)
+        _check_not_matched(innermost(source), read, targets)
+        if others:
+            check_not_read(source, others, continues=continues)
 
 
 def _file_of(place: str, use: UseName) -> str | None:
@@ -69,12 +70,12 @@ def _file_of(place: str, use: UseName) -> str | None:
 
 
 def _check_not_matched(source: str, read: UseName, targets: Iterable[str | None]) -> None:
-    found = find(innermost(source), read)
-    may_read = may_match if is_remote(innermost(source)) else found.connector.may_read
+    found = find(source, read)
+    may_read = may_match if is_remote(source) else found.connector.may_read
     for target in targets:
         if may_read is not None and target is not None and may_read(found.path, target):
             raise OutputError(
-                f"cannot write {target}: the run's own source, {innermost(source)}, reads it, too; "
+                f"cannot write {target}: the run's own source, {source}, reads it, too; "
                 "give it another name"
             )
 

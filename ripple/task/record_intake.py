@@ -144,11 +144,12 @@ class RecordIntake:
         consumed, report = counters.consumed, live.report
         if traces is not None:
             traces.begin(name, entry, self._inputs)
-        await self.apply(name, entry)
         if self._notes is None:
+            self._apply_at_once(name, entry)
             began_ns = 0 if now_ns is None else now_ns()
             live.write(self._drive.stabilize(), began_ns)
         else:
+            await self.apply(name, entry)
             await self.stabilize()
         if traces is not None:
             traces.end(live.outputs.rows_out - self._rows_traced)
@@ -183,22 +184,32 @@ class RecordIntake:
 
     async def apply(self, name: str, entry: Batch | Marker) -> None:
         """Apply a batch or a marker; rejected records become dead letters."""
+        if self._notes is None or isinstance(entry, Marker):
+            self._apply_at_once(name, entry)
+            return
+        self._begin(name, entry)
+        rejected, parts = self._drive.parts(name, entry)
+        for piece, part in parts:
+            self._notes.begin(piece.input, piece.first_offset, piece.next_offset)
+            await self._flush()
+            with self._notes.blamed():
+                rejected += self._drive.apply_part(name, part)
+        if rejected:
+            self._refuse(name, entry, rejected)
+
+    def _apply_at_once(self, name: str, entry: Batch | Marker) -> None:
+        """Apply an entry without notes of what is in flight."""
+        self._begin(name, entry)
+        rejected = self._drive.apply(name, entry)
+        if rejected and isinstance(entry, Batch):
+            self._refuse(name, entry, rejected)
+
+    def _begin(self, name: str, entry: Batch | Marker) -> None:
         self._live.is_stabilized = False
         if name not in self._begun and isinstance(entry, Batch):
             source = source_of(self.engine.plan, name)
             if self._live.noticed.units.begins(source, entry):
                 self._begun.add(name)
-        if self._notes is None or isinstance(entry, Marker):
-            rejected = self._drive.apply(name, entry)
-        else:
-            rejected, parts = self._drive.parts(name, entry)
-            for piece, part in parts:
-                self._notes.begin(piece.input, piece.first_offset, piece.next_offset)
-                await self._flush()
-                with self._notes.blamed():
-                    rejected += self._drive.apply_part(name, part)
-        if rejected and isinstance(entry, Batch):
-            self._refuse(name, entry, rejected)
 
     def _refuse(self, name: str, batch: Batch, rejected: list[Rejected]) -> None:
         rejected = in_files(self._inputs, name, rejected)

@@ -19,7 +19,7 @@ from ripple.core.events import EventListener, no_listener
 from ripple.core.tracing import TracedInputs
 from ripple.model.window import watermark
 from ripple.task.next_source import Reading, in_order
-from ripple.task.spec import NotifyingInputs
+from ripple.task.spec import is_notifying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +128,7 @@ class SeveralSources:
     def emit(self, listener: EventListener) -> None:
         self._emit = listener
         for _, each in self._sources:
-            if isinstance(each, NotifyingInputs):
+            if is_notifying(each):
                 each.emit = listener
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from ripple.task.tracing import Traces
 
 
-@runtime_checkable
 class NotifyingInputs(Protocol):
     """Inputs that emit events, to ``emit``."""
 
     emit: EventListener
+
+
+def is_notifying(inputs: object) -> TypeGuard[NotifyingInputs]:
+    """Tell whether inputs emit events."""
+    return hasattr(inputs, "emit")
 
 
 @frozen
@@ -82,7 +86,7 @@ class TaskSpec:
                 "over several partitions: what it shows depends on the order of reading; read one, "
                 "as in log:DIR/TOPIC/0"
             )
-        if isinstance(self.inputs, NotifyingInputs):
+        if is_notifying(self.inputs):
             self.inputs.emit = emit
 
 

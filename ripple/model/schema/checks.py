@@ -154,7 +154,8 @@ class Checks:
     @property
     def is_bounded(self) -> bool:
         """Whether there is a bound, within which NaN is not."""
-        return not self.given().keys().isdisjoint(_BOUNDS)
+        bounds = (self.gt, self.ge, self.lt, self.le)
+        return any(bound is not None and bound is not False for bound in bounds)
 
     @property
     def is_measured(self) -> bool:

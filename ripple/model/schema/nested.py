@@ -40,7 +40,10 @@ def flattened(schema: Schema) -> Schema:
     A field is optional if a record around it is. Raises SchemaError for names that clash, and for
     records that are more than NESTED_DEPTH_MAX deep.
     """
-    if not any(isinstance(bare_type(one.type), Record) for one in schema.fields):
+    for one in schema.fields:
+        if isinstance(bare_type(one.type), Record):
+            break
+    else:
         return schema
     fields = tuple(_leaves(schema.fields, (), optional=False))
     names = set()
