@@ -13,13 +13,14 @@ from ripple.connectors.files.json import text as json_text
 from ripple.model.batch import RAW_BYTES_MAX
 from ripple.model.schema.columns import decoded
 from ripple.model.schema.logical.columns import text_of_number
-from ripple.model.schema.logical.fields import logical_in
+from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.text_columns import is_text
+from ripple.model.schema.types import List, Logical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ripple.model.schema.types import Field
+    from ripple.model.schema.types import Field, FieldType
 
 
 def raw_of(
@@ -32,10 +33,10 @@ def raw_of(
     """
     columns = zip(records.schema.names, records.columns, strict=True)
     values = {name: _value(column.slice(row, 1)) for name, column in columns}
-    for name, kind in logical_in(fields).items():
+    for name, kind in read_by_text(fields).items():
         if values.get(name) is not None:
             with suppress(TypeError, ValueError):  # such a value stays unchanged
-                values[name] = text_of_number(values[name], kind)
+                values[name] = _text_of(values[name], kind)
     for name in lists:
         values[name] = _array(values.get(name))
     return _dumped(values)
@@ -69,6 +70,13 @@ def _value(column: pa.Array) -> Any:
     if kinds.is_date(column.type):
         column = column.cast(pa.int32() if kinds.is_date32(column.type) else pa.int64())
     return column[0].as_py()
+
+
+def _text_of(number: Any, kind: FieldType) -> Any:
+    """Return a stored value as its text, and a list of such as a list of texts."""
+    if isinstance(kind, List):
+        return [_text_of(one, kind.of) for one in number]
+    return text_of_number(number, kind) if isinstance(kind, Logical) else number
 
 
 def _array(text: Any) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import form_of
-from ripple.model.schema.failing import Judge
+from ripple.model.schema.failing import judges_of
 from ripple.model.schema.logical.fields import stored_type
 from ripple.model.schema.logical.lists import is_read
 from ripple.model.schema.nested import flattened, paths_in
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks, Form
+    from ripple.model.schema.failing import Judge
     from ripple.model.schema.types import FieldType, Logical
 
 TIMESTAMP_NS_END = 1 << 62
@@ -99,8 +100,7 @@ class RecordShape:
                 )
         fitted = {name: checks.fitted(known[name]) for name, checks in self.checks.items()}
         object.__setattr__(self, "checks", fitted)
-        judges = {name: Judge(checks) for name, checks in fitted.items()}
-        object.__setattr__(self, "judges", judges)
+        object.__setattr__(self, "judges", judges_of(fitted, self.schema.fields))
         object.__setattr__(self, "paths", paths_in(known))
 
     @property
@@ -108,7 +108,11 @@ class RecordShape:
         """The forms of times, dates and decimals by field, without fields that need none."""
         members = self.schema.fields
         found = {one.name: form_of(one.type, self.checks.get(one.name)) for one in members}
-        found |= {one.name: _list_form(one.type) for one in members if is_read(bare_type(one.type))}
+        found |= {
+            one.name: _list_form(one.type, self.checks.get(one.name))
+            for one in members
+            if is_read(bare_type(one.type))
+        }
         return {name: form for name, form in found.items() if form is not None}
 
     @property
@@ -143,12 +147,12 @@ class RecordShape:
         )
 
 
-def _list_form(kind: FieldType) -> Form:
+def _list_form(kind: FieldType, checks: Checks | None) -> Form:
     from ripple.model.schema.list_form import ListForm  # noqa: PLC0415 - few have lists
 
     bare = bare_type(kind)
     assert isinstance(bare, List)
-    return ListForm(bare)
+    return ListForm(bare, form_of(bare.of, checks))
 
 
 def arrow_schema_of(members: tuple[Field, ...]) -> pa.Schema:
@@ -179,11 +183,11 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
         optional, kind = True, kind.of
     arrow = _ARROW.get(type(kind)) or _ARROW.get(type(stored_type(kind)))
     if isinstance(kind, List) and is_read(kind):
-        arrow = pa.list_(pa.field("item", _ARROW[type(kind.of)], nullable=False))
+        arrow = pa.list_(pa.field("item", _ARROW[type(stored_type(kind.of))], nullable=False))
     if arrow is None:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which has no "
             "column here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
-            " Uuid or Bytes, or a list or a map of one of the first five"
+            " Uuid or Bytes, a list of one of them, or a map of one of the first five"
         )
     return arrow, optional

@@ -76,7 +76,9 @@ class AvroObjects:
             row = document if self._shape is None else _row_in(document)
             fields = row.get("fields", ()) if isinstance(row, dict) else ()
             scales = scales_of(fields, self._logical)
-            return Writer("", ticks_ns=ticks_of(fields), scales=scales, parsed=parsed)
+            return Writer(
+                "", ticks_ns=ticks_of(fields, self._logical), scales=scales, parsed=parsed
+            )
         except (SchemaError, ValueError, RecursionError) as error:
             return Writer(f"schema {found.id} is no Avro schema: {error}")
 

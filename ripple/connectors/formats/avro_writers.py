@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from ripple.connectors.coercion import TYPED_TIME
 from ripple.connectors.formats.avro_columns import KINDS
 from ripple.connectors.formats.avro_decimals import scale_of, text_of
-from ripple.connectors.formats.avro_types import inner_record, type_name
+from ripple.connectors.formats.avro_types import bare_type, inner_record, type_name
 from ripple.connectors.formats.framed import unreadable
 from ripple.core.errors import SchemaError
 from ripple.core.extras import needed
@@ -17,7 +18,7 @@ from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import DAY_NS, in_nanoseconds, without_units
 from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.nested import NESTED_DEPTH_MAX, flattened
-from ripple.model.schema.types import DECIMALS, Date, Dict, List, LogicalText
+from ripple.model.schema.types import DECIMALS, Date, Dict, Int, List, Logical, LogicalText
 
 with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.formats.registry import Registered
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.schema.types import Logical, Schema
+    from ripple.model.schema.types import FieldType, Schema
 
 FORM = "AVRO"
 FIELDS_MAX = 512
@@ -67,13 +68,20 @@ class Writer(NamedTuple):
                 inner = inner.get(part) if isinstance(inner, dict) else None
             if not isinstance(inner, dict) or inner.get(last) is None:
                 continue
+            of = logical.get(name)
             if name in self.scales:
-                inner[last] = text_of(inner[last], self.scales[name])
-            elif (of := logical.get(name)) is not None and is_of(of, ticks_ns):
-                unit = 1 if ticks_ns == DAY_NS else ticks_ns
-                inner[last] = text_of_number(inner[last] * unit, of)
+                read = partial(text_of, scale=ticks_ns)
             else:
-                inner[last] *= ticks_ns
+                read = partial(_moment, ticks_ns=ticks_ns, of=of.of if isinstance(of, List) else of)
+            value = inner[last]
+            inner[last] = [*map(read, value)] if isinstance(value, list) else read(value)
+
+
+def _moment(number: Any, ticks_ns: int, of: FieldType | None) -> Any:
+    """Return a moment or a date as nanoseconds, or as a text of its type."""
+    if isinstance(of, Logical) and is_of(of, ticks_ns):
+        return text_of_number(number * (1 if ticks_ns == DAY_NS else ticks_ns), of)
+    return number * ticks_ns if isinstance(number, int) else number
 
 
 def understood(text: str, shape: RecordShape) -> Schema:
@@ -120,22 +128,31 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
     ]
     fields = flat if len(flat) == len(kinds) <= FIELDS_MAX else None
     wanted = _wanted_of(document["fields"], known, records_in(document), keeps_units=True)
-    ticks_ns = ticks_of(wanted)
+    ticks_ns = ticks_of(wanted, shape.logical)
     for name in sorted(shape.units & ticks_ns.keys()):
         return Writer(f"schema {found.id}: field {name!r} is {TYPED_TIME}")
     return Writer("", fields, list(kinds), ticks_ns, scales_of(wanted, shape.logical), parsed)
 
 
-def ticks_of(fields: Iterable[Any], at: str = "") -> dict[str, int]:
-    """Return how many nanoseconds a tick has, of each field that is a moment or a date, by path."""
+def ticks_of(
+    fields: Iterable[Any],
+    logical: Mapping[str, Logical | List] = MappingProxyType({}),
+    at: str = "",
+) -> dict[str, int]:
+    """Return how many nanoseconds a tick has, of each field that is a moment or a date, by path.
+
+    And of each list of such, if its items are declared as times or dates.
+    """
     found: dict[str, int] = {}
     for field in fields:
         inner = inner_record(field["type"], {})
-        plain, ns = in_nanoseconds(field["type"])
+        path = f"{at}{field['name']}"
+        kind = _own_or_items(field["type"], logical.get(path))
+        plain, ns = in_nanoseconds(kind)
         if inner is not None:
-            found |= ticks_of(inner["fields"], f"{at}{field['name']}.")
-        elif plain != field["type"]:
-            found[f"{at}{field['name']}"] = ns
+            found |= ticks_of(inner["fields"], logical, f"{path}.")
+        elif plain != kind:
+            found[path] = ns
     return found
 
 
@@ -146,12 +163,22 @@ def scales_of(
     found: dict[str, int] = {}
     for field in fields:
         inner, path = inner_record(field["type"], {}), f"{at}{field['name']}"
-        scale = scale_of(field["type"])
+        of = logical.get(path)
+        scale = scale_of(_own_or_items(field["type"], of))
+        declared = of.of if isinstance(of, List) else of
         if inner is not None:
             found |= scales_of(inner["fields"], logical, f"{path}.")
-        elif scale is not None and isinstance(logical.get(path), DECIMALS):
+        elif scale is not None and isinstance(declared, DECIMALS):
             found[path] = scale
     return found
+
+
+def _own_or_items(kind: Any, of: Logical | List | None) -> Any:
+    """Return a type of Avro, or of a list that of its items, unless these are plain integers."""
+    if not isinstance(of, List) or isinstance(of.of, Int):
+        return kind
+    bare = bare_type(kind)
+    return bare.get("items") if isinstance(bare, dict) else kind
 
 
 def known_in(shape: RecordShape) -> set[str]:

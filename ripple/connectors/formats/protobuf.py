@@ -21,7 +21,16 @@ from ripple.model.schema.logical.columns import text_of_number
 from ripple.model.schema.logical.lists import word_of_list
 from ripple.model.schema.logical.maps import word_of_map
 from ripple.model.schema.typed_texts import MARK
-from ripple.model.schema.types import Date, DateTime, Dict, Field, List, LogicalText, PatternDate
+from ripple.model.schema.types import (
+    Date,
+    DateTime,
+    Dict,
+    Field,
+    List,
+    Logical,
+    LogicalText,
+    PatternDate,
+)
 
 with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -215,6 +224,9 @@ def _getter_at(
 def _list_getter(name: str, described: Any, of: List) -> Callable[[Any], Any]:
     """Return a getter of a repeated field, as ``_getter`` does."""
     field = described.fields_by_name[name]
+    if field.is_repeated and isinstance(of.of, Logical):
+        read = _reader(field, pa.string(), described, of.of, word_of_list(of))
+        return lambda message: [*map(read, getattr(message, name))]
     if not field.is_repeated or field.type not in _READS[value_type(Field("item", of.of))[0]]:
         repeated = "repeated " if field.is_repeated else ""
         raise InputError(
@@ -259,6 +271,34 @@ def _getter(
     ``google.type.Date``.
     """
     field = described.fields_by_name[name]
+    if field.is_repeated:
+        inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
+        raise _another(field, described, inner, word_of(wanted, logical))
+    read = _reader(field, wanted, described, logical, word_of(wanted, logical))
+
+    def get(message: Any) -> Any:
+        if field.has_presence and not message.HasField(name):
+            return None
+        return read(getattr(message, name))
+
+    return get
+
+
+def _another(field: Any, described: Any, inner: str, word: str) -> InputError:
+    found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
+    return InputError(
+        f"field {field.name!r} of message {described.full_name} is {found}, and the pipeline's is "
+        f"{word}"
+    )
+
+
+def _reader(
+    field: Any, wanted: pa.DataType, described: Any, logical: Logical | None, word: str
+) -> Callable[[Any], Any]:
+    """Return what makes a value of a field, or an item of a repeated one, a value for us.
+
+    Raises InputError for another type. word: of the wanted one.
+    """
     inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
     is_time = inner == TIMESTAMP and (wanted == pa.int64() or isinstance(logical, DateTime))
     is_date = inner == DATE and isinstance(logical, Date)
@@ -266,20 +306,13 @@ def _getter(
     is_days = isinstance(logical, Date) and kind in _INTEGERS[:-1]
     is_own = is_time or is_date or is_days
     is_own |= isinstance(logical, LogicalText) and kind == Kind.TYPE_BYTES
-    if field.is_repeated or not (is_own or kind in _READS.get(wanted, ())):
-        found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
-        raise InputError(
-            f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is "
-            f"{word_of(wanted, logical)}"
-        )
+    if not (is_own or kind in _READS.get(wanted, ())):
+        raise _another(field, described, inner, word)
     names = None
     if field.type == Kind.TYPE_ENUM and wanted == pa.string():
         names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
 
-    def get(message: Any) -> Any:
-        if field.has_presence and not message.HasField(name):
-            return None
-        value = getattr(message, name)
+    def read(value: Any) -> Any:
         if is_time:
             number = value.seconds * 1_000_000_000 + value.nanos
             return number if logical is None else text_of_number(number, logical)
@@ -295,4 +328,4 @@ def _getter(
             return value
         return value if names is None else names.get(value, str(value))
 
-    return get
+    return read

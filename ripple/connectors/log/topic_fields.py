@@ -16,6 +16,7 @@ from ripple.model.schema.types import (
     FieldType,
     Int,
     Int64,
+    List,
     Logical,
     WideDecimal,
     bare_type,
@@ -49,6 +50,8 @@ def check_topic(topic: Schema, wanted: Schema, source: str) -> None:
 
 
 def _stands_for(there: FieldType, declared: FieldType) -> bool:
+    if isinstance(there, List) and isinstance(declared, List):
+        return _stands_for(bare_type(there.of), bare_type(declared.of))
     if not isinstance(there, Logical) and not isinstance(declared, Logical):
         return True
     if isinstance(there, Decimal) and isinstance(declared, Decimal):
@@ -69,4 +72,6 @@ def _declarable(there: Decimal | WideDecimal) -> Decimal | WideDecimal:
 
 
 def _word(kind: FieldType) -> str:
+    if isinstance(kind, List):
+        return f"a list of {_word(bare_type(kind.of))}"
     return str(kind) if isinstance(kind, DECIMALS) else type(kind).__name__

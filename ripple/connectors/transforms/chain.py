@@ -17,13 +17,16 @@ from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.bytes_form import HEX, BytesForm
 from ripple.model.schema.date_form import DateForm
+from ripple.model.schema.list_form import ListForm
 from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.time_form import ISO, TimeForm
 from ripple.model.schema.types import (
     DateTime,
     Dict,
     HexBytes,
+    Int,
     List,
+    Logical,
     PatternDate,
     PatternTime,
     Schema,
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.validation import Shown
     from ripple.model.schema.checks import Form
-    from ripple.model.schema.types import Logical
+    from ripple.model.schema.types import FieldType
 
 HIDDEN = b"not shown: some of its fields are masked"
 
@@ -156,8 +159,18 @@ class Chain:
         return lambda row: (None, raw_of(records, int(kept[row]), lists=lists))
 
 
+def _item_read_as(form: Form, kind: FieldType) -> FieldType:
+    """Return the same for the items of a list. kind: of the items."""
+    if not form.is_text:
+        return Int()
+    return _read_as(form, kind if isinstance(kind, Logical) else None) or kind
+
+
 def _read_as(form: Form, kind: Logical | List | None) -> Logical | List | None:
     """Return the type with the rule for texts of a form. kind: of the field."""
+    if isinstance(kind, List):
+        assert isinstance(form, ListForm)
+        return kind if form.item is None else List(_item_read_as(form.item, kind.of))
     if form == BytesForm(HEX):
         return HexBytes()
     if isinstance(form, TimeForm):

@@ -13,7 +13,7 @@ from ripple.engine.operators.arrow_types import arrow_fields, conformed
 from ripple.engine.operators.given_rows import batch_of
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.exported import as_arrow
-from ripple.model.schema.failing import Judge
+from ripple.model.schema.failing import judges_of
 from ripple.model.schema.nested import paths_in, with_leaves
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Admission:
     def __init__(self, source: SourceSpec, layout: Layout) -> None:
         """Judge the rows of ``source``, in batches of this layout."""
         self._name = source.name
-        self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
+        self._judges = judges_of(source.checks, source.fields)
         self._table = source.table
         self._optional = source.optional_records
         self.required = [

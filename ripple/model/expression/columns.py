@@ -57,7 +57,8 @@ def evaluate(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
 def evaluate_input(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
     """Return the values of a field, of a function, or of a test that the machine cannot do."""
     if tree.operation == "col" and tree.kind is Kind.OTHER:
-        return Values(_lists(columns[tree.value]))
+        lists = _lists(columns[tree.value])
+        return Values(lists, _valid(lists))
     if tree.operation == "col":
         return numbers(columns[tree.value], tree.kind)
     if tree.operation == "is_null" and tree.args[0].kind is Kind.OTHER:
@@ -192,11 +193,15 @@ def texts(column: Column) -> Any:
 def _lists(column: Column) -> Any:
     """Return a column of lists as a ``pyarrow.ListArray``, null where ``Values`` say so."""
     values = column.values if isinstance(column, Values) else column
+    if isinstance(values, pa.ListArray):
+        if not isinstance(column, Values) or column.valid is None:
+            return values
+        return values.take(pa.array(np.arange(len(values)), mask=~column.valid))
     listed = values.to_pylist() if isinstance(values, pa.Array) else list(values)
     if isinstance(column, Values) and column.valid is not None:
         valid = column.valid.tolist()
         return pa.array([one if ok else None for one, ok in zip(listed, valid, strict=True)])
-    return values if isinstance(values, pa.ListArray) else pa.array(listed)
+    return pa.array(listed)
 
 
 @lru_cache(maxsize=PROGRAMS_MAX)

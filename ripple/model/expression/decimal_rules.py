@@ -154,6 +154,14 @@ def _cast_to(expr: Expr, value: Typed, to: Decimal, *, strict: bool) -> Typed:
     return _scaled(_finer(expr, number, to.scale - scale), to.scale)
 
 
+def decimal_item(expr: Expr, arg: Typed, of: Decimal) -> Typed:
+    """Return the units of an operand, as a list of decimals stores its items."""
+    units, scale = _units(expr, arg)
+    if scale > of.scale:
+        raise finer_than(expr, scale, of)
+    return _finer(expr, units, of.scale - scale)
+
+
 def need_scale(expr: Expr, scale: int, most: int) -> None:
     """Raise PlanError for a product of more than ``most`` digits behind the point."""
     if scale > most:

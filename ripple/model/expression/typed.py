@@ -146,6 +146,18 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
     return Kind.OTHER, False
 
 
+def seen_as(stored: Typed, of: FieldType) -> Typed:
+    """Return a value of a type from a tree of its stored form: of another type, the tree itself."""
+    if isinstance(of, Decimal):
+        return Typed("scaled", Kind.DECIMAL, stored.nullable, (stored,), of.scale)
+    if isinstance(of, WideDecimal):
+        return Typed("wide", Kind.WIDE, stored.nullable, (stored,), of.scale)
+    if isinstance(of, Dict):
+        return Typed("logical", Kind.MAP, stored.nullable, (stored,), of.of)
+    logical = _LOGICAL_KINDS.get(type(of))
+    return stored if logical is None else Typed("logical", logical, stored.nullable, (stored,))
+
+
 def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
     """Return the error for an unknown field, with the known ones and a suggestion."""
     import difflib  # noqa: PLC0415 - only where something is wrong
@@ -173,13 +185,17 @@ class _Checker:
         if expr.operation == "col":
             return self.field(expr)
         args = tuple(self.check(arg) for arg in expr.args)
+        if expr.operation.startswith("list."):
+            # Made of what is here, and most expressions have none.
+            from ripple.model.expression.list_rules import list_typed  # noqa: PLC0415
+
+            return list_typed(expr, args, self.fields)
         if isinstance(expr.value, WideDecimal) or any(arg.kind is Kind.WIDE for arg in args):
             from ripple.model.expression.wide_rules import wide_typed  # noqa: PLC0415 - most have none
 
             return wide_typed(expr, args)
         if _has_decimals(expr, args):
-            # Made of what is here, and most expressions have none.
-            from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415
+            from ripple.model.expression.decimal_rules import decimal_typed  # noqa: PLC0415 - likewise
 
             return decimal_typed(expr, args)
         if expr.operation.startswith("dict.") or any(arg.kind is Kind.MAP for arg in args):
@@ -194,10 +210,6 @@ class _Checker:
             from ripple.model.expression.logical_rules import logical_typed  # noqa: PLC0415 - likewise
 
             return logical_typed(expr, args)
-        if expr.operation.startswith("list."):
-            from ripple.model.expression.list_rules import list_typed  # noqa: PLC0415 - likewise
-
-            return list_typed(expr, args, self.fields)
         rule = _RULES.get(expr.operation, _Checker.function)
         return rule(self, expr, args)
 
@@ -206,16 +218,7 @@ class _Checker:
             raise unknown_field(expr.value, self.fields)
         field_type = self.fields[expr.value]
         kind, nullable = kind_of(field_type)
-        column = Typed("col", kind, nullable, (), expr.value)
-        bare = bare_type(field_type)
-        if isinstance(bare, Decimal):
-            return Typed("scaled", Kind.DECIMAL, nullable, (column,), bare.scale)
-        if isinstance(bare, WideDecimal):
-            return Typed("wide", Kind.WIDE, nullable, (column,), bare.scale)
-        if isinstance(bare, Dict):
-            return Typed("logical", Kind.MAP, nullable, (column,), bare.of)
-        logical = _LOGICAL_KINDS.get(type(bare))
-        return column if logical is None else Typed("logical", logical, nullable, (column,))
+        return seen_as(Typed("col", kind, nullable, (), expr.value), bare_type(field_type))
 
     def function(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         entry = _entry(expr.operation)

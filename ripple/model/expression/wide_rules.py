@@ -94,6 +94,14 @@ def _text(expr: Expr, arg: Typed, scale: int) -> Typed:
     return _stored(number)
 
 
+def wide_item(expr: Expr, arg: Typed, of: WideDecimal) -> Typed:
+    """Return the stored text of an operand, as a list of decimals stores its items."""
+    scale = _scale_of(expr, arg)
+    if scale > of.scale:
+        raise finer_than(expr, scale, of)
+    return _text(expr, arg, of.scale)
+
+
 def _aligned(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, Typed, int]:
     scale = max(_scale_of(expr, arg) for arg in args)
     left, right = (_text(expr, arg, scale) for arg in args)

@@ -24,6 +24,7 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    List,
     Logical,
     LogicalText,
     Option,
@@ -118,6 +119,8 @@ class Checks:
         bounds: dict[str, Number] = {}
         for name, value in self.given().items():
             kinds, words = _APPLIES_TO[name]
+            if isinstance(kind, List) and name in ("format", "zone") and isinstance(kind.of, kinds):
+                continue  # of its items
             if isinstance(kind, LogicalText) and name in _BOUNDS:
                 way_out = f'.filter("sound", rp.col({member.name!r}) > 0) drops others'
                 raise SchemaError(
@@ -137,7 +140,7 @@ class Checks:
                         f"{value!r}: choose another bound"
                     )
                 bounds[name] = bound
-        form_of(kind, self)
+        form_of(kind.of if isinstance(kind, List) else kind, self)
         checks = replace(self, **bounds)  # type: ignore[arg-type]
         (low, high), (shortest, longest) = checks.interval, checks.lengths
         if low > high or shortest > longest:
@@ -267,6 +270,8 @@ def form_of(kind: FieldType, checks: Checks | None) -> Form | None:
     Raises SchemaError for a form that values of the type do not have.
     """
     kind, given = bare_type(kind), {} if checks is None else checks.given()
+    if isinstance(kind, List):
+        return None  # its items have one, see RecordShape
     form, zone = given.get("format"), given.get("zone")
     if isinstance(kind, Logical):
         return rule_of(kind).form(form, zone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +11,22 @@ import numpy as np
 from ripple.model.schema.bytes_form import FORMS
 from ripple.model.schema.exported import Lent
 from ripple.model.schema.inside import floats_inside, integers_inside, texts_inside
+from ripple.model.schema.types import List, bare_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
     from ripple.model.schema.checks import Checks
+    from ripple.model.schema.types import Field
 
     Mask = npt.NDArray[np.bool_]
+
+
+def judges_of(checks: Mapping[str, Checks], fields: Iterable[Field]) -> dict[str, Judge]:
+    """Return the judges of fields by name; a list has at most a form, which all of them pass."""
+    lists = {one.name for one in fields if isinstance(bare_type(one.type), List)}
+    return {name: Judge(of) for name, of in checks.items() if name not in lists}
 
 
 class Judge:

@@ -11,24 +11,34 @@ import pyarrow as pa
 from ripple.core.frozen import frozen
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.columns import FLOAT_WHOLE_MAX
+from ripple.model.schema.logical.fields import stored_type
 from ripple.model.schema.logical.lists import word_of_list
-from ripple.model.schema.types import Field, Float, List, Schema
+from ripple.model.schema.types import DECIMALS, Field, Float, Int64, List, Schema, String
 from ripple.model.schema.values import Misfit, converter
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.model.schema.checks import Form
+
     Mask = npt.NDArray[np.bool_]
 
 _NAME = "ripple.list"
 _FEW = 16  # rows that are read one by one, where one of them is not sound
+_NUMBER = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_BLANK = r"[ \t\r\n]*"
+_NUMBERS = rf"^{_BLANK}\[{_BLANK}{_NUMBER}({_BLANK},{_BLANK}{_NUMBER})*{_BLANK}\]{_BLANK}$"
 
 
 @frozen
 class ListForm:
-    """The texts of a list: an array of JSON, with items of its type and none of them null."""
+    """The texts of a list: an array of JSON, with items of its type and none of them null.
+
+    item: the form of items of a logical type, and of times.
+    """
 
     kind: List
+    item: Form | None = None
 
     is_text = True
     is_other_unit = False
@@ -37,12 +47,13 @@ class ListForm:
     @property
     def words(self) -> str:
         """The reason for a value that is no such list, after "the field"."""
-        return f"is not {word_of_list(self.kind)}"
+        words = f"is not {word_of_list(self.kind)}"
+        return words if self.item is None else f"{words}: an item {self.item.words}"
 
     @property
     def arrow(self) -> pa.DataType:
         """The type of the column."""
-        return to_arrow(Schema("row", (Field("list", self.kind),))).field(0).type
+        return to_arrow(Schema("row", (Field("list", stored_type(self.kind)),))).field(0).type
 
     def parsed(self, column: pa.Array) -> tuple[pa.Array, Mask]:
         """Return a column of strings as lists, and where it is none of the type.
@@ -51,6 +62,8 @@ class ListForm:
         """
         import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and few have lists
 
+        if self.item is not None:
+            return self._of_items(*self._written(column))
         # Without these, a text that is more than one value makes another number of rows, or fails.
         odd = pc.fill_null(pc.match_substring_regex(column, rf"\\|\n|{_NAME}"), False)
         if not pc.any(odd).as_py():
@@ -61,6 +74,48 @@ class ListForm:
         places = np.arange(len(column))
         places[is_odd] = len(column) + np.arange(len(own))
         return pa.concat_arrays([lists, own]).take(pa.array(places)), failed
+
+    def _written(self, column: pa.Array) -> tuple[pa.Array, Mask]:
+        """Return the lists with their items as the source writes these: texts, or integers."""
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and few have lists
+
+        assert self.item is not None
+        form = ListForm(List(String() if self.item.is_text else Int64()))
+        if not isinstance(self.kind.of, DECIMALS):
+            return form.parsed(column)
+        # Numbers of JSON become texts, digit by digit.
+        quoted = pc.replace_substring_regex(column, r"[^\[\], \t\r\n]+", r'"\0"')
+        texts = pc.if_else(pc.match_substring_regex(column, _NUMBERS), quoted, column)
+        lists, failed = form.parsed(texts)
+        if not failed.any():
+            return lists, failed
+        rows, own = np.flatnonzero(failed), []
+        for text in column.take(pa.array(rows)).to_pylist():
+            try:
+                read = json.loads(text, parse_int=_Digits, parse_float=_Digits)
+                own.append(converter(form.kind)(read))
+            except (ValueError, RecursionError, Misfit):
+                own.append(None)
+        failed[rows] = [one is None for one in own]
+        places = np.arange(len(column))
+        places[rows] = len(column) + np.arange(len(own))
+        return pa.concat_arrays([lists, pa.array(own, form.arrow)]).take(pa.array(places)), failed
+
+    def _of_items(self, lists: pa.Array, failed: Mask) -> tuple[pa.Array, Mask]:
+        """Return lists as stored, from lists of items as the source writes them."""
+        assert self.item is not None
+        null = np.asarray(lists.is_null())
+        lengths = np.where(null, 0, np.diff(np.asarray(lists.offsets)))
+        items, misfits = self.item.parsed(lists.flatten())
+        if misfits.any():
+            rows = np.repeat(np.arange(len(lists)), lengths)
+            bad = np.zeros(len(lists), np.bool_)
+            bad[rows[misfits]] = True
+            items = items.filter(pa.array(~bad[rows]))
+            lengths, null, failed = np.where(bad, 0, lengths), null | bad, failed | bad
+        ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        mask = pa.array(null) if null.any() else None
+        return pa.ListArray.from_arrays(ends, items, type=self.arrow, mask=mask), failed
 
     def _halved(self, column: pa.Array) -> tuple[pa.Array, Mask]:
         """Return lists as ``parsed`` does, at once where all are sound: most halves are."""
@@ -114,6 +169,12 @@ class ListForm:
         if isinstance(self.kind.of, Float) and _has_whole(items):
             return None
         return found.cast(self.arrow)
+
+
+class _Digits(str):
+    """A number of JSON, as it is written."""
+
+    __slots__ = ()
 
 
 def _has_whole(items: pa.Array) -> Any:

@@ -115,19 +115,7 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
     expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]
 ) -> tuple[type, Any]:
     if expr.operation == "col":
-        kind, value = kinds[expr.value], row[expr.value]
-        if isinstance(kind, decimals.Scale) and value is not None:
-            units = int(value, 16) - 2**127 if kind.is_wide else value
-            value = Fraction(units, 10**kind.digits)
-        if kind is dt.date and value is not None:
-            value = logical.EPOCH + dt.timedelta(value)
-        if kind is uuid.UUID and value is not None:
-            value = uuid.UUID(value)
-        if kind is bytes and value is not None:
-            value = bytes.fromhex(value)
-        if isinstance(kind, Members) and value is not None:
-            value = json.loads(value)
-        return kind, value
+        return kinds[expr.value], _plain(kinds[expr.value], row[expr.value])
     if expr.operation == "lit" and isinstance(expr.value, (PlainDate, PlainTime)):
         return logical.constant(expr.value)
     if expr.operation == "lit" and isinstance(expr.value, PlainUuid):
@@ -142,6 +130,8 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
         return type(None), None
     typed = [_evaluate(arg, row, kinds) for arg in expr.args]
     types, args = [kind for kind, _ in typed], [value for _, value in typed]
+    if expr.operation.startswith("list."):
+        return _of_list(expr.operation, types[0], args)
     if logical.concerned(expr, types):
         return logical.evaluate(expr, types, args)
     if decimals.concerned(expr, types):
@@ -166,6 +156,66 @@ def _evaluate(  # noqa: C901, PLR0912  # one case an operation
     if None in args[: operands_of(expr)]:
         return kind, None
     return kind, compute(*args)
+
+
+def _plain(kind: Any, stored: Any) -> Any:
+    """Return a stored value as expressions have it; None stays."""
+    if stored is None:
+        return None
+    if isinstance(kind, decimals.Scale):
+        return Fraction(int(stored, 16) - 2**127 if kind.is_wide else stored, 10**kind.digits)
+    if isinstance(kind, Items):
+        return [_plain(kind.of, one) for one in stored]
+    if isinstance(kind, Members):
+        return json.loads(stored)
+    if kind is dt.date:
+        return logical.EPOCH + dt.timedelta(stored)
+    if kind is uuid.UUID:
+        return uuid.UUID(stored)
+    return bytes.fromhex(stored) if kind is bytes else stored
+
+
+def _of_list(operation: str, kind: Any, args: list[Any]) -> tuple[Any, Any]:
+    """Return kind and value of a function of a list."""
+    assert isinstance(kind, Items)
+    failures = [arg for arg in args if isinstance(arg, Failed)]
+    gives = {"list.len": int, "list.contains": bool}.get(operation, kind.of)
+    if failures:
+        return gives, max(failures, key=WORST.index)
+    if None in args:
+        return gives, None
+    items: list[Any] = args[0]
+    match operation:
+        case "list.len":
+            return int, len(items)
+        case "list.get":
+            at = args[1]
+            return gives, items[at] if -len(items) <= at < len(items) else None
+        case "list.contains":
+            return bool, any(one == args[1] for one in items)
+        case "list.sum":
+            return gives, _sum(kind.of, items)
+    ordered = sorted(items, key=_place)
+    return gives, ordered[0 if operation == "list.min" else -1] if ordered else None
+
+
+def _place(item: Any) -> Any:
+    is_nan = item != item  # noqa: PLR0124 - NaN alone
+    return (is_nan, 0 if is_nan else item, math.copysign(1, item) if item == 0.0 else 0)
+
+
+def _sum(kind: Any, items: list[Any]) -> Any:
+    if isinstance(kind, decimals.Scale):
+        return kind.fits(sum(items, Fraction(0)))
+    if kind is int:
+        return _checked(sum(items))
+    if not all(map(math.isfinite, items)):
+        return sum(one for one in items if not math.isfinite(one))
+    exact = sum(map(Fraction, items), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def operands_of(expr: Expr) -> int:
@@ -198,7 +248,7 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             if types == [int, int]:
                 return int, _INTEGER[operation]
             return float, lambda a, b: _FLOAT[operation](float(a), float(b))
-        case "list.len" | "dict.len":
+        case "dict.len":
             return int, len
         case "dict.get":
             assert isinstance(types[0], Members)
@@ -207,9 +257,6 @@ def _strict(  # noqa: C901, PLR0912  # one case an operation
             return bool, lambda a, key: key in a
         case "dict.key":
             return str, lambda a, i: sorted(a)[i] if -len(a) <= i < len(a) else None
-        case "list.get":
-            assert isinstance(types[0], Items)
-            return types[0].of, lambda a, i: a[i] if -len(a) <= i < len(a) else None
         case "/":
             return float, lambda a, b: _divide(float(a), float(b))
         case "**" if float in types:

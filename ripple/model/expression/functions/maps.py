@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.model.expression.functions.function import Function, table
+from ripple.model.expression.functions.list_folds import LIST_FOLDS
 from ripple.model.expression.functions.lists import LISTS
 from ripple.model.expression.functions.lists import name_of_get as list_get
 from ripple.model.expression.typed import Kind
@@ -78,10 +79,14 @@ def _has(text: str, key: str) -> bool:
     return key in json.loads(text)
 
 
-ITEMS = LISTS | table(
-    Function("dict.len", _TEXT, Kind.INT, _size, columns=_lengths),
-    Function("dict.contains", _TEXT, Kind.BOOL, _has, columns=_contains),
-    Function("dict.key", _TEXT, Kind.TEXT, _plain_key, columns=_key, may_be_null=True),
-    *map(_get, _KINDS),
+ITEMS = (
+    LISTS
+    | LIST_FOLDS
+    | table(
+        Function("dict.len", _TEXT, Kind.INT, _size, columns=_lengths),
+        Function("dict.contains", _TEXT, Kind.BOOL, _has, columns=_contains),
+        Function("dict.key", _TEXT, Kind.TEXT, _plain_key, columns=_key, may_be_null=True),
+        *map(_get, _KINDS),
+    )
 )
 """Functions of lists and of maps."""

@@ -9,7 +9,20 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.model.schema.text_columns import is_text
-from ripple.model.schema.types import Bool, Float, Int, Int64, String
+from ripple.model.schema.time_form import UNITS_NS, is_far
+from ripple.model.schema.types import (
+    Bool,
+    Bytes,
+    Date,
+    DateTime,
+    Decimal,
+    Float,
+    Int,
+    Int64,
+    String,
+    Uuid,
+    WideDecimal,
+)
 
 WORDS: dict[type, str] = {
     String: "texts",
@@ -17,6 +30,12 @@ WORDS: dict[type, str] = {
     Int64: "integers",
     Float: "numbers",
     Bool: "truth values",
+    Date: "dates",
+    DateTime: "times",
+    Decimal: "decimals",
+    WideDecimal: "decimals",
+    Uuid: "UUIDs",
+    Bytes: "bytes",
 }
 
 
@@ -30,7 +49,10 @@ def takes_items(arrow: pa.DataType, of: type) -> bool:
         return is_text(arrow)
     if of is Bool:
         return bool(kinds.is_boolean(arrow))
-    return bool(kinds.is_integer(arrow) or (of is Float and kinds.is_floating(arrow)))
+    if of is Float:
+        return bool(kinds.is_integer(arrow) or kinds.is_floating(arrow))
+    # Of rp.Timestamp without a unit: a number of another one is an Int to its source.
+    return bool(kinds.is_integer(arrow) or (of is Int64 and kinds.is_timestamp(arrow)))
 
 
 def json_items(items: pa.Array) -> pa.Array | None:
@@ -46,9 +68,20 @@ def json_items(items: pa.Array) -> pa.Array | None:
             return None
         texts = items.cast(pa.float64()).cast(pa.string())
         return pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)  # which is an integer in JSON
+    if kinds.is_timestamp(items.type):
+        return _nanoseconds(items).cast(pa.string())
     if kinds.is_integer(items.type) or kinds.is_boolean(items.type):
         return items.cast(pa.string())
     return None
+
+
+def _nanoseconds(times: pa.Array) -> pa.Array:
+    """Return times as nanoseconds since 1970, null for one beyond 64 bits of them."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    units, ns = times.cast(pa.int64()), UNITS_NS[times.type.unit]
+    far = pa.array(is_far(np.asarray(units.fill_null(0)), ns))
+    return pc.multiply(pc.if_else(far, None, units), ns)
 
 
 def list_texts(texts: pa.Array, lengths: Any, valid: pa.Array, opening: str, end: str) -> pa.Array:

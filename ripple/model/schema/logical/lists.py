@@ -17,10 +17,17 @@ from ripple.model.schema.logical.items import (
     takes_items,
 )
 from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.text_columns import is_text
+from ripple.model.schema.typed_texts import marked
 from ripple.model.schema.types import (
+    Bytes,
+    DateTime,
     FieldType,
+    HexBytes,
     List,
     Logical,
+    PatternDate,
+    Uuid,
     bare_type,
 )
 
@@ -54,13 +61,16 @@ class ListReading:
     """The reading of lists."""
 
     def __init__(self, kind: List) -> None:
-        self._of = type(kind.of)
+        self._of = kind.of
         self.word = word_of_list(kind)
 
     def takes(self, arrow: pa.DataType) -> bool:
         """Tell whether items of such columns can become items of the field."""
-        is_list = any(is_one(arrow) for is_one in _LISTS)
-        return is_list and takes_items(arrow.value_type, self._of)
+        if not any(is_one(arrow) for is_one in _LISTS):
+            return False
+        if isinstance(self._of, Logical):
+            return _takes(arrow.value_type, self._of)
+        return takes_items(arrow.value_type, type(self._of))
 
     def text(self, value: Any) -> str | None:
         """Return the array of a list, a tuple or a flat array; items are judged later."""
@@ -68,6 +78,8 @@ class ListReading:
             value = value.tolist()
         if not isinstance(value, (list, tuple)):
             return None
+        if isinstance(self._of, Logical):
+            value = [_text_of(item, self._of) for item in value]
         try:
             return json.dumps(value, default=plain_item)
         except (TypeError, ValueError, RecursionError):
@@ -75,20 +87,47 @@ class ListReading:
 
     def texts(self, column: pa.Array) -> pa.Array:
         """Return a column that ``takes`` accepts as texts."""
-        joined = _joined(column) if len(column) else None
+        joined = _joined(column, self._of) if len(column) else None
         if joined is not None:
             return joined
         made = (None if one is None else self.text(one) for one in column.to_pylist())
         return pa.array(made, pa.string())
 
 
-def _joined(column: pa.Array) -> pa.Array | None:
+def _takes(arrow: pa.DataType, of: Logical) -> bool:
+    """Tell whether items of a type of Arrow are values of a logical type, or texts of such."""
+    if kinds.is_dictionary(arrow):
+        arrow = arrow.value_type
+    return bool(kinds.is_null(arrow) or is_text(arrow) or rule_of(of).takes(arrow))
+
+
+def _text_of(item: Any, of: Logical) -> Any:
+    """Return an item as its text. A float is no decimal, though a number of JSON is one."""
+    text = rule_of(of).text(item)
+    return item if text is None and isinstance(item, str) else text
+
+
+def item_texts(items: pa.Array, of: Logical) -> pa.Array:
+    """Return items of a type that ``_takes`` accepts as texts for the form of their type."""
+    if kinds.is_dictionary(items.type):
+        items = items.dictionary_decode()
+    if is_text(items.type) or kinds.is_null(items.type):
+        return items.cast(pa.string())
+    rule = rule_of(of)
+    if isinstance(of, (DateTime, Uuid, Bytes)):
+        return rule.texts(rule.stored(items))
+    texts = items.cast(pa.string())
+    return marked(texts) if isinstance(of, PatternDate) else texts
+
+
+def _joined(column: pa.Array, of: FieldType) -> pa.Array | None:
     """Return a column of lists as arrays of JSON; None where ``text`` has to write them."""
     if not (kinds.is_list(column.type) or kinds.is_large_list(column.type)):
         return None
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
 
-    texts = json_items(column.flatten())
+    items = column.flatten()
+    texts = json_items(item_texts(items, of) if isinstance(of, Logical) else items)
     if texts is None:
         return None
     lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
@@ -97,7 +136,8 @@ def _joined(column: pa.Array) -> pa.Array | None:
 
 def word_of_list(kind: List) -> str:
     """Return how messages call a list of a source."""
-    return f"a list of {WORDS.get(type(kind.of), 'values')}"
+    of: type = Bytes if isinstance(kind.of, HexBytes) else type(kind.of)
+    return f"a list of {WORDS.get(of, 'values')}"
 
 
 def is_read(kind: FieldType) -> bool:
