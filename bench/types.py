@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 import ripple as rp
-from bench.row import Aim, Row, at_least, beside
+from bench.row import Aim, Row, at_least, at_most, beside
 from bench.timing import QUICK, in_turns
 from ripple.connectors.files.json.source import JsonSource
 from ripple.connectors.record_shape import RecordShape
@@ -30,6 +30,7 @@ from ripple.model.schema.time_form import TimeForm
 from ripple.model.schema.types import FieldType, Float, String
 
 ROWS = 100_000 if QUICK else 1_000_000
+BATCH = 65_536
 ROUNDS = 3 if QUICK else 7
 PATH = "$.actor.login"
 
@@ -255,15 +256,20 @@ def _texts() -> Iterator[Row]:
 
 
 def _mathematics() -> Iterator[Row]:
+    """Yield nanoseconds a row, in batches as a run has them. The aims are CORE-MATH's figures."""
     draw = np.random.default_rng(10)
-    x, y = draw.uniform(0.01, 500, ROWS), draw.uniform(-5, 5, ROWS)
-    cases: list[tuple[str, Expr, Callable[[], Any]]] = [
-        ("log", col("x").log(), lambda: np.log(x)),
-        ("exp", col("y").exp(), lambda: np.exp(y)),
-        ("log1p", col("x").log1p(), lambda: np.log1p(x)),
-        ("pow", col("x") ** col("y"), lambda: np.power(x, y)),
+    x, y = draw.uniform(0.01, 500, BATCH), draw.uniform(-5, 5, BATCH)
+    cases: list[tuple[str, Expr, Callable[[], Any], float]] = [
+        ("log", col("x").log(), lambda: np.log(x), 7),
+        ("log2", col("x").log2(), lambda: np.log2(x), 7),
+        ("log10", col("x").log10(), lambda: np.log10(x), 7),
+        ("log1p", col("x").log1p(), lambda: np.log1p(x), 7),
+        ("exp", col("y").exp(), lambda: np.exp(y), 5.2),
+        ("exp2", col("y").exp2(), lambda: np.exp2(y), 5.2),
+        ("expm1", col("y").expm1(), lambda: np.expm1(y), 5.2),
+        ("pow", col("x") ** col("y"), lambda: np.power(x, y), 25),
     ]
-    for name, expr, by_numpy in cases:
+    for name, expr, by_numpy, most in cases:
         bound = expr.bind({"x": Float(), "y": Float()})
         calls: dict[str, Callable[[], Any]] = {
             "ours": lambda bound=bound: bound.evaluate({"x": x, "y": y}).values,
@@ -271,6 +277,7 @@ def _mathematics() -> Iterator[Row]:
         }
         # NumPy's results are right but for the last bits; ours are the nearest floats.
         assert np.allclose(calls["ours"](), by_numpy(), rtol=1e-14, atol=0)
-        seconds = in_turns(calls, rounds=ROUNDS)
-        ours, theirs = (took / ROWS * 1e9 for took in seconds.values())
-        yield Row(f"{name}, correctly rounded", ours, "ns/row", "NumPy", theirs)
+        seconds = in_turns(calls, rounds=10 * ROUNDS)
+        ours, theirs = (took / BATCH * 1e9 for took in seconds.values())
+        row = f"{name}, correctly rounded"
+        yield Row(row, ours, "ns/row", "NumPy", theirs, at_most(most))

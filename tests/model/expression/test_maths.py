@@ -126,8 +126,9 @@ def test_fused_products_change_no_result(name: str) -> None:
     x = np.concatenate([arguments(500), EXTREME])
     operands = (x,) if name != "pow" else (np.abs(x), x[::-1].copy())
     fused, alone = (compute(name, *operands, fused=way) for way in (True, False))
-    sure = (fused[1] | alone[1]) == 0
-    assert sure.sum() > len(x) // 3
+    assert fused[1].tolist() == alone[1].tolist()  # with the same pairs where rows are undecided
+    sure = np.setdiff1d(np.arange(len(x)), fused[1])
+    assert len(sure) > len(x) * 0.99
     assert fused[0][sure].tobytes() == alone[0][sure].tobytes()
 
 

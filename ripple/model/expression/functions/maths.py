@@ -1,31 +1,27 @@
 """Logarithms, exponentials, powers and decimal rounding of columns of floats, correctly rounded.
 
 ``rounded`` computes a result as the sum of two floats, head and tail, with a bound of its error.
-Where all numbers within it are rounded alike, that is the result. Few products of pairs decide
-nearly all rows, and pairs throughout nearly all of the rest. ``exact`` computes undecided rows, and
-results near the ends of the range. So a result is the float nearest to the exact one, and the same
-on each processor with sums, differences and products of IEEE; the tables are made of correctly
-rounded decimals.
+Where all numbers within it are rounded alike, that is the result. Few operations decide nearly all
+rows of a column (``quick.h``, with their bounds), and sums and products of pairs nearly all of the
+rest (``rounded.h``). ``exact`` computes rows that are still undecided. So a result is the float
+nearest to the exact one, and the same on each processor with sums, differences and products of
+IEEE; the tables are made of correctly rounded decimals.
 
-The errors. A product of two pairs errs by 2^-101 at most, a sum of two by 2^-103.
+The errors of pairs. A product of two errs by 2^-101 at most, a sum of two by 2^-103.
 
 - *Logarithm*: x = 2^k (1 + z) / i with i of 10 bits out of 256, so that z is exact as a pair, and
   |z| < 2^-8. The two i around 1 are 1, with a logarithm of 0: elsewhere a result with k = 0 is at
-  least 2^-9. Quick: z and z^2 / 2 are exact; z^3 / 3 and on, below 2^-25, is a float that errs by
-  2^-51 of itself, 2^-67 of z; z^10 / 10 and on, which is left out, is less than 2^-75 of z. The
-  sum of tails errs by 2^-77, 2^-68 of a result. Together less than 2^-66. Slow: the terms up to
-  z^7 are pairs, those behind err by 2^-112 of z, z^14 / 14 on is left out, 2^-107 of z; six
-  products and the sums make 2^-97. k log 2 has three parts, of which the first two are exact
-  products, and leaves 2^-127 off.
+  least 2^-9. The terms up to z^7 are pairs, those behind err by 2^-112 of z, z^14 / 14 on is left
+  out, 2^-107 of z; six products and the sums make 2^-97. k log 2 has three parts, of which the
+  first two are exact products, and leaves 2^-127 off.
 - *Exponential*: x = n log 2 / 128 + r with |r| < 2^-8.5, r with an error below 2^-108: n has 18
   bits, the first two parts of log 2 / 128 have 34. e^x = 2^k t e^r with t < 2 a pair of a table.
-  Quick: r^2 / 2 and on, below 2^-18, is a float; it and the sum of tails err by less than 2^-66 in
-  all. Slow: terms up to r^5 are pairs, r^11 / 11! on is left out, 2^-120; the product with t errs
-  by 2^-109 and t by 2^-106, in all less than 2^-104. ``expm1`` has -2^-k in the first sum,
-  exactly; where n is 0 its bound is relative to r, as of a logarithm.
-- *Power*: y times a logarithm, |y log x| < 2^9.5: the error of the logarithm counts that often.
+  Terms up to r^5 are pairs, r^11 / 11! on is left out, 2^-120; the product with t errs by 2^-109
+  and t by 2^-106, in all less than 2^-104. ``expm1`` has -2^-k in the first sum, exactly; where n
+  is 0 its bound is relative to r, as of a logarithm.
+- *Power*: y times a logarithm, |y log x| < 2^9.6: the error of the logarithm counts that often.
 
-QUICK and SLOW in ``rounded.h`` are at least twice these.
+ERROR in ``rounded.h`` is at least twice these.
 """
 
 from __future__ import annotations
@@ -63,7 +59,7 @@ def _correct(name: str, alone: Callable[..., float]) -> Callable[..., Floats]:
     def of_columns(*operands: Floats) -> Floats:
         columns = [np.ascontiguousarray(operand) for operand in operands]
         results, doubtful = compute(name, *columns)
-        for row in np.flatnonzero(doubtful).tolist():
+        for row in doubtful.tolist():
             results[row] = alone(*(float(column[row]) for column in columns))
         return results
 

@@ -1,9 +1,9 @@
 /* Logarithms, exponentials and powers of one float as sums of two floats, head and tail, with a
    bound of their error; ``maths`` has the proof of the bounds.
 
-   Each function tries with floats where they do, and again with pairs throughout. It answers
-   whether all numbers within the bound are rounded alike; if not, the result is left to another.
-   Nothing is fused but exact products, so that each processor computes the same. */
+   Each function answers whether all numbers within the bound are rounded alike; if not, the result
+   is left to another. ``quick.h`` computes columns with fewer operations, and asks these for what
+   it leaves undecided, and for what is no ordinary number. */
 
 #include <math.h>
 #include <stdint.h>
@@ -11,9 +11,8 @@
 
 #define LOGS 256
 #define POWERS 128
-/* Bounds of errors, relative to a logarithm, and to the begin of a step of an exponential. */
-#define QUICK 0x1p-65
-#define SLOW 0x1p-95
+/* The bound of errors, relative to a logarithm, and to the begin of a step of an exponential. */
+#define ERROR 0x1p-95
 
 typedef struct { double head, tail; } Pair;
 typedef struct { double inverse, head, tail; } Logarithm; /* of 1 / inverse */
@@ -25,6 +24,7 @@ static double log2_parts[3];            /* of 42, 42 and 53 bits */
 static double step_parts[3];            /* of log 2 / 128, of 34, 34 and 53 bits */
 static Pair log_of_2, per_log2, per_log10;
 static Pair reciprocals[8], factorials[6]; /* 1/n, 1/n! */
+static double powers_of_log2[5];        /* (log 2)^n / n!, from 1 on */
 
 #if defined(__GNUC__)
 #define HERE static inline __attribute__((always_inline))
@@ -95,19 +95,7 @@ HERE Reduced reduced(double x, double rest) {
     return r;
 }
 
-HERE Pair quick_log(Reduced r, int fused) {
-    double z = r.z.head;
-    Pair square = product(z, z, fused);
-    double rest = z * square.head
-        * (1.0 / 3 - z * (1.0 / 4 - z * (1.0 / 5 - z * (1.0 / 6 - z * (1.0 / 7 - z * (1.0 / 8 - z / 9))))));
-    Pair whole = sum(r.k * log2_parts[0], r.known->head);
-    Pair more = sum(whole.head, z), most = sum(more.head, -0.5 * square.head);
-    rest += r.z.tail - z * r.z.tail - 0.5 * square.tail;
-    rest += r.known->tail + r.k * log2_parts[1];
-    return ordered(most.head, most.tail + more.tail + whole.tail + rest);
-}
-
-HERE Pair slow_log(Reduced r, int fused) {
+HERE Pair log_of(Reduced r, int fused) {
     double z = r.z.head;
     double end = 1.0 / 8 - z * (1.0 / 9 - z * (1.0 / 10 - z * (1.0 / 11 - z * (1.0 / 12 - z / 13))));
     Pair value = pair(-end, 0);
@@ -145,20 +133,7 @@ HERE Parted parted_of_2(double x, int fused) {
     return of_steps(n, multiply(pair(f, 0), log_of_2, fused));
 }
 
-/* (e^r - 1 - r - r^2 / 2) / r^3 of a float. */
-HERE double end_of_exp(double r) {
-    return 1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * (1.0 / 720 + r / 5040)));
-}
-
-/* whole + e^(p) / 2^k: whole is 0, or -2^-k. */
-HERE Pair quick_exp(Parted p, double whole, int fused) {
-    double r = p.r.head, t = p.known->head;
-    Pair first = product(t, r, fused), begin = sum(whole, t), most = sum(begin.head, first.head);
-    double rest = t * (p.r.tail + r * r * (0.5 + r * end_of_exp(r))) + (p.known->tail + p.known->tail * r);
-    return ordered(most.head, most.tail + begin.tail + first.tail + rest);
-}
-
-HERE Pair slow_less_one(Pair r, int fused) {
+HERE Pair less_one(Pair r, int fused) {
     double x = r.head;
     double end = 1.0 / 720 + x * (1.0 / 5040 + x * (1.0 / 40320 + x * (1.0 / 362880 + x / 3628800)));
     Pair value = pair(end, 0);
@@ -166,21 +141,17 @@ HERE Pair slow_less_one(Pair r, int fused) {
     return multiply(value, r, fused);
 }
 
-HERE Pair slow_exp(Parted p, double whole, int fused) {
-    Pair part = multiply(*p.known, slow_less_one(p.r, fused), fused);
+HERE Pair exp_of(Parted p, double whole, int fused) {
+    Pair part = multiply(*p.known, less_one(p.r, fused), fused);
     return add(add(pair(whole, 0), *p.known), part);
 }
 
 /* ---- functions: whether the result is sure, and the result ---- */
 
 HERE int logarithm(double x, double rest, const Pair* scale, int fused, double* out) {
-    Reduced r = reduced(x, rest);
-    Pair value = quick_log(r, fused);
+    Pair value = log_of(reduced(x, rest), fused);
     if (scale) value = multiply(value, *scale, fused);
-    if (is_sure(value, QUICK * fabs(value.head), out)) return 1;
-    value = slow_log(r, fused);
-    if (scale) value = multiply(value, *scale, fused);
-    return is_sure(value, SLOW * fabs(value.head), out);
+    return is_sure(value, ERROR * fabs(value.head), out);
 }
 
 HERE int log_scaled(double x, const Pair* scale, int fused, double* out) {
@@ -196,104 +167,81 @@ HERE int log_of_more(double x, int fused, double* out) {
     return log_scaled(more.head, 0, fused, out);
 }
 
-HERE int exponential(Parted p, int fused, double* out) {
-    double value;
-    int sure = is_sure(quick_exp(p, 0, fused), QUICK, &value)
-        || is_sure(slow_exp(p, 0, fused), SLOW, &value);
-    *out = value * power_of_2(p.k);
+/* 2^k of a value from 0.99 to 2, where that is no less than 2^-1080. */
+HERE int is_sure_scaled(Pair value, double margin, int64_t k, double* out) {
+    if (k > -1022 || (k == -1022 && value.head >= 1)) {
+        int sure = is_sure(value, margin, out);
+        *out = *out * power_of_2(k >> 1) * power_of_2(k - (k >> 1));
+        return sure;
+    }
+    /* Subnormal: the last place is that of a larger number, to which it is added. What is rounded
+       off may be half a place but for the tail's tail; that close to it, nothing is sure. */
+    double larger = power_of_2(-1022 - k);
+    Pair heads = sum(larger, value.head), tails = sum(heads.tail, value.tail);
+    heads = ordered(heads.head, tails.head);
+    double rest = heads.tail + tails.tail;
+    int sure = is_sure(pair(heads.head, rest), margin + fabs(rest) * 0x1p-50, out);
+    *out = (*out - larger) * power_of_2(k + 60) * 0x1p-60;
     return sure;
 }
 
+HERE int exponential(Parted p, double margin, int fused, double* out) {
+    return is_sure_scaled(exp_of(p, 0, fused), margin, p.k, out);
+}
+
 /* Of an x beyond most and least, or of what is no number. */
-HERE int beyond(double x, double most, double least, double lowest, double* out) {
-    *out = x >= most ? INFINITY : x <= least ? lowest : NAN;
-    return x >= most || x <= least || x != x;
+HERE int beyond(double x, double lowest, double* out) {
+    *out = x > 0 ? INFINITY : x < 0 ? lowest : NAN;
+    return 1;
 }
 
-HERE int exp_of(double x, int fused, double* out) {
-    if (x > -708 && x < 709) return exponential(parted(pair(x, 0)), fused, out);
-    return beyond(x, 710, -746, 0, out);
+HERE int power_of_e(double x, int fused, double* out) {
+    if (x > -746 && x < 710) return exponential(parted(pair(x, 0)), ERROR, fused, out);
+    return beyond(x, 0, out);
 }
 
-HERE int exp2_of(double x, int fused, double* out) {
-    if (x > -1022 && x < 1023) return exponential(parted_of_2(x, fused), fused, out);
-    return beyond(x, 1024, -1076, 0, out);
+HERE int power_of_two(double x, int fused, double* out) {
+    if (x > -1076 && x < 1024) return exponential(parted_of_2(x, fused), ERROR, fused, out);
+    return beyond(x, 0, out);
 }
 
 HERE int exp_less_one(double x, int fused, double* out) {
     if (fabs(x) < 0x1p-54) { *out = x; return 1; }
-    if (!(x > -50 && x < 709)) return beyond(x, 710, -50, -1, out);
+    if (!(x > -50 && x < 710)) return beyond(x, -1, out);
     Parted p = parted(pair(x, 0));
     if (p.k == 0 && p.known == powers) { /* then r is x */
-        Pair square = product(x, x, fused);
-        double rest = x * square.head * end_of_exp(x);
-        Pair value = sum(x, 0.5 * square.head);
-        value = ordered(value.head, value.tail + (0.5 * square.tail + rest));
-        if (is_sure(value, QUICK * fabs(value.head), out)) return 1;
-        value = slow_less_one(p.r, fused);
-        return is_sure(value, SLOW * fabs(value.head), out);
+        Pair value = less_one(p.r, fused);
+        return is_sure(value, ERROR * fabs(value.head), out);
     }
-    double whole = -power_of_2(-p.k), scale = power_of_2(p.k), value;
-    Pair quick = quick_exp(p, whole, fused);
-    int sure = is_sure(quick, QUICK, &value) || is_sure(slow_exp(p, whole, fused), SLOW, &value);
-    *out = value * scale;
+    Pair value = exp_of(p, p.k > 200 ? 0 : -power_of_2(-p.k), fused);
+    int sure = is_sure(value, ERROR, out);
+    *out = *out * power_of_2(p.k >> 1) * power_of_2(p.k - (p.k >> 1));
     return sure;
 }
 
+/* As IEEE 754 has it: also 1 for y = 0 or x = 1 and a NaN. */
 HERE int raised(double x, double y, int fused, double* out) {
-    double sign = 1, size = fabs(x);
-    if (!(size > 0 && size < INFINITY && fabs(y) < 0x1p51)) return 0;
-    if (x < 0) {
-        if (y != nearest(y)) return 0;
-        if ((int64_t)y & 1) sign = -1;
-    }
-    Reduced r = reduced(size, 0);
-    Pair log = multiply(quick_log(r, fused), pair(y, 0), fused);
-    if (!(log.head > -708 && log.head < 709)) return 0;
-    double factor = 1 + fabs(log.head), value;
-    Parted p = parted(log);
-    if (!is_sure(quick_exp(p, 0, fused), 4 * QUICK * factor, &value)) {
-        log = multiply(slow_log(r, fused), pair(y, 0), fused);
-        p = parted(log);
-        if (!is_sure(slow_exp(p, 0, fused), 4 * SLOW * factor, &value)) return 0;
-    }
-    *out = sign * value * power_of_2(p.k);
-    return 1;
+    double size = fabs(x), sign = x < 0 || signbit(x) ? -1 : 1;
+    *out = 1;
+    if (y == 0 || x == 1) return 1;
+    *out = NAN;
+    if (x != x || y != y) return 1;
+    int is_even = fabs(fmod(y, 2)) != 1;
+    if (is_even) sign = 1;
+    double end = (size > 1) == (y > 0) ? INFINITY : 0;
+    *out = size == 1 ? sign : sign * end;
+    if (fabs(y) == INFINITY) { *out = size == 1 ? 1 : end; return 1; }
+    if (size == 0 || size == INFINITY) return 1;
+    if (x < 0 && y != floor(y)) { *out = NAN; return 1; }
+    if (size == 1) return 1;
+    /* The usual powers with results halfway between two floats are rounded once by themselves. */
+    if (y == 2 || y == 0.5 || y == -1) { *out = y == 2 ? x * x : y == 0.5 ? sqrt(x) : 1 / x; return 1; }
+    Pair log = log_of(reduced(size, 0), fused);
+    double about = y * log.head;
+    if (!(about > -747 && about < 711)) return 1;
+    log = multiply(log, pair(y, 0), fused);
+    if (!(log.head > -746 && log.head < 710)) return 1;
+    int sure = exponential(parted(log), 4 * ERROR * (1 + fabs(log.head)), fused, out);
+    *out *= sign;
+    return sure;
 }
-
-typedef enum { LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW } Which;
-
-HERE void each(
-    Which which, const double* x, const double* y, double* out, uint8_t* doubt, int64_t n, int fused
-) {
-#define EACH(call) for (int64_t i = 0; i < n; i++) doubt[i] = !(call); break
-    switch (which) {
-        case LOG: EACH(log_scaled(x[i], 0, fused, out + i));
-        case LOG2: EACH(log_scaled(x[i], &per_log2, fused, out + i));
-        case LOG10: EACH(log_scaled(x[i], &per_log10, fused, out + i));
-        case LOG1P: EACH(log_of_more(x[i], fused, out + i));
-        case EXP: EACH(exp_of(x[i], fused, out + i));
-        case EXP2: EACH(exp2_of(x[i], fused, out + i));
-        case EXPM1: EACH(exp_less_one(x[i], fused, out + i));
-        case POW: EACH(raised(x[i], y[i], fused, out + i));
-    }
-}
-
-static void each_alone(
-    Which which, const double* x, const double* y, double* out, uint8_t* doubt, int64_t n
-) { each(which, x, y, out, doubt, n, 0); }
-
-#if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("fma"))) static void each_fused(
-    Which which, const double* x, const double* y, double* out, uint8_t* doubt, int64_t n
-) { each(which, x, y, out, doubt, n, 1); }
-static int can_fuse(void) { return __builtin_cpu_supports("fma"); }
-#elif defined(__aarch64__)
-static void each_fused(
-    Which which, const double* x, const double* y, double* out, uint8_t* doubt, int64_t n
-) { each(which, x, y, out, doubt, n, 1); }
-static int can_fuse(void) { return 1; }
-#else
-#define each_fused each_alone
-static int can_fuse(void) { return 0; }
-#endif

@@ -18,8 +18,6 @@ cdef extern from "rounded.h":
         double inverse
         double head
         double tail
-    ctypedef enum Which:
-        LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW
     cdef enum:
         LOGS
         POWERS
@@ -30,19 +28,26 @@ cdef extern from "rounded.h":
     Pair log_of_2, per_log2, per_log10
     Pair reciprocals[8]
     Pair factorials[6]
+    double powers_of_log2[5]
+
+cdef extern from "quick.h":
+    ctypedef enum Which:
+        LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW
     bint can_fuse() noexcept nogil
-    void each_alone(
+    void make_quick_tables() noexcept nogil
+    int64_t each_alone(
         Which which, const double* x, const double* y, double* out, uint8_t* doubt, int64_t n
     ) noexcept nogil
-    void each_fused(
+    int64_t each_fused(
         Which which, const double* x, const double* y, double* out, uint8_t* doubt, int64_t n
     ) noexcept nogil
 
-CAN_FUSE = bool(can_fuse())     # whether this processor multiplies and adds with one rounding
+CAN_FUSE = bool(can_fuse())     # whether this processor multiplies and adds with one rounding, four at once
 FUNCTIONS = {
     "log": LOG, "log2": LOG2, "log10": LOG10, "log1p": LOG1P,
     "exp": EXP, "exp2": EXP2, "expm1": EXPM1, "pow": POW,
 }
+cdef object NO_ROWS = np.empty(0, np.int64)
 
 
 cdef Pair _pair(object value):
@@ -82,22 +87,25 @@ def _make_tables():
         reciprocals[i] = _pair(1 / Decimal(i))
     for i in range(1, 6):
         factorials[i] = _pair(1 / Decimal(factorial(i)))
+        powers_of_log2[i - 1] = float(log_2**i / factorial(i))
 
 
 with localcontext(Context(45, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, traps=[])):
     _make_tables()
+make_quick_tables()
 
 
 def compute(str name, const double[::1] x not None, const double[::1] y=None, *, bint fused=CAN_FUSE):
-    """Return the correctly rounded results, float64[n], and uint8[n]: 1 where one is not sure.
+    """Return the correctly rounded results, float64[n], and the rows that are not sure, int64[m].
 
     y: of ``pow``. fused: with products and sums that this processor rounds once, for the same.
     """
     cdef Which which = FUNCTIONS[name]
-    cdef int64_t n = x.shape[0]
+    cdef int64_t n = x.shape[0], doubts = 0
+    assert (y is None) == (which != POW)
     assert y is None or y.shape[0] == n
     assert CAN_FUSE or not fused
-    found, doubtful = np.empty(n), np.empty(n, np.uint8)
+    found, doubtful = np.empty(n), np.zeros(n, np.uint8)
     cdef double[::1] out = found
     cdef uint8_t[::1] doubt = doubtful
     cdef const double* second = NULL
@@ -105,7 +113,7 @@ def compute(str name, const double[::1] x not None, const double[::1] y=None, *,
         second = &y[0] if y is not None else NULL
         with nogil:
             if fused:
-                each_fused(which, &x[0], second, &out[0], &doubt[0], n)
+                doubts = each_fused(which, &x[0], second, &out[0], &doubt[0], n)
             else:
-                each_alone(which, &x[0], second, &out[0], &doubt[0], n)
-    return found, doubtful
+                doubts = each_alone(which, &x[0], second, &out[0], &doubt[0], n)
+    return found, np.flatnonzero(doubtful) if doubts else NO_ROWS
