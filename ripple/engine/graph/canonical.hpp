@@ -246,6 +246,14 @@ struct Growing {
         }
     }
 
+    // Append a text, of which only the letters are given, to a column of texts.
+    void append_text(const char* at, const char* end)
+    {
+        grow(true);
+        text.append(at, static_cast<size_t>(end - at));
+        close(text.size());
+    }
+
     // Hand the column out; it is empty then.
     void release_to(ArrowArray* out);
 

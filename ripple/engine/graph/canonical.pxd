@@ -18,6 +18,7 @@ cdef extern from "canonical.hpp" namespace "ripple" nogil:
         void reserve(size_t values, size_t bytes) except +
         void append_null() except +
         const char* append(const char* at, const char* end) except +
+        void append_text(const char* at, const char* end) except +
         void release_to(ArrowArray* out) except +
 
 

@@ -14,7 +14,7 @@ from libcpp.vector cimport vector
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.core.kept cimport Kept, kept_bytes, kept_drop, kept_new, kept_text, print_of
+from ripple.core.kept cimport Kept, kept_bytes, kept_drop, kept_letters, kept_new, kept_text, print_of
 from ripple.model.schema.exported cimport ArrowArray, Exported
 
 cdef extern from "Python.h":
@@ -167,6 +167,9 @@ cdef class Form:
                 prefetch(held[places[i + AHEAD]])
             nbytes += 0 if held[places[i]] == NULL else held[places[i]].size
         made.column.reserve(n, nbytes)
+        if self.shape.kind == b"s":
+            read_texts(made.column[0], held, places, n, present, valid)
+            return made
         for i in range(n):
             one = held[places[i]]
             if one == NULL or (present != NULL and not present[i]) or (
@@ -227,6 +230,33 @@ cdef int keep_texts(bint wide, const ArrowArray* texts, Written made) except -1:
             raise MemoryError
         made.held[i] = kept
         made.prints[i] = print_of(kept_bytes(kept), kept.size)
+    return 0
+
+
+cdef int read_texts(
+    Growing& column,
+    Kept** held,
+    const int64_t* places,
+    Py_ssize_t n,
+    const uint8_t* present,
+    const uint8_t* valid,
+) except -1:
+    """Append held texts, as Form.read has them."""
+    cdef Py_ssize_t i
+    cdef const Kept* one
+    cdef const char* begin
+    for i in range(n):
+        one = held[places[i]]
+        if one == NULL or (present != NULL and not present[i]) or (
+            valid != NULL and not valid[places[i]]
+        ):
+            column.append_null()
+            continue
+        begin = kept_bytes(one)
+        if begin[0] == b"s":
+            column.append_text(kept_letters(one), begin + one.size)
+        else:
+            column.append(begin, begin + one.size)
     return 0
 
 
