@@ -146,7 +146,7 @@ cdef class KeyedColumn(Column):
         cdef list columns = []
         cdef Field* field
         if self.position < 0 or self.touched.size == 0:
-            return [self._gather(f, slots) for f in range(self.field_count)]
+            return [self._gather(f, slots, None) for f in range(self.field_count)]
         for f in range(self.field_count):
             field = &self.fields[f]
             values = np.empty(n, np.int64)

@@ -43,6 +43,12 @@ cdef inline int64_t float_bits(double value) noexcept nogil:
     return bits
 
 
+cdef class Places:
+    # Where some rows of a linked column are on either side, once that was asked for.
+    cdef int64_t* left
+    cdef int64_t* right
+
+
 cdef class Column(Node):
     cdef object space                   # names the slots: shared by columns of the same keys
     cdef readonly tuple names
@@ -62,7 +68,21 @@ cdef class Column(Node):
     cdef readonly int64_t changed_count
     cdef readonly int64_t rows_in       # written, over all stabilizes
     cdef readonly int64_t rows_out      # of these, those that really differed
+    # Of a linked column, whose present rows are read where its two sides have them:
+    cdef Column left_side
+    cdef Column right_side
+    cdef int left_count                 # of the fields, which are all of the left side's
+    cdef int* side_fields               # per field: which it is of its side; NULL unless linked
+    cdef int64_t* left_slots            # by slot of a present row: where it is on either side
+    cdef int64_t* right_slots
 
+    cdef Column side_of(self, int f)
+    cdef Field* face(self, int f) noexcept
+    cdef const int64_t* where(
+        self, int f, const int64_t* slots, Py_ssize_t n, Places room
+    ) except? NULL
+    cdef int save_linked(self, int64_t first, int64_t end) except -1
+    cdef bint same_linked(self, int64_t at, int64_t slot) noexcept
     cdef int reserve(self, int64_t slots) except -1
     cdef int cover(self, const int64_t[::1] slots) except -1
 
@@ -97,14 +117,12 @@ cdef class Column(Node):
     cdef int erase_one(self, int64_t slot) except -1
     cdef int forget_other(self, int f, int64_t slot) except -1
     cdef bint settle_changes(self) except -1
-    cdef object _gather(self, int f, const int64_t[::1] slots)
+    cdef object _gather(self, int f, const int64_t[::1] slots, Places room)
     cdef object _gather_old(self, int f)
-    cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1
-    cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1
     cdef object _typed(self, Kind kind, object values)
     cdef uint64_t hash_rows(
         self, const uint64_t* key_hashes, const int64_t* places, Py_ssize_t n, bint old
-    ) noexcept nogil
+    ) except? 0
 
 
 # Readers of a column that was written since the last stabilize still see the rows of then, which

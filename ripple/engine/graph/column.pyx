@@ -6,11 +6,15 @@
 Writing a slot for the first time since the last stabilize saves its row. Stabilization compares
 the saved rows with the present ones: those that differ are the column's changes, the rest is cut
 off. Rows are equal when they are equal bit for bit (every NaN is the same NaN).
+
+The rows of a linked column have no values of their own but those of a row on each of two sides: so
+a join whose rows are many holds no texts again. Only what it saves of a changed row are values.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
+from libcpp.vector cimport vector
 
 import numpy as np
 
@@ -59,6 +63,12 @@ cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogi
     return True
 
 
+cdef class Places:
+    def __dealloc__(self):
+        free(self.left)
+        free(self.right)
+
+
 cdef class Column(Node):
     # Invariants (check_invariants):
     #   row_count slots are present; a slot that is absent or null has zero bits, so that equality
@@ -96,6 +106,7 @@ cdef class Column(Node):
     def __dealloc__(self):
         self.free_all()
         free(self.fields)
+        free(self.side_fields)
 
     def __len__(self):
         return self.row_count
@@ -109,7 +120,10 @@ cdef class Column(Node):
         if slots <= self.room:
             return 0
         self.present = <uint8_t*>grown(self.present, self.room, room)
-        for f in range(self.field_count):
+        if self.side_fields:
+            self.left_slots = <int64_t*>grown(self.left_slots, self.room * 8, room * 8)
+            self.right_slots = <int64_t*>grown(self.right_slots, self.room * 8, room * 8)
+        for f in range(0 if self.side_fields else self.field_count):
             self.fields[f].bits = <int64_t*>grown(self.fields[f].bits, self.room * 8, room * 8)
             if self.fields[f].nullable:
                 self.fields[f].valid = <uint8_t*>grown(self.fields[f].valid, self.room, room)
@@ -152,6 +166,8 @@ cdef class Column(Node):
         end, saved = self.touched.size, self.touched._slots
         for at in range(first, end):
             self.old_present[at] = self.present[saved[at]]
+        if self.side_fields:
+            return self.save_linked(first, end)
         for f in range(self.field_count):
             field = &self.fields[f]
             for at in range(first, end):
@@ -167,6 +183,89 @@ cdef class Column(Node):
                 for at in range(first, end):
                     old.append(objects[saved[at]])
         return 0
+
+    cdef int save_linked(self, int64_t first, int64_t end) except -1:
+        """Save linked rows, of which a side may have been written in this stabilize."""
+        cdef const int64_t* saved = self.touched._slots
+        cdef const int64_t* slots
+        cdef Column side
+        cdef Field* field
+        cdef const Field* of
+        cdef int64_t at, slot, was
+        cdef Kept* kept
+        cdef int f
+        for f in range(self.field_count):
+            field, side, of = &self.fields[f], self.side_of(f), self.face(f)
+            slots = self.left_slots if f < self.left_count else self.right_slots
+            for at in range(first, end):
+                if not self.old_present[at]:
+                    field.old_bits[at] = 0
+                    if field.nullable:
+                        field.old_valid[at] = 0
+                    continue
+                slot = slots[saved[at]]
+                was = <int64_t>side.touched._place[slot] - 1 if side.touched.size else -1
+                field.old_bits[at] = of.bits[slot] if was < 0 else of.old_bits[was]
+                if field.nullable:
+                    field.old_valid[at] = not of.nullable or (
+                        of.valid[slot] if was < 0 else of.old_valid[was]
+                    )
+                if field.kind == HELD:
+                    kept = of.held[slot] if was < 0 else of.old_held[was]
+                    field.old_held[at] = kept_again(kept)
+        return 0
+
+    cdef bint same_linked(self, int64_t at, int64_t slot) noexcept:
+        """Whether the linked row saved at ``at`` is the present one at ``slot``."""
+        cdef const Field* field = self.fields
+        cdef const Field* of
+        cdef int64_t there
+        cdef int f
+        if self.old_present[at] != self.present[slot]:
+            return False
+        if not self.present[slot]:
+            return True
+        for f in range(self.field_count):
+            field, of = &self.fields[f], self.face(f)
+            there = self.left_slots[slot] if f < self.left_count else self.right_slots[slot]
+            if field.old_bits[at] != of.bits[there]:
+                return False
+            if field.nullable and field.old_valid[at] != (not of.nullable or of.valid[there]):
+                return False
+        return True
+
+    cdef Column side_of(self, int f):
+        """Return the side of a linked column that has a field."""
+        return self.left_side if f < self.left_count else self.right_side
+
+    cdef Field* face(self, int f) noexcept:
+        """Return the field that has the present values of this one."""
+        if self.side_fields == NULL:
+            return &self.fields[f]
+        return &self.side_of(f).fields[self.side_fields[f]]
+
+    cdef const int64_t* where(
+        self, int f, const int64_t* slots, Py_ssize_t n, Places room
+    ) except? NULL:
+        """Return where the face of a field has the present rows at ``slots``.
+
+        That of an absent row is any. room: for all fields of the same slots, empty at first.
+        """
+        cdef int64_t** places
+        cdef const int64_t* of
+        cdef Py_ssize_t i
+        if self.side_fields == NULL or n == 0:
+            return slots
+        places = &room.left if f < self.left_count else &room.right
+        if not places[0]:
+            of = self.left_slots if f < self.left_count else self.right_slots
+            self.side_of(f).reserve(1)
+            places[0] = <int64_t*>malloc(n * sizeof(int64_t))
+            if not places[0]:
+                raise MemoryError
+            for i in range(n):
+                places[0][i] = of[slots[i]] if self.present[slots[i]] else 0
+        return places[0]
 
     cdef int make_room_for_saved(self, int64_t count) except -1:
         """Make room for the saved rows of so many slots."""
@@ -199,9 +298,12 @@ cdef class Column(Node):
         """Bytes held by arrays, without values that are no numbers, which columns share."""
         cdef int f
         total = self.room + self.old_room * 9 + self.touched.nbytes
+        if self.side_fields:
+            total += self.room * 16
         for f in range(self.field_count):
             a_row = 16 if self.fields[f].kind == HELD else 8
-            total += (self.room + self.old_room) * (a_row + self.fields[f].nullable)
+            held = self.old_room if self.side_fields else self.room + self.old_room
+            total += held * (a_row + self.fields[f].nullable)
         return total
 
     cdef void shed(self) noexcept:
@@ -217,7 +319,7 @@ cdef class Column(Node):
         for f in range(self.field_count):
             field = &self.fields[f]
             if field.kind == HELD:
-                for at in range(self.room):
+                for at in range(0 if self.side_fields else self.room):
                     kept_drop(field.held[at])
                 for at in range(self.old_room):
                     kept_drop(field.old_held[at])
@@ -232,6 +334,9 @@ cdef class Column(Node):
             field.bits = field.old_bits = NULL
             field.valid = field.old_valid = NULL
             field.held = field.old_held = NULL
+        free(self.left_slots)
+        free(self.right_slots)
+        self.left_slots = self.right_slots = NULL
         free(self.present)
         free(self.old_present)
         free(self.changed)
@@ -245,6 +350,7 @@ cdef class Column(Node):
         """Put whole rows at slots, the last one counting: per field an array, a mask or None."""
         cdef Py_ssize_t i
         cdef int f
+        assert self.side_fields == NULL, "a linked column has no values"
         if slots.shape[0]:
             self.touch_all(&slots[0], slots.shape[0])
         for i in range(slots.shape[0]):
@@ -309,6 +415,7 @@ cdef class Column(Node):
 
     cdef int erase_rows(self, const int64_t[::1] slots) except -1:
         cdef Py_ssize_t i
+        assert self.side_fields == NULL, "rows of a linked column leave with their links"
         for i in range(slots.shape[0]):
             if self.present[slots[i]]:
                 self.touch(slots[i])
@@ -319,7 +426,7 @@ cdef class Column(Node):
         cdef int f
         self.present[slot] = 0
         self.row_count -= 1
-        for f in range(self.field_count):
+        for f in range(0 if self.side_fields else self.field_count):
             self.fields[f].bits[slot] = 0
             if self.fields[f].nullable:
                 self.fields[f].valid[slot] = 0
@@ -353,8 +460,9 @@ cdef class Column(Node):
         """Find the touched rows that really differ; true when there are any."""
         cdef int64_t at, n = 0, written = self.touched.size
         cdef const int64_t* slots = self.touched._slots
+        cdef bint is_linked = self.side_fields != NULL
         for at in range(written):
-            if not same_row(self, at, slots[at]):
+            if not (self.same_linked(at, slots[at]) if is_linked else same_row(self, at, slots[at])):
                 self.changed[n] = at
                 n += 1
         self.changed_count = n
@@ -410,70 +518,65 @@ cdef class Column(Node):
 
         fields: the places of those to read, all by default.
         """
+        cdef Places room = Places()
+        cdef list found = []
         cdef int f
         self.cover(slots)
         if fields is None:
-            return [self._gather(f, slots) for f in range(self.field_count)]
+            fields = range(self.field_count)
         for f in fields:
             if not 0 <= f < self.field_count:
                 raise IndexError(f"field {f} of {self.field_count}")
-        return [self._gather(f, slots) for f in fields]
+            found.append(self._gather(f, slots, room))
+        return found
 
     def old_rows(self):
         """Return the changed rows as they were: per field (values, valid or None)."""
         cdef int f
         return [self._gather_old(f) for f in range(self.field_count)]
 
-    cdef object _gather(self, int f, const int64_t[::1] slots):
-        cdef Field* field = &self.fields[f]
+    cdef object _gather(self, int f, const int64_t[::1] slots, Places room):
+        cdef Field* own = &self.fields[f]
+        cdef const Field* field = self.face(f)
         cdef Py_ssize_t i, n = slots.shape[0]
+        cdef const int64_t* at = self.where(f, &slots[0], n, room) if n else NULL
+        cdef int64_t[::1] bits
+        cdef uint8_t[::1] flags
         if field.kind == HELD:
-            values = (<Form>self.forms[f]).read(field.held, &slots[0] if n else NULL, n, NULL, NULL).arrow()
+            values = (<Form>self.forms[f]).read(field.held, at, n, NULL, NULL).arrow()
         elif field.kind == OBJECT:
             values = [self.objects[f][slots[i]] for i in range(n)]
         else:
-            values = np.empty(n, np.int64)
-            self._copy_bits(field.bits, slots, values)
+            values = bits = np.empty(n, np.int64)
+            for i in range(n):
+                bits[i] = field.bits[at[i]]
         valid = None
-        if field.nullable:
-            valid = np.empty(n, np.uint8)
-            self._copy_flags(field.valid, slots, valid)
+        if own.nullable:
+            valid = flags = np.ones(n, np.uint8)
+            for i in range(n if field.nullable else 0):
+                flags[i] = field.valid[at[i]]
         return self._typed(field.kind, values), valid
 
     cdef object _gather_old(self, int f):
         cdef Field* field = &self.fields[f]
         cdef int64_t i, n = self.changed_count
-        cdef int64_t[::1] at
-        changed = np.empty(n, np.int64)
-        at = changed
-        for i in range(n):
-            at[i] = self.changed[i]
+        cdef const int64_t* at = self.changed
+        cdef int64_t[::1] bits
+        cdef uint8_t[::1] flags
         if field.kind == HELD:
             values = (<Form>self.forms[f]).read(field.old_held, self.changed, n, NULL, NULL).arrow()
         elif field.kind == OBJECT:
             values = [self.old_objects[f][at[i]] for i in range(n)]
         else:
-            values = np.empty(n, np.int64)
-            self._copy_bits(field.old_bits, at, values)
+            values = bits = np.empty(n, np.int64)
+            for i in range(n):
+                bits[i] = field.old_bits[at[i]]
         valid = None
         if field.nullable:
-            valid = np.empty(n, np.uint8)
-            self._copy_flags(field.old_valid, at, valid)
+            valid = flags = np.empty(n, np.uint8)
+            for i in range(n):
+                flags[i] = field.old_valid[at[i]]
         return self._typed(field.kind, values), valid
-
-    cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1:
-        cdef int64_t[::1] out = into
-        cdef Py_ssize_t i
-        for i in range(at.shape[0]):
-            out[i] = bits[at[i]]
-        return 0
-
-    cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1:
-        cdef uint8_t[::1] out = into
-        cdef Py_ssize_t i
-        for i in range(at.shape[0]):
-            out[i] = flags[at[i]]
-        return 0
 
     cdef object _typed(self, Kind kind, object values):
         if kind == FLOAT:
@@ -529,32 +632,38 @@ cdef class Column(Node):
 
     cdef uint64_t hash_rows(
         self, const uint64_t* key_hashes, const int64_t* places, Py_ssize_t n, bint old
-    ) noexcept nogil:
+    ) except? 0:
         """Return the sum, modulo 2^64, of the hashes of those rows that there are.
 
         places: slots, or where old rows are.
         """
         cdef uint64_t[HASHED_TOGETHER] hashes
         cdef const uint8_t* present = self.old_present if old else self.present
-        cdef const int64_t* bits
-        cdef const uint8_t* valid
+        cdef vector[const int64_t*] bits, at
+        cdef vector[const uint8_t*] valid
+        cdef const Field* field
         cdef uint64_t total = 0
-        cdef int64_t at
+        cdef const int64_t* there
         cdef Py_ssize_t first = 0, i, count
+        cdef Places room = Places()
         cdef int f
+        for f in range(self.field_count):
+            field = &self.fields[f] if old else self.face(f)
+            bits.push_back(field.old_bits if old else field.bits)
+            valid.push_back(field.old_valid if old else field.valid)
+            at.push_back(places if old else self.where(f, places, n, room))
         while first < n:
             count = min(<Py_ssize_t>HASHED_TOGETHER, n - first)
             memcpy(hashes, key_hashes + first, count * sizeof(uint64_t))
             for f in range(self.field_count):
-                bits = self.fields[f].old_bits if old else self.fields[f].bits
-                valid = self.fields[f].old_valid if old else self.fields[f].valid
-                if valid == NULL:
-                    mix_at(hashes, <const uint64_t*>bits, places + first, count)
+                there = at[f] + first
+                if valid[f] == NULL:
+                    mix_at(hashes, <const uint64_t*>bits[f], there, count)
                     continue
                 for i in range(count):
-                    at = places[first + i]
                     hashes[i] = mix(
-                        hashes[i], <uint64_t>bits[at] if valid[at] else RIPPLE_NULL_HASH
+                        hashes[i],
+                        <uint64_t>bits[f][there[i]] if valid[f][there[i]] else RIPPLE_NULL_HASH,
                     )
             for i in range(count):
                 if present[places[first + i]]:
@@ -571,7 +680,7 @@ cdef class Column(Node):
         cdef int f
         for slot in range(self.room):
             count += self.present[slot]
-            for f in range(self.field_count):
+            for f in range(0 if self.side_fields else self.field_count):
                 if not self.present[slot] or (
                     self.fields[f].nullable and not self.fields[f].valid[slot]
                 ):

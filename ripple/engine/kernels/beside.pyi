@@ -5,6 +5,7 @@ from ripple.engine.graph.column import Column
 
 Ints = npt.NDArray[np.int64]
 
+def link_sides(joined: Column, left: Column, right: Column, right_fields: Ints) -> None: ...
 def lay_beside(
     joined: Column,
     left: Column,

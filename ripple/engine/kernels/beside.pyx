@@ -1,13 +1,39 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""Rows of two columns side by side in a third one, copied as the columns hold them."""
+"""Rows of two columns side by side in a third one: copied as the columns hold them, or linked."""
 
 from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc
 from libcpp.vector cimport vector
 
 from ripple.engine.graph.column cimport HELD, Column, Field
 from ripple.core.kept cimport Kept, kept_again, kept_drop
 from ripple.model.keys.checked cimport check_length, check_slots
+
+
+def link_sides(
+    Column joined not None,
+    Column left not None,
+    Column right not None,
+    const int64_t[::1] right_fields not None,
+):
+    """Have ``joined``, which has no rows yet, read its rows where ``left`` and ``right`` have them.
+
+    So it must have no row without both, and be recomputed, by ``lay_beside``, with each change of a
+    row on either side. None of these leaves its side without a change, and neither is linked.
+    """
+    cdef int f
+    check_slots(right_fields, right.field_count)
+    assert joined.field_count == left.field_count + right_fields.shape[0]
+    assert joined.room == 0 and left.side_fields == NULL and right.side_fields == NULL
+    joined.side_fields = <int*>calloc(max(1, joined.field_count), sizeof(int))
+    if not joined.side_fields:
+        raise MemoryError
+    joined.left_side, joined.right_side, joined.left_count = left, right, left.field_count
+    for f in range(joined.field_count):
+        joined.side_fields[f] = (
+            f if f < left.field_count else <int>right_fields[f - left.field_count]
+        )
 
 
 def lay_beside(
@@ -57,6 +83,10 @@ def lay_beside(
         joined.row_count -= joined.present[at[i]]
         joined.present[at[i]] = of_left[i] >= 0 or of_right[i] >= 0
         joined.row_count += joined.present[at[i]]
+    if joined.side_fields:
+        for i in range(n):
+            joined.left_slots[at[i]], joined.right_slots[at[i]] = of_left[i], of_right[i]
+        return
     for f in range(left.field_count):
         copy(joined, f, at.data(), left, f, of_left.data(), n)
     for f in range(<int>right_fields.shape[0]):

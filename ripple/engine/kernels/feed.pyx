@@ -14,7 +14,7 @@ from ripple.model.aggregate.integers cimport Counts
 from ripple.model.aggregate.part cimport Operand
 from ripple.engine.kernels.states cimport States
 from ripple.engine.graph.canonical cimport Form, Read
-from ripple.engine.graph.column cimport BOOL, FLOAT, HELD, INT, Column, Field
+from ripple.engine.graph.column cimport BOOL, FLOAT, HELD, INT, Column, Field, Places
 from ripple.model.keys.checked cimport check_length, check_range, check_slots
 from ripple.model.keys.index cimport KeyIndex
 from ripple.model.keys.slots cimport SlotSet
@@ -176,8 +176,9 @@ cdef class Feed:
         cdef const int64_t* from_bits
         cdef const uint8_t* from_flags
         cdef uint8_t* mask
-        cdef const int64_t* places = self.places.data()
-        cdef Field* field
+        cdef const int64_t* places
+        cdef const Field* field
+        cdef Places room = Places()
         cdef vector[Operand] operands
         cdef vector[const uint8_t*] chosen
         cdef vector[vector[int64_t]] bits
@@ -186,11 +187,12 @@ cdef class Feed:
         operands.resize(self.sources.size())
         bits.resize(self.sources.size())
         for k in range(self.sources.size()):
-            field = &self.column.fields[self.sources[k]]
+            field = self.face(self.sources[k])
             operands[k].is_integer = field.kind != FLOAT
             if not self.states.is_taken[k]:
                 continue
             from_bits = field.old_bits if self.old else field.bits
+            places = self.where(self.sources[k], room)
             bits[k].resize(n)
             for i in range(n):
                 bits[k][i] = from_bits[places[i]]
@@ -198,16 +200,27 @@ cdef class Feed:
         masks.resize(len(self.states.nullable))
         for k, nulls in enumerate(self.states.nullable):
             for at in nulls:
-                field = &self.column.fields[self.sources[<int>at]]
+                field = self.face(self.sources[<int>at])
                 if not field.nullable:
                     continue
                 from_flags = field.old_valid if self.old else field.valid
+                places = self.where(self.sources[<int>at], room)
                 masks[k].resize(n, 1)
                 for i in range(n):
                     masks[k][i] &= from_flags[places[i]]
             mask = masks[k].data() if masks[k].size() else NULL
             chosen.push_back(mask)
         return self.states.fold_given(groups, n, NULL, operands, chosen, -1 if remove else 1)
+
+    cdef Field* face(self, int f) noexcept:
+        return &self.column.fields[f] if self.old else self.column.face(f)
+
+    cdef const int64_t* where(self, int f, Places room) except? NULL:
+        """Return where the face of a field has the rows."""
+        cdef const int64_t* places = self.places.data()
+        if self.old:
+            return places
+        return self.column.where(f, places, self.places.size(), room)
 
     def columns(self):
         """Return the wanted fields of the rows, by name."""
@@ -225,7 +238,9 @@ cdef class Feed:
         """Return the wanted fields of rows at ``places``: slots, or positions of old rows."""
         cdef Column column = self.column
         cdef dict named = {}
-        cdef Field* field
+        cdef const Field* field
+        cdef const int64_t* at
+        cdef Places room = Places()
         cdef int64_t i, n = places.size()
         cdef int64_t[::1] bits
         cdef uint8_t[::1] flags
@@ -236,17 +251,20 @@ cdef class Feed:
         if self.key_names:
             named.update(zip(self.key_names, column.keys.arrays(slots), strict=True))
         for f in self.wanted:
-            field = &column.fields[f]
+            field = &column.fields[f] if old else column.face(f)
+            at = places.data()
+            if not old:
+                at = column.where(f, at, n, room)
             mask = None
             if field.nullable:
                 from_flags = field.old_valid if old else field.valid
                 mask = np.empty(n, np.bool_)
                 flags = mask.view(np.uint8)
                 for i in range(n):
-                    flags[i] = from_flags[places[i]]
+                    flags[i] = from_flags[at[i]]
             if field.kind == HELD:
                 read = (<Form>column.forms[f]).read(
-                    field.old_held if old else field.held, places.data(), n, NULL, NULL
+                    field.old_held if old else field.held, at, n, NULL, NULL
                 )
                 named[column.names[f]] = Values(read.arrow(), mask)
                 continue
@@ -254,7 +272,7 @@ cdef class Feed:
             values = np.empty(n, np.int64)
             bits = values
             for i in range(n):
-                bits[i] = from_bits[places[i]]
+                bits[i] = from_bits[at[i]]
             if field.kind == FLOAT:
                 values = values.view(np.float64)
             elif field.kind == BOOL:

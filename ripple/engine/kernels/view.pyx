@@ -14,7 +14,7 @@ from ripple.engine.kernels.arrow_batch cimport (
 )
 from ripple.engine.kernels.key_fields cimport KeyFields
 from ripple.engine.graph.canonical cimport Form, Read
-from ripple.engine.graph.column cimport BOOL, HELD, Column, Field
+from ripple.engine.graph.column cimport BOOL, HELD, Column, Field, Places
 from ripple.model.keys.index cimport Key, KeyIndex
 from ripple.engine.graph.node cimport Node
 from ripple.model.schema.exported cimport Made
@@ -144,7 +144,8 @@ cdef class View(Node):
         cdef uint32_t* length
         cdef Made made = Made.__new__(Made, self.schema if with_op else self.row_schema)
         cdef KeyIndex index
-        cdef Field* field
+        cdef const Field* field
+        cdef Places room = Places()
         cdef int f, k, failed
         cdef int64_t i
         cdef const uint8_t* shown = NULL
@@ -183,9 +184,9 @@ cdef class View(Node):
             one.present = shown
             one += 1
         for f in range(column.field_count):
-            field = &column.fields[f]
+            field = &column.fields[f] if old else column.face(f)
             one.kind = BATCH_FLAG if field.kind == BOOL else BATCH_NUMBER
-            one.at = places
+            one.at = places if old else column.where(f, places, n, room)
             one.bits = field.old_bits if old else field.bits
             one.present = shown
             if field.nullable:
@@ -195,7 +196,7 @@ cdef class View(Node):
                 if alive is None:
                     alive = []
                 alive.append((<Form>column.forms[f]).read(
-                    field.old_held if old else field.held, places, n, one.present, one.valid
+                    field.old_held if old else field.held, one.at, n, one.present, one.valid
                 ))
             one += 1
         if alive is not None:

@@ -113,8 +113,9 @@ def _table_of(
         from ripple.engine.operators.joins.table_joins import table_join_rows  # noqa: PLC0415
 
         left, right = below
-        left_stays = not plan.frees(plan.fold(fold.input))
-        return table_join_rows(graph, fold, left, right, left_stays=left_stays)
+        stays = not plan.frees(plan.fold(fold.input)), not plan.frees(plan.fold(fold.right))
+        is_side = any(fold.name in (one.input, one.right) for one in plan.table_joins)
+        return table_join_rows(graph, fold, left, right, stays=stays, is_side=is_side)
     return TableFold(graph, fold, below[0])
 
 

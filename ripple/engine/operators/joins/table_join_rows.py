@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.graph.column import Column, DerivedColumn
-from ripple.engine.kernels.beside import lay_beside
+from ripple.engine.kernels.beside import lay_beside, link_sides
 from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.result_rows import ResultRows, read_by_filters
 from ripple.engine.operators.uncomputable import UncomputableRows
@@ -84,6 +84,14 @@ class TableJoinRows(DerivedColumn):
         self._empty: list[Ints] = []
         self._loose: list[Ints] = []
         """Links, or values, that lost a row since the last free."""
+
+    def link(self) -> None:
+        """Hold no values that either side holds, where each row has both and no step gives others.
+
+        Neither side has rows that become final, or is linked itself.
+        """
+        if self.fold.how == "inner" and not self.fold.steps:
+            link_sides(self, self._left, self._right, self._shown_of_right)
 
     # --- changes ---
 

@@ -15,13 +15,23 @@ if TYPE_CHECKING:
 
 
 def table_join_rows(
-    graph: Graph, join: TableJoin, left: Column, right: Column, *, left_stays: bool
+    graph: Graph,
+    join: TableJoin,
+    left: Column,
+    right: Column,
+    *,
+    stays: tuple[bool, bool],
+    is_side: bool,
 ) -> TableJoinRows:
     """Return the column of a join of tables.
 
-    left_stays: whether no row of the left becomes final.
+    stays: whether no row of the left becomes final, and of the right. is_side: of another join.
     """
     if join.is_by_key:
-        return TableJoinRows(graph, join, left, right)
-    kind = PairedRows if join.is_many else ReferringRows
-    return kind(graph, join, left, right, shares=left_stays)
+        rows = TableJoinRows(graph, join, left, right)
+    else:
+        kind = PairedRows if join.is_many else ReferringRows
+        rows = kind(graph, join, left, right, shares=stays[0])
+    if all(stays) and not is_side:
+        rows.link()
+    return rows
