@@ -2,13 +2,15 @@
 # distutils: language = c++
 """The matches of an as-of join: of each row that leaves the left side, that of the right side."""
 
-from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 import numpy as np
 
 from ripple.core.int64s cimport int64s
-from ripple.engine.kernels.stored cimport Stored, StoredColumn, Waiting
+from ripple.engine.kernels.stored cimport Beside, Stored, StoredColumn, Waiting
+from ripple.model.keys.index cimport KeyIndex
+from ripple.model.schema.exported cimport Made
 
 cdef extern from "runs.hpp" namespace "ripple" nogil:
     cppclass RunRow:
@@ -19,7 +21,60 @@ cdef extern from "runs.hpp" namespace "ripple" nogil:
         const RunRow* first_from "from"(int64_t)
         const RunRow* end()
 
+cdef int64_t NONE = INT64_MIN, END = INT64_MAX  # the watermarks before and after all times
 cdef dict STRATEGIES = {"backward": 0, "forward": 1, "nearest": 2}
+
+
+cdef class Taken:
+    """Rows of the left side that were taken out, with their matches.
+
+    Until both sides drop rows, these can be asked for.
+    """
+
+    # Invariant: `rows` has their numbers, and `at` those of the matches, -1 for none.
+
+    cdef Matches matches
+    cdef vector[int64_t] rows, at
+    cdef readonly int64_t count
+    cdef readonly int64_t unmatched     # how many had no match, also of those that were left out
+
+    def batch(self, int64_t first, int64_t end):
+        """Return the rows from ``first`` to before ``end``, each beside its match (Made)."""
+        cdef vector[const int64_t*] numbers
+        self.check(first, end)
+        numbers.push_back(self.rows.data() + first)
+        numbers.push_back(self.at.data() + first)
+        return self.matches.beside.made(numbers, end - first)
+
+    def times(self, int64_t first, int64_t end):
+        """Return their times: int64[n]."""
+        return self.words(self.matches.left.time, first, end)
+
+    def places(self, int64_t first, int64_t end):
+        """Return their places: int64[n]."""
+        return self.words(self.matches.left.place, first, end)
+
+    def numbers(self, int64_t first, int64_t end):
+        """Return their numbers on the left side: int64[n]."""
+        cdef vector[int64_t] found
+        self.check(first, end)
+        found.assign(self.rows.begin() + first, self.rows.begin() + end)
+        return int64s(found)
+
+    cdef words(self, size_t column, int64_t first, int64_t end):
+        cdef const int64_t* words = self.matches.left.rows.columns[column].words.data()
+        cdef vector[int64_t] found
+        cdef int64_t i
+        self.check(first, end)
+        found.reserve(end - first)
+        for i in range(first, end):
+            found.push_back(words[self.rows[i]])
+        return int64s(found)
+
+    cdef int check(self, int64_t first, int64_t end) except -1:
+        if not 0 <= first <= end <= self.count:
+            raise IndexError(f"rows {first} to {end} of {self.count}")
+        return 0
 
 
 cdef class Matches:
@@ -29,7 +84,10 @@ cdef class Matches:
     # in `runs` those of each slot, by (time, place).
 
     cdef Waiting left, right
+    cdef KeyIndex keys
+    cdef Beside beside
     cdef size_t my_slot, their_slot
+    cdef uint64_t lateness_ns, their_lateness_ns
     cdef Py_ssize_t deleted         # -1 without such a column
     cdef int strategy
     cdef bint is_strict, is_inner
@@ -38,56 +96,79 @@ cdef class Matches:
     cdef vector[Run] runs
 
     def __init__(
-        self, Waiting left not None, Waiting right not None, str slot not None, *,
+        self, Waiting left not None, Waiting right not None, str slot not None,
+        KeyIndex keys not None, Beside beside not None, *, latenesses_ns,
         str strategy not None, bint is_strict, bint is_inner, tolerance_ns, deleted,
     ):
-        """Match rows that wait, whose keys have slots in the columns ``slot``.
+        """Match rows that wait, whose keys have slots in ``keys``, in the columns ``slot``.
 
-        is_inner: whether rows without a match are left out. tolerance_ns: how far a
+        beside: makes batches of rows of the left side beside those of the right. latenesses_ns: how
+        far below the watermark rows of each side still come. is_inner: whether rows without a match are left out. tolerance_ns: how far a
         match may be; None for any distance. deleted: of the right side, a column of flags: where it
         is true, a match counts as none; or None.
         """
-        self.left, self.right = left, right
+        self.left, self.right, self.keys, self.beside = left, right, keys, beside
+        self.lateness_ns, self.their_lateness_ns = latenesses_ns
         self.my_slot, self.their_slot = left.rows.place(slot), right.rows.place(slot)
         self.deleted = -1 if deleted is None else right.rows.places[deleted]
         self.strategy, self.is_strict, self.is_inner = STRATEGIES[strategy], is_strict, is_inner
         self.tolerance = <uint64_t>-1 if tolerance_ns is None else tolerance_ns
 
-    def take(self, int64_t left_ns, int64_t right_ns, int64_t capacity):
+    def bounds(self, int64_t left_ns, int64_t right_ns):
+        """Return up to where each side lets rows follow, by their watermarks."""
+        left_ns, right_ns = settled(left_ns, self.lateness_ns), settled(right_ns, self.their_lateness_ns)
+        return left_ns, self.bound(right_ns)
+
+    def settle(self, int64_t left_ns, int64_t right_ns):
+        """Take the rows out that are certain by the watermarks of both sides; see ``take``."""
+        left_ns, right_ns = settled(left_ns, self.lateness_ns), settled(right_ns, self.their_lateness_ns)
+        # A backward join looks at no row of the right side before it must: the last is enough then.
+        return self.take(
+            min(left_ns, self.bound(right_ns)),
+            min(left_ns, right_ns) if self.strategy == 0 else right_ns,
+        )
+
+    cdef int64_t bound(self, int64_t right_ns) noexcept:
+        """Return up to where the right side lets rows follow, by up to where it is settled."""
+        if right_ns == NONE or right_ns == END:
+            return right_ns
+        if self.strategy == 0:
+            return right_ns + self.is_strict    # strictly, a row at the mark itself would not match
+        return before(right_ns, self.tolerance)
+
+    cpdef Taken take(self, int64_t left_ns, int64_t right_ns):
         """Take the rows of both sides out that are below these times, and match those of the left.
 
-        capacity: above all slots. Returns None where there are no rows; else (the numbers of
-        matches on the right, -1 for none, those of the rows on the left, their times and places,
-        how many of the left had no match).
+        Returns None where there are none.
         """
-        cdef vector[int64_t] rows, more, at, times, places
-        cdef int64_t unmatched
-        self.left.order.take_below(left_ns, self.left.less(), rows)
+        cdef Taken taken = Taken.__new__(Taken)
+        cdef vector[int64_t] more
+        cdef size_t capacity = self.keys.capacity
+        self.left.order.take_below(left_ns, self.left.less(), taken.rows)
         self.right.order.take_below(right_ns, self.right.less(), more)
-        if rows.empty() and more.empty():
+        if taken.rows.empty() and more.empty():
             return None
-        self.check(self.left, self.my_slot, rows, capacity)
-        self.check(self.right, self.their_slot, more, capacity)
-        at.resize(rows.size(), -1)
+        self.check(self.left, self.my_slot, taken.rows)
+        self.check(self.right, self.their_slot, more)
+        taken.matches = self
+        taken.at.resize(taken.rows.size(), -1)
         with nogil:
             if self.strategy == 0:
-                if <size_t>capacity > self.last.size():
+                if capacity > self.last.size():
                     self.last.resize(capacity, -1)
-                self.find_last(rows, more, at)
+                self.find_last(taken.rows, more, taken.at)
             else:
-                if <size_t>capacity > self.runs.size():
+                if capacity > self.runs.size():
                     self.runs.resize(capacity)
                 self.hold(more)
-                self.find_near(rows, at)
-            unmatched = self.drop_unmatched(rows, at)
-            pick(self.left.rows.columns[self.left.time], rows, times)
-            pick(self.left.rows.columns[self.left.place], rows, places)
-        return int64s(at), int64s(rows), int64s(times), int64s(places), unmatched
+                self.find_near(taken.rows, taken.at)
+            taken.unmatched = self.drop_unmatched(taken.rows, taken.at)
+        taken.count = taken.rows.size()
+        return taken
 
-    cdef int check(
-        self, Waiting side, size_t slot, const vector[int64_t]& rows, int64_t capacity
-    ) except -1:
+    cdef int check(self, Waiting side, size_t slot, const vector[int64_t]& rows) except -1:
         cdef const int64_t* slots = side.rows.columns[slot].words.data()
+        cdef int64_t capacity = self.keys.capacity
         cdef size_t i
         for i in range(rows.size()):
             if slots[rows[i]] >= capacity:
@@ -208,17 +289,17 @@ cdef class Matches:
                 row += 1
         return 0
 
-    def drop(self, int64_t oldest_ns, int64_t capacity):
+    def drop(self, int64_t oldest_ns):
         """Drop the rows of the right side that do not wait, but for those known from a time on.
 
-        capacity: above all slots. Returns which of them have rows on either side: bool[capacity].
+        Returns which slots have rows on either side: bool[capacity].
         """
         cdef vector[int64_t] known, kept, renumbered
         self.find_needed(oldest_ns, known)
         renumbered = self.right.keep_some(known.data(), known.size(), kept)
         with nogil:
             self.renumber(renumbered)
-        is_used = np.zeros(capacity, np.bool_)
+        is_used = np.zeros(self.keys.capacity, np.bool_)
         self.note_used(self.right, self.their_slot, is_used)
         self.note_used(self.left, self.my_slot, is_used)
         return is_used
@@ -265,10 +346,13 @@ cdef inline uint64_t distance(int64_t a, int64_t b) noexcept nogil:
     return <uint64_t>a - <uint64_t>b if a > b else <uint64_t>b - <uint64_t>a
 
 
-cdef void pick(
-    const StoredColumn& column, const vector[int64_t]& rows, vector[int64_t]& found
-) noexcept nogil:
-    cdef size_t i
-    found.resize(rows.size())
-    for i in range(rows.size()):
-        found[i] = column.words[rows[i]]
+cdef inline int64_t settled(int64_t mark_ns, uint64_t lateness_ns) noexcept nogil:
+    """Return up to where nothing comes any more, by a watermark."""
+    return mark_ns if mark_ns == NONE or mark_ns == END else before(mark_ns, lateness_ns)
+
+
+cdef inline int64_t before(int64_t time_ns, uint64_t span_ns) noexcept nogil:
+    """Return a time less a span, at the least the first time."""
+    if <uint64_t>time_ns - <uint64_t>NONE < span_ns:
+        return NONE
+    return <int64_t>(<uint64_t>time_ns - span_ns)

@@ -204,6 +204,52 @@ struct StoredColumn {
     int64_t nbytes() const { return 8 * words.capacity() + bytes.capacity() + valid.capacity(); }
 };
 
+// Numbers of stored rows, -1 for a missing one: nulls.
+struct Picked {
+    const int64_t* places;
+    std::vector<int64_t> at; // where they are if one is missing, else empty
+    std::vector<uint8_t> present;
+
+    void pick(const int64_t* numbers, int64_t n)
+    {
+        places = numbers;
+        if (std::none_of(numbers, numbers + n, [](int64_t number) { return number < 0; }))
+            return;
+        at.resize(n);
+        present.resize(n);
+        for (int64_t i = 0; i < n; i++) {
+            present[i] = numbers[i] >= 0;
+            at[i] = numbers[i] >= 0 ? numbers[i] : 0;
+        }
+        places = at.data();
+    }
+};
+
+// Where the texts of picked rows are, and their lengths.
+struct PickedTexts {
+    std::vector<const uint8_t*> texts;
+    std::vector<uint32_t> lengths;
+
+    // Returns how many bytes they have; nothing: what is read of a text that is none.
+    int64_t point(const StoredColumn& column, const Picked& picked, int64_t n, const uint8_t* nothing)
+    {
+        int64_t bytes = 0;
+        texts.reserve(n);
+        lengths.reserve(n);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t begin = 0, size = 0;
+            if (picked.present.empty() || picked.present[i]) {
+                begin = column.begin(picked.places[i]);
+                size = column.words[picked.places[i]] - begin;
+            }
+            texts.push_back(size ? reinterpret_cast<const uint8_t*>(&column.bytes[begin]) : nothing);
+            lengths.push_back(static_cast<uint32_t>(size));
+            bytes += size;
+        }
+        return bytes;
+    }
+};
+
 // The numbers of rows that wait, taken out by (time, place, number).
 // Invariants: each of `runs` is in this order from its `first` on. What would fit behind none of them
 // is in `heap`, the least at its front.

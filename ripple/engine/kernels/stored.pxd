@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libcpp.vector cimport vector
 
 from ripple.model.schema.exported cimport ArrowArray, Made
@@ -17,6 +17,16 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         void add_from(const StoredColumn&, int64_t, int64_t) except +
         void keep(const int64_t*, int64_t)
         int64_t nbytes()
+
+    cppclass Picked:
+        const int64_t* places
+        vector[uint8_t] present
+        void pick(const int64_t*, int64_t) except +
+
+    cppclass PickedTexts:
+        vector[const uint8_t*] texts
+        vector[uint32_t] lengths
+        int64_t point(const StoredColumn&, const Picked&, int64_t, const uint8_t*) except +
 
     cppclass Less "ripple::Order::Less":
         const int64_t* time
@@ -71,6 +81,14 @@ cdef class Waiting:
     cdef vector[int64_t] keep_some(
         self, const int64_t* numbers, int64_t n, vector[int64_t]& kept
     ) except *
+
+
+cdef class Beside:
+    cdef object schema
+    cdef list parts
+    cdef vector[size_t] of, at
+
+    cdef Made made(self, const vector[const int64_t*]& numbers, int64_t count)
 
 
 cpdef Made gathered(schema, int64_t count, list parts)

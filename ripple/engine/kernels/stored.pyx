@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Rows in columns of memory that grow at the end, and those of them that wait in an order."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
@@ -356,55 +356,69 @@ cdef class Cut:
         return int64s(found)
 
 
-cdef class Texts:
-    """Where the texts of a column are, and their lengths."""
+cdef class Beside:
+    """Columns of stored rows side by side: how batches are made of them."""
 
-    cdef vector[const uint8_t*] texts
-    cdef vector[uint32_t] lengths
+    # Invariant: of each column, `of` has the part that it is from, and `at` where it is there.
 
-    cdef int point(self, StoredColumn* column, const int64_t* at, BatchColumn* out, int64_t n) except -1:
-        cdef int64_t i, begin
-        self.texts.resize(n)
-        self.lengths.resize(n)
-        for i in range(n):
-            self.texts[i] = <const uint8_t*>NOTHING
-            if out.present == NULL or out.present[i]:
-                begin = column.begin(at[i])
-                self.lengths[i] = <uint32_t>(column.words[at[i]] - begin)
-                if self.lengths[i]:
-                    self.texts[i] = <const uint8_t*>column.bytes.data() + begin
-            out.text_bytes += self.lengths[i]
-        if out.text_bytes > BATCH_TEXT_BYTES_MAX:
-            raise OverflowError("the texts of one batch exceed 2 GiB")
-        out.texts, out.lengths = self.texts.data(), self.lengths.data()
-        return 0
+    def __init__(self, schema not None, list parts not None):
+        """Make batches (Made) with a schema; parts: (rows, names of columns) each."""
+        cdef Stored rows
+        self.schema, self.parts = schema, [rows for rows, _ in parts]
+        for number, (rows, names) in enumerate(parts):
+            for name in names:
+                self.of.push_back(number)
+                self.at.push_back(<size_t>rows.places[name])
 
-
-cdef class Picked:
-    """Numbers of stored rows, where a missing one is told apart."""
-
-    cdef const int64_t[::1] numbers
-    cdef vector[int64_t] at
-    cdef vector[uint8_t] present    # empty if all are
-
-    def __init__(self, Stored rows not None, const int64_t[::1] numbers not None):
-        cdef int64_t i, n = numbers.shape[0], missing = 0
-        rows.check(numbers, -1)
-        self.numbers = numbers
-        for i in range(n):
-            missing += numbers[i] < 0
-        if not missing:
-            return
-        self.at.resize(n)
-        self.present.resize(n)
-        for i in range(n):
-            self.present[i] = numbers[i] >= 0
-            self.at[i] = numbers[i] if numbers[i] >= 0 else 0
-
-    cdef const int64_t* places(self) noexcept:
-        if self.present.size():
-            return self.at.data()
-        return &self.numbers[0] if self.numbers.shape[0] else NULL
+    cdef Made made(self, const vector[const int64_t*]& numbers, int64_t count):
+        """Return a batch of so many rows: of each part those of its numbers, of -1 nulls."""
+        cdef vector[BatchColumn] columns
+        cdef vector[Picked] picked
+        cdef vector[PickedTexts] texts
+        cdef vector[int64_t] some
+        cdef BatchColumn* one
+        cdef StoredColumn* column
+        cdef Stored rows
+        cdef Made made = Made.__new__(Made, self.schema)
+        cdef Exported other
+        cdef list others = []
+        cdef size_t i
+        cdef int failed
+        picked.resize(numbers.size())
+        for i in range(numbers.size()):
+            picked[i].pick(numbers[i], count)
+        columns.resize(self.of.size())
+        texts.resize(self.of.size())
+        for i in range(self.of.size()):
+            rows, one = self.parts[self.of[i]], &columns[i]
+            column = &rows.columns[self.at[i]]
+            one.kind, one.at = column.kind, picked[self.of[i]].places
+            if one.kind == BATCH_MADE:
+                some.assign(numbers[self.of[i]], numbers[self.of[i]] + count)
+                others.append(Exported(rows.others[self.at[i]].take(int64s(some))))
+                continue
+            one.bits = column.words.data() if column.words.size() else NOTHING
+            one.present = NULL
+            if picked[self.of[i]].present.size():
+                one.present = picked[self.of[i]].present.data()
+            one.valid = column.valid.data() if column.valid.size() else NULL
+            if one.kind == BATCH_TEXT:
+                one.text_bytes = texts[i].point(
+                    column[0], picked[self.of[i]], count, <const uint8_t*>NOTHING
+                )
+                if one.text_bytes > BATCH_TEXT_BYTES_MAX:
+                    raise OverflowError("the texts of one batch exceed 2 GiB")
+                one.texts, one.lengths = texts[i].texts.data(), texts[i].lengths.data()
+        for i in range(columns.size()):
+            if columns[i].kind == BATCH_MADE:
+                other = others.pop(0)
+                columns[i].made = other.whole
+                other.whole.release = NULL      # it belongs to the batch now
+        with nogil:
+            failed = batch_make(columns.data(), <int>columns.size(), count, &made.whole)
+        if failed:
+            raise MemoryError
+        return made
 
 
 cpdef Made gathered(schema, int64_t count, list parts):
@@ -412,48 +426,13 @@ cpdef Made gathered(schema, int64_t count, list parts):
 
     parts: (rows, names of columns, numbers int64[n]) each; of -1 there are nulls.
     """
-    cdef vector[BatchColumn] columns
-    cdef BatchColumn* one
-    cdef Stored rows
-    cdef StoredColumn* column
-    cdef Picked picked
-    cdef Texts texts
-    cdef Made made = Made.__new__(Made, schema)
-    cdef Exported other
-    cdef list alive = [], others = []
-    cdef Py_ssize_t column_at
-    cdef size_t at, total = 0
-    cdef int failed
-    for _, names, _ in parts:
-        total += len(names)
-    columns.resize(total)
-    one = columns.data()
-    for rows, names, numbers in parts:
+    cdef vector[const int64_t*] at
+    cdef const int64_t[::1] some
+    cdef list alive = []
+    for rows, _, numbers in parts:
         check_length(count, len(numbers))
-        picked = Picked(rows, numbers)
-        alive.append(picked)
-        for name in names:
-            column_at = rows.places[name]
-            column = &rows.columns[column_at]
-            one.kind, one.at = column.kind, picked.places()
-            if one.kind == BATCH_MADE:
-                others.append(Exported(rows.others[column_at].take(np.asarray(numbers))))
-            else:
-                one.bits = column.words.data() if column.words.size() else NOTHING
-                one.present = picked.present.data() if picked.present.size() else NULL
-                one.valid = column.valid.data() if column.valid.size() else NULL
-            if one.kind == BATCH_TEXT:
-                texts = Texts()
-                alive.append(texts)
-                texts.point(column, one.at, one, count)
-            one += 1
-    for at in range(total):
-        if columns[at].kind == BATCH_MADE:
-            other = others.pop(0)
-            columns[at].made = other.whole
-            other.whole.release = NULL      # it belongs to the batch now
-    with nogil:
-        failed = batch_make(columns.data(), <int>total, count, &made.whole)
-    if failed:
-        raise MemoryError
-    return made
+        some = numbers
+        (<Stored>rows).check(some, -1)
+        alive.append(some)
+        at.push_back(&some[0] if count else NULL)
+    return (<Beside>Beside(schema, [(rows, names) for rows, names, _ in parts])).made(at, count)

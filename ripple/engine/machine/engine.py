@@ -495,7 +495,9 @@ class Engine(Partition):
         only = self._only
         if only is not None and self._markers is None and self._answers is None:
             return {only.name: only.next_offset}
-        cut = {name: given.next_offset for name, given in self._inputs.items()}
+        cut = {}
+        for name, given in self._inputs.items():  # a comprehension is a call
+            cut[name] = given.next_offset
         if self._markers is None and self._answers is None:
             return cut
         return cut | {log.name: log.next_offset for log in self._logs}
@@ -510,7 +512,10 @@ class Engine(Partition):
         """The merged watermark: the minimum over all declared inputs."""
         if self._only is not None:
             return self._only.watermark_ns
-        return min([given.watermark_ns for given in self._inputs.values()])
+        least_ns = watermark.END
+        for given in self._inputs.values():
+            least_ns = min(least_ns, given.watermark_ns)
+        return least_ns
 
     @property
     def watermarks_ns(self) -> dict[str, int]:

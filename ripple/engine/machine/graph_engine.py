@@ -134,10 +134,12 @@ class GraphEngine(Engine):
         self._watermarks_ns: Ints | None = watermarks_ns
         given = self._input(source)
         port = self._port_of[given.name]
-        if not isinstance(batch, TAKEN) or not batch.schema.equals(port.accepted):
+        schema = batch.schema if isinstance(batch, TAKEN) else None
+        if schema is None or not (schema is port.accepted or schema.equals(port.accepted)):
             batch = with_declared(batch, port.source)
+            schema = batch.schema
         # Nullability may differ from batch to batch; of slices of one, this is the same object.
-        port.accepted = batch.schema
+        port.accepted = schema
         if next_offset is None:
             next_offset = given.next_offset + batch.num_rows
         if (
@@ -184,8 +186,9 @@ class GraphEngine(Engine):
         for one in (self.counters, port.counters):
             one.consumed += count
             one.applied += count
-            one.mildly_late += late
-            one.future += future
+            if late or future:
+                one.mildly_late += late
+                one.future += future
         return True
 
     def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:

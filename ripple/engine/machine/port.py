@@ -49,10 +49,15 @@ class Port(Way):
         self.source = source
         self.counters = Counters()
         self._inputs = {name: number for number, name in enumerate(names)}
+        self.inputs = tuple(names)
+        """The names of its inputs."""
         self.step = len(names) * FLAT_ROWS_MAX
         """How far the places of an input's records are apart."""
-        self._rank = plan.sources.index(source)
-        self._base = self._rank * SPAN
+        self._base = plan.sources.index(source) * SPAN
+        first = self._base - PRECEDING
+        self.span = (first, first + SPAN, self._base)
+        """The first place of its rows, the next one after all, and that of the record at offset 0
+        of its first input."""
         is_alone = len(plan.sources) == 1 and not plan.waiting
         self._end = watermark.END if is_alone else SPAN - PRECEDING
         self.accepted = pa.schema(arrow_fields(source.fields_taken))
@@ -93,11 +98,6 @@ class Port(Way):
         """The limit of offsets, so that every row has a place."""
         return self._end // (len(self._inputs) * FLAT_ROWS_MAX)
 
-    @property
-    def inputs(self) -> Sequence[str]:
-        """The names of its inputs."""
-        return tuple(self._inputs)
-
     def places(self, name: str, offsets: Ints) -> Ints:
         """Return the places of the first row of records of an input."""
         places = offsets * self.step
@@ -123,12 +123,6 @@ class Port(Way):
         """The place of the record at offset 0 of its first input."""
         return self._base
 
-    @property
-    def span(self) -> tuple[int, int, int]:
-        """Return the first place of the rows of its only input, the next one, and of offset 0."""
-        first = self._rank * SPAN - PRECEDING
-        return first, first + SPAN, self._base
-
     def numbers(self, places: Ints) -> Ints:
         """Return of which input, by its number, the rows at these places are."""
         return (places - self._base) // FLAT_ROWS_MAX % len(self._inputs)
@@ -141,6 +135,7 @@ class Port(Way):
         """
         unit = FLAT_ROWS_MAX * len(self._inputs)
         self._base -= PRECEDING // unit * unit
+        self.span = (*self.span[:2], self._base)
         self._end = PRECEDING
 
     def identities(self, places: Ints) -> tuple[Ints, Ints]:

@@ -70,11 +70,12 @@ class RowOrigins:
     def show(self, stream: StreamRows, rows: Rows) -> bool:
         """Show rows that are all of one input, if the stream takes them with their places alone."""
         assert rows.offsets is not None
-        rank = (int(rows.offsets[0]) + PRECEDING) // SPAN if rows.count else -1
+        rank = (rows.offsets.item(0) + PRECEDING) // SPAN if rows.count else -1
         if not 0 <= rank < len(self._ports):
             return False
         port = self._ports[rank]
-        return len(port.inputs) == 1 and stream.add_placed(port.inputs[0], rows, port.span)
+        inputs = port.inputs
+        return len(inputs) == 1 and stream.add_placed(inputs[0], rows, port.span)
 
     def _numbers(self, count: int) -> Ints:
         """Return the numbers below ``count``, which most batches share."""

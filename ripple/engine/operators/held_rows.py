@@ -207,7 +207,7 @@ class HeldRows:
 
     def forget(self) -> None:
         """Free the taken rows if they are many."""
-        if self.rows.count > 2 * self.count + _PASSED_ROWS_MAX and self.may_drop():
+        if self.rows.count > 2 * self.waiting.count + _PASSED_ROWS_MAX and self.may_drop():
             self.keep(_NONE)
 
     def saving(

@@ -154,12 +154,19 @@ class StreamRows:
         made = rows.columns.made(self.schema)
         if made is None:
             return False
-        hashed = digest_in_span(made, letters, self._seed(name), places, *span, FLAT_ROWS_MAX)
+        seed = self._seeds.get(name)
+        if seed is None:
+            seed = self._seed(name)
+        hashed = digest_in_span(made, letters, seed, places, *span, FLAT_ROWS_MAX)
         if hashed is None:
             return False
         self.digest = self.final_digest = (self.digest + hashed) % (1 << 64)
         self.count += rows.count
-        self._waiting.setdefault(name, []).append(made)
+        waiting = self._waiting.get(name)
+        if waiting is None:
+            self._waiting[name] = [made]
+        else:
+            waiting.append(made)
         return True
 
     def _seed(self, name: str) -> int:
@@ -186,10 +193,14 @@ class StreamRows:
         So they stand in one order between two cuts, however inputs interleave: a sink with
         some of them continues with the others.
         """
-        waiting, self._waiting = self._waiting, {}
-        batches = [one for name in sorted(waiting) for one in waiting[name]]
-        if not batches:
+        waiting = self._waiting
+        if not waiting:
             return self._nothing
+        self._waiting = {}
+        if len(waiting) == 1:
+            (batches,) = waiting.values()
+        else:
+            batches = [one for name in sorted(waiting) for one in waiting[name]]
         if len(batches) == 1:
             return batches[0]
         return Part.of_all(_one([one.arrow() for one in batches]))

@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.engine.kernels.asof import Matches
-from ripple.engine.kernels.stored import Stored, Waiting, gathered
+from ripple.engine.kernels.stored import Beside, Stored, Waiting
 from ripple.engine.operators.passed_rows import Parts
+from ripple.engine.operators.waiting import settled_ns
+from ripple.model.keys.index import KeyIndex
 from tests.examples import EXAMPLES, SAMPLED
 
-SLOTS, END = 3, (1 << 63) - 1
+SLOTS, END, NONE = 3, (1 << 63) - 1, -(1 << 63)
+KEYS = KeyIndex()
 OWN = {"time": pa.int64(), "place": pa.int64(), "slot": pa.int64()}
 LEFT = pa.schema({"id": pa.int64(), **OWN})
 RIGHT = pa.schema({"value": pa.int64(), "gone": pa.bool_(), **OWN})
@@ -48,7 +51,15 @@ class Side:
 def matches(left: Side, right: Side, **how: Any) -> Matches:
     plain = {"is_strict": False, "is_inner": False, "tolerance_ns": None, "deleted": None}
     given_ones = {"strategy": "backward", **plain, **how}
-    return Matches(left.waiting, right.waiting, "slot", **given_ones)
+    return Matches(
+        left.waiting,
+        right.waiting,
+        "slot",
+        KEYS,
+        Beside(MADE, [(left.rows, ["id"]), (right.rows, ["value"])]),
+        latenesses_ns=given_ones.pop("latenesses_ns", (0, 0)),
+        **given_ones,
+    )
 
 
 def expected(row: tuple[int, ...], others: list[tuple[int, ...]], how: dict[str, Any]) -> int:
@@ -103,16 +114,17 @@ def test_matches_are_those_of_the_definition(
     ahead = 0 if strategy == "backward" else tolerance
 
     def take(left_ns: int, right_ns: int) -> int:
-        taken = known.take(left_ns, right_ns, SLOTS)
+        taken = known.take(left_ns, right_ns)
         if taken is None:
             return 0
-        at, numbers, times, places, without = taken
-        parts = [(left.rows, ["id"], numbers), (right.rows, ["value"], at)]
-        rows = gathered(MADE, len(at), parts).arrow().to_pylist()
-        assert [left.all[at][0] for at in places.tolist()] == times.tolist()
-        assert left.rows.words("place", numbers).tolist() == places.tolist()
-        found.extend((one, row["value"]) for one, row in zip(places.tolist(), rows, strict=True))
-        return without
+        half, count = taken.count // 2, taken.count
+        for span in ((0, half), (half, count)):
+            rows, places = taken.batch(*span).arrow().to_pylist(), taken.places(*span).tolist()
+            assert [left.all[at][0] for at in places] == taken.times(*span).tolist()
+            assert left.rows.words("place", taken.numbers(*span)).tolist() == places
+            assert [row["id"] for row in rows] == places
+            found.extend((one, row["value"]) for one, row in zip(places, rows, strict=True))
+        return taken.unmatched
 
     for ours, theirs, rise, drops in turns:
         slots, times = [one[0] for one in ours], [mark + one[1] for one in ours]
@@ -131,7 +143,7 @@ def test_matches_are_those_of_the_definition(
         if drops:
             oldest = mark if strategy == "forward" else mark - tolerance
             oldest = mark - ahead if strategy == "forward" else oldest - ahead
-            used = known.drop(-END if how["tolerance_ns"] is None else oldest, SLOTS)
+            used = known.drop(-END if how["tolerance_ns"] is None else oldest)
             held = {*left.rows.words("slot").tolist(), *right.rows.words("slot").tolist()}
             assert np.flatnonzero(used).tolist() == sorted(held - {-1})
     unmatched += take(END, END)
@@ -145,7 +157,7 @@ def test_matches_are_those_of_the_definition(
     without = sum(match is None for _, match in wanted)
     assert found == [one for one in wanted if one[1] is not None or not is_inner]
     assert unmatched == without
-    assert known.take(END, END, SLOTS) is None
+    assert known.take(END, END) is None
     assert known.nbytes >= 0
 
 
@@ -154,8 +166,48 @@ def test_slots_beyond_the_known_ones_are_refused(side: str) -> None:
     left, right = Side(LEFT), Side(RIGHT)
     known = matches(left, right)
     if side == "left":
-        left.add([pa.array([0])], [2], [0])
+        left.add([pa.array([0])], [KEYS.capacity], [0])
     else:
-        right.add([pa.array([0]), pa.array([False])], [2], [0])
-    with pytest.raises(IndexError, match="slot 2"):
-        known.take(END, END, 2)
+        right.add([pa.array([0]), pa.array([False])], [KEYS.capacity], [0])
+    with pytest.raises(IndexError, match=f"slot {KEYS.capacity}"):
+        known.take(END, END)
+
+
+def test_rows_beyond_the_taken_ones_are_refused() -> None:
+    left, right = Side(LEFT), Side(RIGHT)
+    left.add([pa.array([0])], [0], [0])
+    taken = matches(left, right).take(END, END)
+    assert taken is not None
+    for first, end in ((0, 2), (-1, 1), (1, 0)):
+        for ask in (taken.batch, taken.times, taken.numbers):
+            with pytest.raises(IndexError, match=f"rows {first} to {end} of 1"):
+                ask(first, end)
+
+
+marks = st.sampled_from([NONE, NONE + 1, -1, 0, 5, END - 1, END])
+
+
+@given(
+    own=marks,
+    theirs=marks,
+    latenesses_ns=st.tuples(st.integers(0, 3), st.integers(0, END)),
+    strategy=st.sampled_from(["backward", "forward", "nearest"]),
+    is_strict=st.booleans(),
+    tolerance=st.integers(0, END),
+)
+def test_bounds_are_watermarks_less_what_may_come(
+    own: int,
+    theirs: int,
+    latenesses_ns: tuple[int, int],
+    strategy: str,
+    *,
+    is_strict: bool,
+    tolerance: int,
+) -> None:
+    how = {"strategy": strategy, "is_strict": is_strict, "tolerance_ns": tolerance}
+    known = matches(Side(LEFT), Side(RIGHT), latenesses_ns=latenesses_ns, **how)
+    left, right = map(settled_ns, (own, theirs), latenesses_ns)
+    if right not in (NONE, END):
+        strictly = right + 1 if is_strict else right
+        right = strictly if strategy == "backward" else settled_ns(right, tolerance)
+    assert known.bounds(own, theirs) == (left, right)

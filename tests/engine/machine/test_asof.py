@@ -18,13 +18,13 @@ from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.operators.division import Division
 from ripple.engine.operators.joins import asof_rows
 from ripple.engine.operators.joins.asof_rows import AsofRows
+from ripple.engine.operators.waiting import settled_ns
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
-from ripple.model.window import watermark
 from ripple.testing import Divergence, Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
@@ -231,12 +231,29 @@ def _first_of_ties(self: Any, *given: Any) -> None:
     self.right.held.hold = turned
 
 
+class _OwnSide:
+    """Matches of rows that follow by the watermark of the left side alone."""
+
+    def __init__(self, join: AsofRows) -> None:
+        self._join, self._matches = join, join._matches
+
+    def settle(self, *marks_ns: int) -> Any:
+        latenesses_ns = [side.lateness_ns for side in self._join.sides]
+        left_ns, right_ns = map(settled_ns, marks_ns, latenesses_ns)
+        return self._matches.take(left_ns, min(left_ns, right_ns))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._matches, name)
+
+
+def _by_own_side(self: Any, *given: Any) -> None:
+    MADE(self, *given)
+    self._matches = _OwnSide(self)
+
+
 BROKEN = {
     "of rows of one time the first counts": ("__init__", _first_of_ties),
-    "rows follow by the watermark of their own side": (
-        "_bounds_ns",
-        lambda _, left_ns, __: (left_ns, watermark.END),
-    ),
+    "rows follow by the watermark of their own side": ("__init__", _by_own_side),
     "rows are freed within the tolerance": (
         "oldest_ns",
         property(lambda self: self.known_ns if self._is_backward else self.watermark_ns),

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
+from ripple.engine.kernels.asof import Taken
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.machine import Engine
 from ripple.engine.operators import held_rows
-from ripple.engine.operators.joins import row_table_rows, stream_join_rows
+from ripple.engine.operators.joins import asof_rows, row_table_rows, stream_join_rows
 from ripple.model.schema.exported import Made
 
 ROWS_MAX = 3
@@ -102,7 +103,14 @@ def test_texts_beyond_one_batch_leave_in_several(
         made.append(count)
         return gathered(schema, count, parts)
 
+    def few_of(due: Taken, first: int, end: int) -> Made:
+        if end - first > ROWS_MAX:
+            raise OverflowError
+        made.append(end - first)
+        return due.batch(first, end)
+
     whole = shown(step)
+    monkeypatch.setattr(asof_rows, "batch_of", few_of)
     for module in (stream_join_rows, held_rows, row_table_rows):
         monkeypatch.setattr(module, "gathered", few)
     assert shown(step) == whole
@@ -114,12 +122,12 @@ def test_more_than_an_output_takes_at_one_cut_is_said(monkeypatch: pytest.Monkey
     def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         raise pa.ArrowInvalid("offset overflow while concatenating arrays")
 
-    def halves(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
-        if count > ROWS_MAX:
+    def halves(due: Taken, first: int, end: int) -> Made:
+        if end - first > ROWS_MAX:
             raise OverflowError
-        return gathered(schema, count, parts)
+        return due.batch(first, end)
 
-    monkeypatch.setattr(stream_join_rows, "gathered", halves)
+    monkeypatch.setattr(asof_rows, "batch_of", halves)
     monkeypatch.setattr(pa, "concat_batches", concat)
     with pytest.raises(rp.LimitError, match=r"2 GiB of the field '.*' at once: leave"):
         shown(asof)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ripple.engine.kernels.asof import Matches
-from ripple.engine.operators.held_rows import PLACE, SLOT, TIME
+from ripple.engine.kernels.asof import Matches, Taken
+from ripple.engine.kernels.columns import Columns
+from ripple.engine.kernels.stored import Beside
+from ripple.engine.operators.held_rows import IDENTITY, PLACE, SLOT, TIME
 from ripple.engine.operators.joins.stream_join_rows import StreamJoinRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.waiting import settled_ns
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+batch_of = Taken.batch  # raises OverflowError for more than one batch can have
 _UNNEEDED_MAX = 4096
 _UNUSED_SHARE = 8
 
@@ -35,6 +38,7 @@ class AsofRows(StreamJoinRows):
     Invariants: every waiting row of a side is at or above the last marks. ``_matches`` knows those
     of the right side below them, a backward join the last one of each slot alone. Rows without a
     further match, and keys without a row, are dropped once they may be as many as the others.
+    ``_due`` has rows of which those from ``_begin`` on are taken next; None without any.
     """
 
     node: AsofJoin
@@ -43,10 +47,14 @@ class AsofRows(StreamJoinRows):
     def __init__(self, node: AsofJoin, feeds: Sequence[Sequence[Mark]], by_input: ByInput) -> None:
         """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
+        left, right = self.left.held, self.right.held
         self._matches = Matches(
-            self.left.held.waiting,
-            self.right.held.waiting,
+            left.waiting,
+            right.waiting,
             SLOT,
+            self.keys.index,
+            Beside(self._schema, [(left.rows, self._mine), (right.rows, self._theirs)]),
+            latenesses_ns=[side.lateness_ns for side in self.sides],
             strategy=node.strategy,
             is_strict=node.is_strict,
             is_inner=node.how == "inner",
@@ -55,21 +63,16 @@ class AsofRows(StreamJoinRows):
         )
         self._is_read = True
         self._needed_before = 0
+        self._due: Taken | None = None
+        self._begin = 0
+        self._marks = [side.mark for side in self.sides]
         self._marks_ns = (watermark.NONE, watermark.NONE)
         self._is_backward = node.strategy == "backward"
 
     @property
     def bounds_ns(self) -> tuple[int, int]:
         """Up to where each side lets rows follow."""
-        return self._bounds_ns(self.left.settled_ns, self.right.settled_ns)
-
-    def _bounds_ns(self, left_ns: int, right_ns: int) -> tuple[int, int]:
-        if right_ns not in (watermark.NONE, watermark.END):
-            if self.node.strategy != "backward":
-                right_ns = _before(right_ns, self.node.tolerance_ns)
-            elif self.node.is_strict:
-                right_ns += 1  # a row at the mark itself would not match
-        return left_ns, right_ns
+        return self._matches.bounds(self.left.watermark_ns, self.right.watermark_ns)
 
     @property
     def _known_count(self) -> int:
@@ -90,13 +93,21 @@ class AsofRows(StreamJoinRows):
 
     def take(self) -> Rows | None:
         """Return the rows of the left side with a certain match; None if there are none."""
-        self.taken = None
-        if self._rest:
-            self.taken = self._next()
-        elif not self._settle():
-            return None
-        if self._rest:
-            return self.taken
+        self.taken, due = None, self._due
+        if due is None:
+            left, right = self._marks
+            marks_ns = left.watermark_ns, right.watermark_ns
+            if marks_ns == self._marks_ns:
+                return None  # no row waits below the same marks
+            self._marks_ns = marks_ns
+            due = self._matches.settle(*marks_ns)
+            if due is None:
+                return None
+            self._count_due(due)
+        if due.count and self._is_read:
+            self.taken = self._give(due)
+            if self._due is not None:
+                return self.taken
         self.left.held.forget()
         kept = self.right.held.rows.count + len(self.keys.index)
         is_due = 2 * kept > 3 * self._needed_before + 2 * _UNNEEDED_MAX
@@ -104,31 +115,33 @@ class AsofRows(StreamJoinRows):
             self._drop()
         return self.taken
 
-    def _settle(self) -> bool:
-        """Take the rows that are certain, with their matches; return whether there are any."""
-        left_ns, right_ns = self.left.watermark_ns, self.right.watermark_ns
-        if left_ns == self._marks_ns[0] and right_ns == self._marks_ns[1]:
-            return False  # no row waits below the same marks
-        self._marks_ns = left_ns, right_ns
-        ends_ns = (
-            settled_ns(left_ns, self.left.lateness_ns),
-            settled_ns(right_ns, self.right.lateness_ns),
-        )
-        right_ns = min(ends_ns) if self._is_backward else ends_ns[1]
-        found = self._matches.take(min(self._bounds_ns(*ends_ns)), right_ns, self.keys.capacity)
-        if found is None:
-            return False
-        at, left, times, places, unmatched = found
-        self._unmatched += unmatched
-        self._matched += len(left) - (0 if self.node.how == "inner" else unmatched)
-        self.given += len(left)
-        if len(left) and self._is_read:
-            self.taken = self._first(left, times, places, self.right.held.rows, at)
-        return True
+    def _count_due(self, due: Taken) -> None:
+        self._unmatched += due.unmatched
+        self._matched += due.count - (0 if self.node.how == "inner" else due.unmatched)
+        self.given += due.count
+
+    def _give(self, due: Taken) -> Rows:
+        """Return the next rows, as many as one batch can have; the others stay in ``_due``."""
+        first, end = self._begin, due.count
+        while True:
+            try:
+                batch = batch_of(due, first, end)
+                break
+            except OverflowError:
+                if end - first < 2:
+                    raise
+                end = first + (end - first) // 2
+        rows = Rows(Columns(batch, self._layout), end - first, due.places(first, end))
+        rows.times_ns = due.times(first, end)
+        if self.node.finals:
+            identities = self.left.held.rows.words(IDENTITY, due.numbers(first, end))
+            self.identities_taken = identities
+        self._due, self._begin = (None, 0) if end == due.count else (due, end)
+        return rows
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
-        is_used = self._matches.drop(self.oldest_ns, self.keys.capacity)
+        is_used = self._matches.drop(self.oldest_ns)
         count = len(self.keys.index)
         if _UNUSED_SHARE * (count - np.count_nonzero(is_used)) > count:
             live = self.keys.index.live_slots()

@@ -48,6 +48,8 @@ class JoinSide:
         self.reader = f"{node.name}/{number}"
         self.names = [field.name for field in self.key]
         self._feeds = feeds
+        self.mark: Mark = feeds[0] if len(feeds) == 1 else self
+        """What has its watermark."""
         self._needs_key = node.how not in ("full", "left" if number == 0 else "right")
         mark = () if node.deleted is None else (node.deleted,)
         fields = node.left_fields if number == 0 else (*self.key, *node.right_fields, *mark)
@@ -67,8 +69,6 @@ class JoinSide:
     @property
     def watermark_ns(self) -> int:
         """No row of this side on time is missing below it."""
-        if len(self._feeds) == 1:
-            return self._feeds[0].watermark_ns
         return min(feed.watermark_ns for feed in self._feeds)
 
     @property
