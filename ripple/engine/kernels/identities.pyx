@@ -62,17 +62,22 @@ def digest_in_span(
     """
     cdef Py_ssize_t i, n = rows.whole.length
     cdef vector[uint64_t] hashes
-    cdef int64_t record
+    cdef int64_t record = 0, index = 0, before = base
     check_length(n, places.shape[0])
     check_length(rows.whole.n_children, len(letters))
     hashes.resize(n)
     for i in range(n):
         if not first <= places[i] < end:
             return None
-        record = floored(places[i] - base, indexes)
-        hashes[i] = mix(
-            mix(seed, <uint64_t>record), <uint64_t>(places[i] - base - record * indexes)
-        )
+        index += places[i] - before
+        before = places[i]
+        if indexes <= index < 2 * indexes:  # of the next record: nearly all are, and need no division
+            record += 1
+            index -= indexes
+        elif not 0 <= index < indexes:
+            record = floored(before - base, indexes)
+            index = before - base - record * indexes
+        hashes[i] = mix(mix(seed, <uint64_t>record), <uint64_t>index)
     return mixed(rows.whole, letters, hashes)
 
 
@@ -105,6 +110,14 @@ cdef void mix_column(uint64_t* out, const ArrowArray* column, char kind, Py_ssiz
         bytes = <const uint8_t*>column.buffers[1]
     else:
         words = <const uint64_t*>values_of(column, 8)
+        if not valid:
+            if kind == c"d":
+                for i in range(n):
+                    out[i] = mix(out[i], mix(1, bits_of(words[i])))
+            else:
+                for i in range(n):
+                    out[i] = mix(out[i], mix(1, words[i]))
+            return
     for i in range(n):
         row = column.offset + i
         if valid and not valid[row >> 3] >> (row & 7) & 1:
@@ -115,10 +128,13 @@ cdef void mix_column(uint64_t* out, const ArrowArray* column, char kind, Py_ssiz
         elif kind == c"b":
             value = bytes[row >> 3] >> (row & 7) & 1
         else:
-            value = words[i]
-            if kind == c"d" and value & 0x7FFFFFFFFFFFFFFFU > 0x7FF0000000000000U:
-                value = 0x7FF8000000000000U     # all NaNs are one
+            value = bits_of(words[i]) if kind == c"d" else words[i]
         out[i] = mix(out[i], mix(1, value))
+
+
+cdef inline uint64_t bits_of(uint64_t word) noexcept nogil:
+    """Return the bits of a float: all NaNs are one."""
+    return 0x7FF8000000000000U if word & 0x7FFFFFFFFFFFFFFFU > 0x7FF0000000000000U else word
 
 
 def only_span(const int64_t[::1] places not None, int64_t span, int64_t preceding):

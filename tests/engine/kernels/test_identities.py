@@ -7,7 +7,13 @@ import pyarrow as pa
 import pytest
 
 from ripple.core.hashing import mix_each, xxh64_of
-from ripple.engine.kernels.identities import digest_of, identities_of, letters_of, only_span
+from ripple.engine.kernels.identities import (
+    digest_in_span,
+    digest_of,
+    identities_of,
+    letters_of,
+    only_span,
+)
 from ripple.model.row_identity import mix_in
 from ripple.model.schema.exported import Part
 
@@ -41,6 +47,28 @@ def test_a_digest_is_the_sum_of_the_hashes_of_rows(first: int, count: int) -> No
         digest_of(part, letters, SEED, np.arange(count + 1), indexes)
     with pytest.raises(ValueError, match="one value for each"):
         digest_of(part, letters[:3], SEED, offsets, indexes)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 4, 9, 10, 11, 25, -3])
+def test_a_digest_by_places_is_that_of_their_records(gap: int) -> None:
+    base, indexes, count = 1000, 10, 5
+    nan = float("nan")
+    columns = {"number": [5, -1, 0, 7, 1 << 62], "float": [0.0, -0.0, nan, 1.5, -nan]}
+    rows = Part.of_all(pa.RecordBatch.from_pydict(columns))
+    places = base + 17 + gap * np.arange(count)
+    span = (int(places.min()), int(places.max()) + 1, base)
+    offsets, found = identities_of(places, base, 1, indexes)
+    assert digest_in_span(rows, b"qd", SEED, places, *span, indexes) == digest_of(
+        rows, b"qd", SEED, offsets, found
+    )
+    for beyond in ((span[0] + 1, *span[1:]), (span[0], span[1] - 1, base)):
+        assert digest_in_span(rows, b"qd", SEED, places, *beyond, indexes) is None
+    mixed = np.full(count, SEED, np.uint64)
+    for one in (offsets, found):
+        mix_each(mixed, one.view(np.uint64))
+    for column in rows.arrow().columns:
+        mix_in(mixed, column)
+    assert digest_of(rows, b"qd", SEED, offsets, found) == int(mixed.sum())
 
 
 def test_columns_of_other_types_have_no_letters() -> None:
