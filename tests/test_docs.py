@@ -212,12 +212,19 @@ def test_sinks_document_shows_a_sink_of_your_own(
 
 
 def test_changing_document_migrates(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    readme, (code,) = _python("README.md"), _python("docs/changing.md")
-    (folder / "guide.py").write_text("".join([*readme, EVENT, code]))
+    readme, code = _python("README.md"), _python("docs/changing.md")
+    (folder / "guide.py").write_text("".join([*readme, EVENT, *code]))
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "migrate\n"
     (row,) = names["engine"].table("rows").to_pylist()
     assert row == {"symbol": "A", "trades": 1, "volume": 1}
+    (at,) = (node for node in names["going_on"].comparison.nodes if node.migration)
+    assert at.kind == "fold"
+    engine = names["Engine"](names["first"])
+    engine.apply("trades", names["record_batch"], names["next_offset"])
+    engine.stabilize()
+    scanned = names["decide"](names["then"], engine.snapshot()).comparison.nodes
+    assert [one.verdict.value for one in scanned[1:3]] == ["migrate"] * 2
 
 
 def test_checkpoints_document_finds_the_latest(folder: Path) -> None:

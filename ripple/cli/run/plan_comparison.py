@@ -265,7 +265,7 @@ def _would_do(found: Found, comparison: Comparison, who: str) -> str:
     if comparison.problems:
         return f"{who} would refuse to start."
     cut = ", ".join(f"{name} {offset}" for name, offset in found.checkpoint.cut.items())
-    verdicts = {node.verdict for node in comparison.folds}
+    verdicts = {node.verdict for node in comparison.nodes}
     if comparison.rebuilds:
         return (
             f"{who} would read the log from its first record, without writing up to the "

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import RippleError
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.engine import Engine
-from ripple.engine.migration.evolution import Comparison, Verdict, compare
+from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.engine.migration.migration import check_accepted, migrated, wrong
+from ripple.engine.migration.scan_states import migrated_states
 from ripple.engine.migration.staying import staying
 from ripple.engine.snapshots.snapshot import (
     HELD,
@@ -21,7 +22,7 @@ from ripple.engine.snapshots.snapshot import (
     uncomputable_counter,
 )
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.nodes import tables_of
+from ripple.model.pipeline.nodes import StepScan, tables_of
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def migrates(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> b
     if snapshot.stage is not None:
         return False
     comparison = compare(plan, snapshot, rebuild)
-    verdicts = {one.verdict for one in comparison.folds}
+    verdicts = {one.verdict for one in comparison.nodes}
     return not comparison.problems and not comparison.rebuilds and Verdict.MIGRATE in verdicts
 
 
@@ -142,7 +143,8 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         return None
     if snapshot.topology_hash == plan.topology_hash:
         return snapshot
-    taken = _taken(snapshot, plan, comparison)
+    layouts = Engine(plan).snapshot().tables
+    taken = _taken(snapshot, plan, comparison, layouts)
     names = {judged.key: judged for judged in comparison.folds}
     digests: dict[str, tuple[int, int]] = {}
     counters = _of_records(snapshot, plan)
@@ -162,9 +164,15 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
             # Rows that are over stay as they were shown.
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
-    digests |= _of_streams(snapshot, plan)
-    for node, side, old in _held(snapshot, plan):
-        taken[held_key(node, side)] = snapshot.tables[old]
+    shown = _of_streams(snapshot, plan)
+    digests |= shown
+    freed |= {one.of: 0 for one in plan.outputs if one.is_stream and one.of not in shown}
+    scans = {one.key: one for one in comparison.nodes if one.kind == "step" and one.migration}
+    for node, side, old in _held(snapshot, plan, scans):
+        name = held_key(node, side)
+        taken[name] = snapshot.tables[old]
+        if (scan := scans.get(node.node_key)) is not None:
+            taken[name] = _migrated_table(node, scan, taken[name], layouts[name].schema, side)
         name = uncomputable_counter(Node("step", old).name)
         counters[uncomputable_counter(node.name)] = snapshot.counters.get(name, 0)
     given = replace(
@@ -193,13 +201,35 @@ def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
     before = {
         node.digest: snapshot.digests[node.name] for node in nodes if node.name in snapshot.digests
     }
-    return {
-        output.of: before[streams[output.of].digest] for output in plan.outputs if output.is_stream
-    }
+    of = {output.of: streams[output.of].digest for output in plan.outputs if output.is_stream}
+    return {name: before[digest] for name, digest in of.items() if digest in before}
 
 
-def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding | Ask, int, str]]:
-    """Yield the sides of the nodes that hold rows, each with the name of its old table."""
+def _migrated_table(
+    node: Holding | Ask, judged: Judged, old: pa.Table, layout: pa.Schema, side: int
+) -> pa.Table:
+    """Return a table of a scan with a migrated state: its rows, or the states of keys."""
+    assert isinstance(node, StepScan), "no other node that holds rows has a migration"
+    assert judged.migration is not None, "it is migrated"
+    if side:
+        return migrated_states(node, judged.migration, old, layout)
+    if old.schema.equals(layout):
+        return old
+    changed = sorted({*old.schema} ^ {*layout}, key=lambda field: field.name)
+    raise wrong(
+        node,
+        f"rows that are not final yet have another form in the checkpoint (field {changed[0]!r}): "
+        f"say --rebuild {node.name}",
+    )
+
+
+def _held(
+    snapshot: Snapshot, plan: Plan, scans: Mapping[str, Judged]
+) -> Iterator[tuple[Holding | Ask, int, str]]:
+    """Yield the sides of the nodes that hold rows, each with the name of its old table.
+
+    scans: those with migrated states, by their keys.
+    """
     tables = {
         (side, digest_of(name)): name
         for name in snapshot.tables
@@ -207,8 +237,10 @@ def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding | Ask, int, 
         if name.startswith(prefix)
     }
     for node in plan.holding:
+        judged = scans.get(node.node_key)
+        key = node.node_key if judged is None else judged.old_key or ""
         for side in range(tables_of(node)):
-            yield node, side, tables[side, digest_of(node.node_key)]
+            yield node, side, tables[side, digest_of(key)]
     for ask in plan.asks:
         for side, _ in enumerate(HELD):
             # The check of the log of answers refuses a new ask, with the remedy.
@@ -216,8 +248,9 @@ def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Holding | Ask, int, 
                 yield ask, side, tables[of]
 
 
-def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:
-    layouts = Engine(plan).snapshot().tables
+def _taken(
+    snapshot: Snapshot, plan: Plan, comparison: Comparison, layouts: Mapping[str, pa.Table]
+) -> dict[str, pa.Table]:
     taken: dict[str, pa.Table] = {}
     for fold, judged in zip(plan.folds, comparison.folds, strict=True):
         if judged.verdict not in (Verdict.KEEP, Verdict.MIGRATE):

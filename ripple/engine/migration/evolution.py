@@ -7,7 +7,7 @@ the log's first record; the last only on request, since it may take long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -25,8 +25,17 @@ from ripple.engine.migration.lineage import (
     written_lineage,
 )
 from ripple.engine.snapshots.fitting import reads_alike
+from ripple.engine.snapshots.snapshot import HELD
+from ripple.model.canonical import digest_of
 from ripple.model.pipeline.node_keys import unknown_folds
-from ripple.model.pipeline.nodes import Fold, Holding, RowTable, is_join, tables_below
+from ripple.model.pipeline.nodes import (
+    Fold,
+    Holding,
+    RowTable,
+    StepScan,
+    is_join,
+    tables_below,
+)
 from ripple.model.pipeline.plan import inputs_first
 
 if TYPE_CHECKING:
@@ -186,9 +195,13 @@ class _Judge:
         # Without a list of nodes, the folds are known, and nothing can be said of the rest.
         self.before = written or Lineage(tuple(Node("fold", key) for key in snapshot.tables), ())
         self.is_listed = written is not None
+        self.migrations = _of_scans(plan, snapshot, self.asked)
+        digests = [one.from_digest for one in self.migrations.values()]
         self.source_change = source_change(plan, snapshot)
         if self.source_change is None and written is not None:
-            self.source_change = refusal_change(self.now, written, snapshot)
+            self.source_change = refusal_change(self.now, written, snapshot, digests)
+        if self.source_change is not None:
+            self.migrations = {}
         self.old = self._matched()
 
     def _matched(self) -> dict[Node, Node]:
@@ -286,6 +299,9 @@ class _Judge:
         if migration is not None:
             key = next(k for k in self.snapshot.tables if k.endswith(f"#{migration.from_digest}"))
             return replace(judged, verdict=Verdict.MIGRATE, old_key=key, migration=migration)
+        if fold.input in self.migrations and old is not None and isinstance(fold, RowTable):
+            cause = f"its rows follow from the migrated state of {fold.input!r}"
+            return replace(judged, verdict=Verdict.MIGRATE, cause=cause)
         if self._follows(fold, below):
             verdict = Verdict.NEW if old is None else Verdict.CHANGED
             names = " and ".join(repr(name) for name in dict.fromkeys(tables_below(fold)))
@@ -378,6 +394,14 @@ class _Judge:
         if node.key not in (one.node_key for one in self.plan.holding):
             return judged
         asked = node.name in self.asked
+        if migration := self.migrations.get(node.name):
+            old_key = next(
+                key for key in _held(self.snapshot) if key.endswith(migration.from_digest)
+            )
+            cause = judged.cause or "it is new"
+            return replace(
+                judged, verdict=Verdict.MIGRATE, old_key=old_key, cause=cause, migration=migration
+            )
         if judged.verdict is Verdict.KEEP and self.source_change is not None:
             judged = replace(judged, cause=self.source_change)
         elif judged.verdict is Verdict.KEEP:
@@ -385,6 +409,12 @@ class _Judge:
             return replace(judged, verdict=Verdict.REBUILD, cause=cause) if asked else judged
         why = judged.cause or "it is new"
         refused = f"there are no rows for {node.name!r} in the checkpoint ({why}): {_again(node)}"
+        old = self.old.get(node)
+        if old is not None and self.source_change is None and _is_step_scan(self.plan, node.name):
+            refused += (
+                f"; or make its state from the old one with .migrate({node.name!r}, "
+                f"from_digest='{old.digest}')"
+            )
         return replace(judged, verdict=Verdict.REBUILD, cause=why, refused="" if asked else refused)
 
     def _stateless(self, node: Node) -> Judged:
@@ -428,9 +458,20 @@ class _Judge:
         way = self.before.up_to(next(node for node in self.before.chain if node.key in shown))
         return [node.key for node in way if node.kind == "fold"][-1] != fold.old_key
 
+    def _migrated_below(self, node: Node) -> str:
+        """Return the scan with a migrated state from which a sink of events has its rows, or ""."""
+        of = self.plan.output(node.name).of
+        roots = [one.name for one in self.plan.scans if one.name in self.migrations]
+        below = self.now.up_to(next(one for one in self.now.chain if one.name == of))
+        names = {one.name for one in below}
+        return next((name for name in roots if name in names), "")
+
     def _stream_sink(self, node: Node) -> Judged:
         """Judge a sink of events: shown events cannot be taken back, nor be found later."""
         old = self.old.get(node)
+        if old is None and (of := self._migrated_below(node)):
+            cause = f"it begins here: earlier events are of the former state of {of!r}"
+            return Judged(Verdict.NEW, "sink", node.key, None, cause)
         if old is None:
             again = (
                 "give it a place that holds nothing, and the log is read from its first record, or "
@@ -453,6 +494,30 @@ class _Judge:
             f"back ({cause}): give it another name and an empty target"
         )
         return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
+
+
+def _held(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the keys of nodes with states of keys, such as scans."""
+    prefix = HELD[1]
+    return (name.removeprefix(prefix) for name in snapshot.tables if name.startswith(prefix))
+
+
+def _is_step_scan(plan: Plan, name: str) -> bool:
+    return any(one.name == name and isinstance(one, StepScan) for one in plan.scans)
+
+
+def _of_scans(plan: Plan, snapshot: Snapshot, asked: Set[str]) -> dict[str, Migration]:
+    """Return the migrations of scans that are of other code in the checkpoint."""
+    digests = {digest_of(key) for key in _held(snapshot)}
+    scans = {one.name: digest_of(one.node_key) for one in plan.scans if isinstance(one, StepScan)}
+    return {
+        one.fold: one
+        for one in plan.migrations
+        if scans.get(one.fold, one.from_digest) != one.from_digest
+        and scans[one.fold] not in digests
+        and one.from_digest in digests
+        and one.fold not in asked
+    }
 
 
 def _with_above(plan: Plan, named: Set[str]) -> set[str]:

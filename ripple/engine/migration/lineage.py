@@ -7,7 +7,7 @@ differ from there on. That node, or the missing one, is why state does not fit.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -185,9 +185,12 @@ def _change_of(source: str, was_read: Mapping[str, str], read: Mapping[str, str]
     return None
 
 
-def refusal_change(now: Lineage, before: Lineage, snapshot: Snapshot) -> str | None:
+def refusal_change(
+    now: Lineage, before: Lineage, snapshot: Snapshot, but: Container[str] = ()
+) -> str | None:
     """Return why records that were refused may count now, None if none was or they do not.
 
+    but: digests of nodes that refuse the same records in another form.
     A record that one branch refuses counts in none, so that the state of a branch depends on which
     others there were.
     """
@@ -195,7 +198,11 @@ def refusal_change(now: Lineage, before: Lineage, snapshot: Snapshot) -> str | N
         return None
     digests, rejected = {node.digest for node in now.of_events}, snapshot.rejected
     for gone in before.of_events:
-        if gone.digest not in digests and (rejected is None or gone.digest in rejected):
+        if (
+            gone.digest not in digests
+            and gone.digest not in but
+            and (rejected is None or gone.digest in rejected)
+        ):
             by = "perhaps by " if rejected is None else "by "
             return (
                 f"records were rejected before, {by}{gone.kind} {gone.name!r}, which is gone or "

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ripple.core.errors import RippleError
 from ripple.engine.operators.windowed_fold import FAILED
 from ripple.engine.snapshots.internal import internal
+from ripple.model.pipeline.nodes import StepScan
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fold, Migration
@@ -24,12 +25,7 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
     Raises MigrationError when the function fails, or returns anything else than a table with
     these columns and types, in any order, and one row per key.
     """
-    try:
-        made: Any = migration.function(old)
-    except (Exception, SystemExit) as error:  # any error of a user's function
-        raise wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
-    if not isinstance(made, pa.Table):
-        raise wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")
+    made = called(fold, migration, old)
     missing = [name for name in layout.names if name not in made.column_names]
     unknown = [name for name in made.column_names if name not in layout.names]
     twice = [name for name in layout.names if made.column_names.count(name) > 1]
@@ -50,6 +46,18 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
         raise wrong(fold, f"the table is not valid: {error}") from error
     _check_keys(fold, made)
     return made.combine_chunks()
+
+
+def called(node: Fold | StepScan, migration: Migration, old: pa.Table) -> pa.Table:
+    """Return the table that a migration's function makes. Raises MigrationError."""
+    assert migration.function is not None, "of a fold there is one"
+    try:
+        made: Any = migration.function(old)
+    except (Exception, SystemExit) as error:  # any error of a user's function
+        raise wrong(node, f"the function raised {type(error).__name__}: {error}") from error
+    if not isinstance(made, pa.Table):
+        raise wrong(node, f"the function must return a pyarrow.Table, not {type(made).__name__}")
+    return made
 
 
 def _check_keys(fold: Fold, made: pa.Table) -> None:
@@ -85,6 +93,7 @@ def check_accepted(fold: Fold, made: pa.Table, loaded: pa.Table) -> None:
             raise wrong(fold, "column 'window_end_ns' does not go with 'window_start_ns'")
 
 
-def wrong(fold: Fold, text: str) -> MigrationError:
-    """Return an error that names the fold."""
-    return MigrationError(f"migration of fold {fold.name!r}: {text}")
+def wrong(node: Fold | StepScan, text: str) -> MigrationError:
+    """Return an error that names the fold or scan."""
+    kind = "scan" if isinstance(node, StepScan) else "fold"
+    return MigrationError(f"migration of {kind} {node.name!r}: {text}")

@@ -776,13 +776,19 @@ class Pipeline:
             return pipeline_of(united(draft, branch))
 
     def migrate(
-        self, fold: str, function: Callable[[pa.Table], pa.Table], /, *, from_digest: str
+        self,
+        fold: str,
+        function: Callable[[pa.Table], pa.Table] | None = None,
+        /,
+        *,
+        from_digest: str,
     ) -> Pipeline:
-        """Say how the state of ``fold`` is made from that in a checkpoint of other code.
+        """Say how the state of ``fold``, or of a scan, is made from that of other code.
 
         function: takes the table that ``ripple checkpoint export`` shows, one row per key, and
-        returns the fold's new one. from_digest: of the fold that wrote it, as ``ripple plan
-        --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
+        returns the fold's new one. Of a scan it may be left out: fields of the state are taken
+        over by their names, and new ones have their defaults. from_digest: of the node that wrote
+        it, as ``ripple plan --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
         """
         # Few pipelines migrate.
         from ripple.model.pipeline.migration import migration_of  # noqa: PLC0415

@@ -702,12 +702,13 @@ class Node(NamedTuple):
 class Migration:
     """Makes the state of ``fold`` from that of a fold with other code, a table of leaf state.
 
-    from_digest: 32 hexadecimal digits, the end of that fold's node key.
+    Or of a scan, of which ``function`` may be None: its fields are taken over by their names.
+    from_digest: 32 hexadecimal digits, the end of that node's key.
     """
 
     fold: str
     from_digest: str
-    function: Callable[[pa.Table], pa.Table]
+    function: Callable[[pa.Table], pa.Table] | None
 
 
 def reads_of(step: EventNode | Fold) -> tuple[str, ...]:

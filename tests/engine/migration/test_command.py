@@ -97,6 +97,66 @@ def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
     assert Path("out.csv").read_text().endswith("B,50,1\nA,117,3\nB,250,2\n")
 
 
+SCAN = """
+from dataclasses import dataclass
+
+import ripple as rp
+
+@rp.record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+@rp.record
+class Row:
+    volume: int
+
+@dataclass
+class State:
+    volume: int = 0
+{more}
+
+def step(state, trade):
+    state.volume += trade.size{added}
+    return Row(volume=state.volume)
+
+pipeline = (
+    rp.Pipeline("scanned").source("trades", Trade)
+    .scan("s", "symbol", state=State, step=step, into=Row, show="last", lateness=1)
+    {migrate}.sink("rows")
+)
+"""
+
+
+def test_plan_and_run_go_on_with_the_state_of_a_scan(folder: Path, capfd) -> None:
+    def scan(name: str, more: str = "", added: str = "", migrate: str = "") -> str:
+        Path(f"{name}.py").write_text(SCAN.format(more=more, added=added, migrate=migrate))
+        return f"{name}.py"
+
+    assert run(scan("v1"), sink="last.csv") == 0
+    assert Path("last.csv").read_text() == "A,110\nB,50\n"
+    changed = {"more": "    extra: int = 1000", "added": " + state.extra"}
+    capfd.readouterr()
+    assert plan(scan("v2", **changed)) == 1
+    told = capfd.readouterr()
+    assert told.out.startswith("keep     trades#")
+    assert told.out.splitlines()[1].startswith("rebuild  trades/s#")
+    call = told.err.partition("from the old one with ")[2].splitlines()[0]
+    assert call.startswith(".migrate('s', from_digest='")
+    file = scan("v2", **changed, migrate=call)
+    assert plan(file) == 0
+    listed = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed[:3]] == ["keep", "migrate", "migrate"]
+    assert listed[-1].endswith("with migrated state.")
+    append(SECOND)
+    assert run(file, sink="last.csv") == 0
+    # Rows that were not final are run again with the new step.
+    assert Path("last.csv").read_text().endswith("A,1110\nB,1050\nA,2117\nB,2250\n")
+
+
 def test_plan_and_run_go_on_with_answers_and_name_what_is_asked_anew(folder: Path, capfd) -> None:
     def asking(name: str, ask: str, fold: str = "f") -> str:
         events = f'.ask("{ask}", rate, into=Rating)'
