@@ -447,6 +447,7 @@ OF_EXTRA = {
     "ripple/spark/dataframe/named.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/source_frame.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/table_function.py": ("spark", {"pyspark"}),
+    "ripple/spark/dataframe/table_versions.py": ("spark", {"pyspark"}),
     "ripple/spark/merging.py": ("spark", {"pyspark"}),
     "ripple/spark/reading.py": ("spark", {"pyspark"}),
     "ripple/spark/replaying.py": ("spark", {"pyspark"}),

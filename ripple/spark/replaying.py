@@ -17,6 +17,7 @@ from ripple.spark import packets
 from ripple.spark.dataframe.frames import Frames, are_frames
 from ripple.spark.dataframe.named import frames_at
 from ripple.spark.dataframe.source_frame import column_of, micros_of
+from ripple.spark.dataframe.table_versions import pinned
 from ripple.spark.draft import Draft
 from ripple.spark.options import BATCH_ROWS, Bound, whole_at_least_1
 from ripple.spark.packets import LETTERS, REPORT, ROWS
@@ -94,7 +95,9 @@ class Replay:
 
         pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
         folder or a pattern of files; ``table:NAME``, or a path of Spark's file systems, such as
-        ``s3a://...``; or a DataFrame; a mapping by source name when the pipeline has several.
+        ``s3a://...``; or a DataFrame; a mapping by source name when the pipeline has several. A
+        table of Delta Lake or Iceberg may be followed by ``VERSION AS OF NUMBER`` or ``TIMESTAMP AS
+        OF TIME``; the version is found now, and read each time.
         start, stop: an offset, offsets by partition, or a time as text, which alone fits several
         sources and DataFrames; see ``Bound.parse``. header: whether CSV files name their columns.
         closes: whether windows end with the input.
@@ -123,6 +126,7 @@ class Replay:
         self.plan = self._parcel.plan()
         self._closes = closes
         self._input: TaskReading | Frames
+        self._before: Report | None = None
         bounds: dict[str, Any] = {"start": Bound.of(start), "stop": Bound.of(stop)}
         recorded: dict[str, Any] = {"markers": markers, "answers": answers, "cut": cut}
         of_frames: dict[str, Any] = {
@@ -130,7 +134,7 @@ class Replay:
             "identity": identity,
             "partitions": partitions,
         }
-        source = frames_at(spark, self.plan, source, header=header)
+        source = frames_at(spark, self.plan, pinned(spark, source), header=header)
         if are_frames(source):
             _need_none(recorded, "is of a run over a log or a topic, and a DataFrame is none")
             with blaming():
@@ -280,10 +284,16 @@ class Replay:
         with jobs(self._spark, self.plan.name, "replay"):
             rows = found.where(found.kind == REPORT).select("about").collect()
         reports = [json.loads(row.about) for row in rows]
-        order = self._input.order if isinstance(self._input, Frames) else None
-        if not reports and isinstance(self._input, Frames):
+        why = self._input.together_why
+        if not isinstance(self._input, Frames):
+            return Report.of(self.plan, reports, together_why=why)
+        if not reports:
             reports = [self._input.report_of_nothing(self._parcel, WantedResults(()))]
-        return Report.of(self.plan, reports, together_why=self._input.together_why, order=order)
+        order, tables = self._input.order, self._input.tables
+        report = Report.of(self.plan, reports, together_why=why, order=order, tables=tables)
+        report.check_same_inputs(self._before)
+        self._before = report
+        return report
 
     def _rows_in(self, found: DataFrame, name: str, schema: StructType | None = None) -> DataFrame:
         if schema is None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.causes import Causes
+from ripple.core.errors import InputError
 from ripple.core.hashing import mix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ripple.model.pipeline.plan import Plan
 
@@ -27,7 +28,7 @@ class Report:
     is the repartition stage. together_why: why one task read all inputs, None where it need not.
     unanswered: rows that wait at the end, since no answer to them is recorded. inputs: of
     DataFrames, by source, the number of rows, how many equal another one (``twice``), a digest of
-    the records, and their order; none of other inputs.
+    the records, their order, and tables with their versions; none of other inputs.
     """
 
     pipeline: str
@@ -52,8 +53,13 @@ class Report:
         *,
         together_why: str | None = None,
         order: Mapping[str, str] | None = None,
+        tables: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
-        """Add up the reports of partitions. order: of the rows of DataFrames, by source."""
+        """Add up the reports of partitions.
+
+        order, tables: of the rows of DataFrames, and the versioned tables that they read, by
+        source.
+        """
         found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
         first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
         rows: Counter[str] = Counter({output.name: 0 for output in plan.outputs})
@@ -83,8 +89,20 @@ class Report:
             tuple(found),
             together_why,
             sum(one["unanswered"] for one in found),
-            {} if order is None else _inputs(first, order),
+            {} if order is None else _inputs(first, order, tables or {}),
         )
+
+    def check_same_inputs(self, before: Report | None) -> None:
+        """Raise InputError if DataFrames have other records than those of a report before."""
+        for name, one in self.inputs.items():
+            other = one if before is None else before.inputs[name]
+            if (one["rows"], one["digest"]) != (other["rows"], other["digest"]):
+                raise InputError(
+                    f"the DataFrame of {name} has changed between two readings: it had "
+                    f"{other['rows']:,} records with the digest {other['digest']}, and has "
+                    f"{one['rows']:,} with {one['digest']} now. Write it, as with "
+                    "df.write.parquet('DIR'), or name the version of its table"
+                )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON fields."""
@@ -129,6 +147,7 @@ class Report:
             lines.append(
                 f"order      {name}: {one['order']}; digest of its records {one['digest']}"
             )
+            lines += [f"version    {name}: {table}" for table in one.get("tables", ())]
             if one["twice"]:
                 lines.append(f"twice      {one['twice']:,} records of {name} equal another one")
         if self.unanswered:
@@ -143,7 +162,9 @@ class Report:
 
 
 def _inputs(
-    reports: Iterable[Mapping[str, Any]], order: Mapping[str, str]
+    reports: Iterable[Mapping[str, Any]],
+    order: Mapping[str, str],
+    tables: Mapping[str, Sequence[str]],
 ) -> dict[str, dict[str, Any]]:
     """Add up the counts of tasks by source; their inputs are SOURCE[/NUMBER]."""
     found = {}
@@ -156,7 +177,8 @@ def _inputs(
         ]
         digest = sum(int(one["digest"], 16) for one in own) % _ALL
         counts = {key: sum(one[key] for one in own) for key in ("rows", "twice")}
-        found[name] = {"order": text, **counts, "digest": f"{digest:016x}"}
+        versions = {"tables": list(tables[name])} if tables.get(name) else {}
+        found[name] = {"order": text, **versions, **counts, "digest": f"{digest:016x}"}
     return found
 
 

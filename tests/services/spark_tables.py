@@ -10,10 +10,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import ripple.spark as rs
+from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.session import session
-from tests.spark.backfills import SOURCE, TRADES
+from tests.spark.backfills import SOURCE, TRADES, UNTIL, Place
 from tests.spark.logs import append, topic_of
 
 # Sessions that merge remove rows that were shown before.
@@ -46,11 +49,46 @@ def versions_are_read(spark: Any, file: str, table: str, form: str) -> None:
     whole = rs.Replay(spark, file, halves[0].union(halves[1])).report().digest
     halves[0].writeTo(table).using(form).create()
     version = first_version(spark, table, form)
+    pinned = rs.Replay(spark, file, f"table:{table}")
+    open_frame = rs.Replay(spark, file, spark.table(table))
+    here = [f"table:{table} VERSION AS OF {version}"]
+    if form == "iceberg":
+        assert open_frame.report().inputs["trades"]["tables"] == here
+    between = spark.sql("SELECT unix_micros(now())").first()[0] * 1000
     halves[1].writeTo(table).append()
+    assert pinned.report().digest == before
+    with pytest.raises(InputError, match=r"^a table has changed between two readings: it was "):
+        open_frame.report()
+    for past in (f"VERSION AS OF {version}", f"TIMESTAMP AS OF {between}ns"):
+        report = rs.Replay(spark, file, f"table:{table} {past}").report()
+        assert report.digest == before
+        assert report.inputs["trades"]["tables"] == pinned.report().inputs["trades"]["tables"]
+        if form == "iceberg":
+            assert report.inputs["trades"]["tables"] == here
+    with pytest.raises(InputError, match="had no version at 2001-01-01T00:00:00Z: its first is"):
+        rs.Replay(spark, file, f"table:{table} TIMESTAMP AS OF 2001-01-01T00:00:00Z")
     old = spark.sql(f"SELECT * FROM {table} VERSION AS OF {version}")
     assert rs.Replay(spark, file, old).report().digest == before
     assert rs.Replay(spark, file, spark.table(table)).report().digest == whole
     assert rs.Replay(spark, file, f"table:{table}").report().digest == whole
+
+
+def a_backfill_notes_the_version(spark: Any, table: str, form: str, folder: Path) -> None:
+    """A receipt has the version of a table, and holds when the table has grown."""
+    folder.mkdir()
+    place = Place(folder, 2)
+    history = spark.createDataFrame([one for one in TRADES if one["t"] < UNTIL], COLUMNS)
+    history.writeTo(table).using(form).create()
+
+    def backfill(source: str) -> Any:
+        store, file = str(folder / "store"), f"{place.file}:minutes"
+        return rs.Backfill(spark, file, source, until_ns=UNTIL, live=place.live, store=store)
+
+    receipt = backfill(f"table:{table}").run()
+    version = first_version(spark, table, form)
+    assert receipt.history == f"table:{table} VERSION AS OF {version}"
+    history.writeTo(table).append()
+    assert backfill(receipt.history).check(receipt) == []
 
 
 def changes_are_merged(spark: Any, file: str, table: str, form: str, folder: Path) -> None:
@@ -97,6 +135,7 @@ if __name__ == "__main__":
         if form == "iceberg":
             spark.sql(f"CREATE NAMESPACE {catalog}")
         versions_are_read(spark, f"{folder}/p.py:minutes", f"{catalog}.trades", form)
+        a_backfill_notes_the_version(spark, f"{catalog}.history", form, folder / f"{form}-backfill")
         own = folder / form
         own.mkdir()
         changes_are_merged(spark, f"{folder}/p.py:shown", f"{catalog}.shown", form, own)

@@ -339,6 +339,12 @@ def test_names_are_by_source_where_there_are_several(file: Path) -> None:
         ("table:db.trades", SparkPlace(table="db.trades")),
         ("s3a://b/trades", SparkPlace(form="parquet", path="s3a://b/trades")),
         ("csv:hdfs://h/t", SparkPlace(form="csv", path="hdfs://h/t")),
+        ("table:db.t VERSION AS OF 12", SparkPlace(table="db.t", version=12)),
+        ("table:db.t timestamp as of '5ns'", SparkPlace(table="db.t", at_ns=5)),
+        (
+            "delta:s3a://b/t version as of 0",
+            SparkPlace(form="delta", path="s3a://b/t", version=0),
+        ),
         ("file:///d/t.json.gz", SparkPlace(form="json", path="file:///d/t.json.gz")),
         ("log:data/trades", None),
         ("parquet:data", None),
@@ -350,6 +356,31 @@ def test_places_that_spark_reads_are_told_by_their_text(
     text: str, expected: SparkPlace | None
 ) -> None:
     assert SparkPlace.of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("table:t VERSION AS OF new", "VERSION AS OF is followed by a whole number, not 'new'"),
+        ("table:t TIMESTAMP AS OF noon", "TIMESTAMP AS OF is followed by a time, as in 2024"),
+        ("file:///d VERSION AS OF 1", "file:///d has files of parquet, which have no versions"),
+        ("table: VERSION AS OF 1", "table: needs the name of a table"),
+    ],
+)
+def test_a_version_that_is_none_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        SparkPlace.of(text)
+
+
+def test_a_second_report_of_other_records_is_refused() -> None:
+    one = Report.of(PLAN, [], order={})
+    inputs = {"trades": {"rows": 3, "digest": "00"}}
+    first, second = replace(one, inputs=inputs), replace(one, inputs=inputs)
+    second.check_same_inputs(None)
+    second.check_same_inputs(first)
+    other = replace(one, inputs={"trades": {"rows": 3, "digest": "01"}})
+    with pytest.raises(InputError, match=r"^the DataFrame of trades has changed between two read"):
+        other.check_same_inputs(first)
 
 
 def test_times_get_names_for_timestamps_beside_them(file: Path) -> None:

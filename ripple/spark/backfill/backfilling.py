@@ -17,6 +17,7 @@ from ripple.spark.backfill.history import ORDER, OWN, PARTITION, name_of, readin
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
 from ripple.spark.backfill.shelf import Shelf
+from ripple.spark.dataframe.table_versions import pinned
 from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
@@ -59,7 +60,8 @@ class Backfill:
 
         history: a file of any connector, a folder or a pattern of files, a log; in any order and
         partitioning. Or a DataFrame, ``table:NAME``, or a path of Spark's file systems, such as
-        ``csv:s3a://...``. until_ns: the event time at which history ends. live: the live input,
+        ``csv:s3a://...``; the version of a named table of Delta Lake or Iceberg is found now, and
+        is in the receipt. until_ns: the event time at which history ends. live: the live input,
         ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. Both are mappings of source names to those
         when the pipeline has several sources; a table needs no history. store: the folder or
         ``s3://bucket/prefix`` of the checkpoints. partitions: of the pipeline, 1 with
@@ -73,6 +75,7 @@ class Backfill:
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
+        history = pinned(spark, history)
         self._places = noted(self.plan, with_places(history), live), noted(self.plan, live, live)
         self._store = absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)

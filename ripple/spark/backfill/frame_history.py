@@ -37,6 +37,7 @@ from ripple.spark.dataframe.frames import are_frames
 from ripple.spark.dataframe.named import frames_at
 from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.dataframe.source_frame import SourceFrame, in_order
+from ripple.spark.dataframe.table_versions import check_unchanged, versions_in
 from ripple.spark.dataframe.taken import Taken
 from ripple.spark.packets import Packet
 from ripple.spark.session import blaming, jobs
@@ -62,12 +63,16 @@ _ALL = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class FrameHistory:
-    """The DataFrames of all sources of events, and the places that name them."""
+    """The DataFrames of all sources of events, and the places that name them.
+
+    tables: of each, those of Delta Lake and Iceberg with their versions.
+    """
 
     spark: SparkSession
     plan: Plan
     each: tuple[SourceFrame, ...]
     places: tuple[str, ...]
+    tables: tuple[tuple[str, ...], ...]
 
     @classmethod
     def at(
@@ -102,24 +107,30 @@ class FrameHistory:
                 for one in events
             )
         places = tuple(place_of(given[one.name]) for one in events)
-        return cls(spark, plan, each, places)
+        tables = tuple(versions_in(one.frame) for one in each)
+        return cls(spark, plan, each, places, tables)
 
     def counted(self, parcel: Parcel, live: Live) -> list[dict[str, Any]]:
         """Return the counts of each source, as ``Seen`` of a file, and a digest of its rows."""
         found = []
-        for one, place in zip(self.each, self.places, strict=True):
+        for one, place, tables in zip(self.each, self.places, self.tables, strict=True):
             counting = _Counting(parcel, one.given, place, live)
             with jobs(self.spark, self.plan.name, f"count history of {one.source.name}"):
                 rows = one.frame.select(*one.columns((), 1))
                 told = rows.mapInArrow(counting, spark_schema(packets.SCHEMA)).select("about")
                 parts = [json.loads(row.about) for row in told.collect()]
-            found.append(_summed(parts, place))
+            counts = _summed(parts, place)
+            found.append({**counts, "tables": list(tables)} if tables else counts)
         return found
 
     def rows(self, parcel: Parcel, live: Live, known: frozenset[int]) -> DataFrame:
-        """Return the rows before the end of history, except those of known partitions."""
+        """Return the rows before the end of history, except those of known partitions.
+
+        Raises InputError for a table that has changed since it was examined.
+        """
         schema, whole = spark_schema(schema_of(self.plan)), None
-        for file, one in enumerate(self.each):
+        for file, (one, tables) in enumerate(zip(self.each, self.tables, strict=True)):
+            check_unchanged(tables, one.frame)
             placing = _Placing(parcel, one.given, live, file, known)
             rows = one.frame.select(*one.columns((), 1)).mapInArrow(placing, schema)
             whole = rows if whole is None else whole.unionByName(rows)

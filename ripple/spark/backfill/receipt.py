@@ -171,7 +171,7 @@ class Receipt:
             f"history    {self.rows:,} records before {_time(self.until_ns)}, of "
             f"{len(self.files)} files",
             *(
-                f"read       {one['place']}: {one['rows']:,} records, digest {one['digest']}"
+                f"read       {_place(one)}: {one['rows']:,} records, digest {one['digest']}"
                 for one in self.files
                 if "digest" in one  # read by Spark
             ),
@@ -188,6 +188,12 @@ class Receipt:
         lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
         lines.append(f"proven     {proven} of {count} inputs meet the log without gap or overlap")
         return "\n".join(lines)
+
+
+def _place(counts: Mapping[str, Any]) -> str:
+    """Return a place with the versions of the tables that a DataFrame reads."""
+    tables = [one for one in counts.get("tables", ()) if one != counts["place"]]
+    return f"{counts['place']} of {', '.join(tables)}" if tables else str(counts["place"])
 
 
 def _check_kinds(held: Mapping[str, Any]) -> None:

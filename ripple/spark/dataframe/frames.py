@@ -16,6 +16,7 @@ from ripple.spark.dataframe.frame_fold import SOURCE, FrameFold
 from ripple.spark.dataframe.given import names_of
 from ripple.spark.dataframe.scan import Scan
 from ripple.spark.dataframe.source_frame import KEY, REST, TIME, SourceFrame, column_of
+from ripple.spark.dataframe.table_versions import check_unchanged, versions_in
 from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
@@ -53,7 +54,8 @@ class Frames:
     """Rows of DataFrames, in ``tasks`` partitions.
 
     sorted: by Spark, or files that tasks read in order by themselves. together_why: the reason if
-    one task reads all rows, None if several do. order: by source, a text for reports.
+    one task reads all rows, None if several do. order: by source, a text for reports. tables: by
+    source, those of Delta Lake and Iceberg with their versions.
     """
 
     spark: SparkSession
@@ -63,6 +65,7 @@ class Frames:
     tasks: int
     together_why: str | None
     order: Mapping[str, str]
+    tables: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(
@@ -104,6 +107,7 @@ class Frames:
         why = numbered_why(plan) if why is None and partitions is None else why
         tasks = 1 if why is not None else _tasks(spark, partitions)
         order = {one.source.name: one.given.order_text(one.source) for one in each}
+        tables = {one.source.name: versions_in(one.frame) for one in each}
         given = tuple(one.given for one in each)
         scan = None
         if len(each) == 1:
@@ -111,8 +115,9 @@ class Frames:
             whole = replace(each[0], frame=found[each[0].source.name])
             scan = files_scan(whole, key, few, start, stop)
         if scan is not None:
-            return cls(spark, plan, given, scan, scan.tasks, why, order)
-        return cls(spark, plan, given, _in_order(each, key, tasks), tasks, why, order)
+            return cls(spark, plan, given, scan, scan.tasks, why, order, tables)
+        rows = _in_order(each, key, tasks)
+        return cls(spark, plan, given, rows, tasks, why, order, tables)
 
     @property
     def rows(self) -> int | None:
@@ -122,7 +127,12 @@ class Frames:
     def packets(
         self, parcel: Parcel, wanted: WantedResults, reporter: Reporter | None
     ) -> tuple[DataFrame, list[Gather]]:
-        """Return the packets of the first stage, and the gathers that follow."""
+        """Return the packets of the first stage, and the gathers that follow.
+
+        Raises InputError for a table that has changed since it was examined.
+        """
+        if not isinstance(self.sorted, Scan):
+            check_unchanged({one for tables in self.tables.values() for one in tables}, self.sorted)
         staged = len(stages_of(self.plan)) > 1 and self.tasks > 1
         fold = FrameFold(parcel, self.given, self.tasks, wanted, staged, reporter)
         gathers = later_gathers(parcel, self.plan, self.tasks, wanted) if staged else []

@@ -11,6 +11,7 @@ from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.schema.types import DateTime, Logical, bare_type
 from ripple.spark.dataframe.places import SparkPlace
 from ripple.spark.dataframe.source_frame import column_of
+from ripple.spark.dataframe.table_versions import sql_name
 from ripple.spark.session import blaming
 from ripple.task.arguments import sources_of
 
@@ -67,7 +68,10 @@ def frames_at(spark: SparkSession, plan: Plan, source: Any, *, header: bool) -> 
 def _frame(spark: SparkSession, source: SourceSpec, at: SparkPlace, *, header: bool) -> DataFrame:
     with blaming():
         try:
-            if at.table:
+            if at.version is not None:
+                past = f"{sql_name(at)} VERSION AS OF {at.version}"
+                found = spark.sql(f"SELECT * FROM {past}")  # noqa: S608 - a checked name
+            elif at.table:
                 found = spark.table(at.table)
             elif at.form == "csv":
                 found = _texts(spark, source, at.path, header=header)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ripple.core.arguments import shown
 from ripple.core.errors import InputError
+from ripple.model.window.instant import instant_ns
 
 TABLE = "table:"
 FORMATS = ("parquet", "csv", "json", "orc", "delta")
@@ -26,36 +28,72 @@ SYSTEMS = (
     "oss",
 )
 _PLACE = re.compile(rf"(?:({'|'.join(FORMATS)}):)?((?:{'|'.join(SYSTEMS)}):.+)", re.DOTALL)
+# As in SQL: VERSION AS OF 12, TIMESTAMP AS OF 2024-02-26T14:30:00Z.
+_AS_OF = re.compile(r"(.+?)\s+(version|timestamp)\s+as\s+of\s+(.+)", re.DOTALL | re.IGNORECASE)
 _ENDINGS = {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "orc": "orc"}
 
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """A table, or files of a format at a path."""
+    """A table, or files of a format at a path.
+
+    version: of a table of Delta Lake or Iceberg. at_ns: a time, for the version that it had then.
+    """
 
     table: str = ""
     form: str = ""
     path: str = ""
+    version: int | None = None
+    at_ns: int | None = None
 
     @classmethod
     def of(cls, text: Any) -> SparkPlace | None:
         """Return the place that a source's text names, None if Ripple reads it itself.
 
         The text is ``table:NAME``, or ``[FORMAT:]SYSTEM:PATH`` of FORMATS and SYSTEMS. The format
-        is by default that of the name's ending, or Parquet. Raises InputError for an empty name.
+        is by default that of the name's ending, or Parquet. ``VERSION AS OF NUMBER`` or ``TIMESTAMP
+        AS OF TIME`` may follow a table, or a path of Delta Lake. Raises InputError for an empty
+        name, a malformed version or time, and a version of files.
         """
         if not isinstance(text, str):
             return None
-        if text.startswith(TABLE):
-            name = text.removeprefix(TABLE).strip()
+        past = _AS_OF.fullmatch(text)
+        named = text if past is None else past[1]
+        if named.startswith(TABLE):
+            name = named.removeprefix(TABLE).strip()
             if not name:
                 raise InputError("table: needs the name of a table: table:DATABASE.NAME")
-            return cls(table=name)
-        found = _PLACE.fullmatch(text)
-        if found is None:
-            return None
-        form, path = found.groups()
-        return cls(form=form or _form_of(path), path=path)
+            found = cls(table=name)
+        else:
+            place = _PLACE.fullmatch(named)
+            if place is None:
+                return None
+            form, path = place.groups()
+            found = cls(form=form or _form_of(path), path=path)
+        if past is None:
+            return found
+        if found.path and found.form != "delta":
+            raise InputError(f"{named} has files of {found.form}, which have no versions")
+        return _past(found, past[2].lower(), past[3].strip().strip("'"))
+
+    @property
+    def text(self) -> str:
+        """The text that names it."""
+        named = f"{TABLE}{self.table}" if self.table else f"{self.form}:{self.path}"
+        return named if self.version is None else f"{named} VERSION AS OF {self.version}"
+
+
+def _past(place: SparkPlace, kind: str, text: str) -> SparkPlace:
+    if kind == "version":
+        if not text.isascii() or not text.isdigit():
+            raise InputError(f"VERSION AS OF is followed by a whole number, not {shown(text)}")
+        return replace(place, version=int(text))
+    try:
+        return replace(place, at_ns=instant_ns(text))
+    except ValueError:
+        raise InputError(
+            f"TIMESTAMP AS OF is followed by a time, as in 2024-02-26T14:30:00Z, not {shown(text)}"
+        ) from None
 
 
 def _form_of(path: str) -> str:
