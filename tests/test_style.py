@@ -441,6 +441,7 @@ OF_EXTRA = {
     "ripple/control/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/spark/backfill/backfilling.py": ("spark", {"pyspark"}),
     "ripple/spark/backfill/frame_history.py": ("spark", {"pyspark"}),
+    "ripple/spark/executors.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/applying.py": ("spark", {"pyspark"}),
     "ripple/spark/dataframe/frames.py": ("spark", {"pyspark"}),
     "ripple/spark/jvm.py": ("spark", {"pyspark"}),

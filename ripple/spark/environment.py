@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 
 from ripple.core.errors import InputError
 
@@ -32,6 +33,11 @@ def check_java() -> None:
         )
     if not home and shutil.which("java") is None:
         raise InputError(f"Spark needs {JAVA}: install it, or set JAVA_HOME")
+
+
+def is_this_python(command: str) -> bool:
+    """Return whether a command starts the Python of this process."""
+    return shutil.which(command) == sys.executable
 
 
 def why_no_jvm() -> str:

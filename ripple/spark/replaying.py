@@ -19,6 +19,7 @@ from ripple.spark.dataframe.named import frames_at
 from ripple.spark.dataframe.source_frame import column_of, micros_of
 from ripple.spark.dataframe.table_versions import pinned
 from ripple.spark.draft import Draft
+from ripple.spark.executors import check_executors
 from ripple.spark.options import BATCH_ROWS, Bound, whole_at_least_1
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
@@ -275,6 +276,7 @@ class Replay:
         if every is not None:
             wanted = replace(wanted, changes=True, every=whole_at_least_1(every, "every"))
         with blaming():
+            check_executors(self._spark)
             found, gathers = self._input.packets(self._parcel, wanted, reporter)
             for gather in gathers:
                 found = gathered(found, gather, gather.targets(self.plan))

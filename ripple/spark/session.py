@@ -21,6 +21,7 @@ with needed("spark", "ripple.spark"):
 from ripple.spark import jvm
 from ripple.spark.dataframe.table_function import NAME, ReplayFunction
 from ripple.spark.environment import check_java, why_no_jvm
+from ripple.spark.executors import PYTHON_DIFFERS, another_python, check_executors
 from ripple.spark.sources import CheckpointSource, LogSource
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _NUMBER = re.compile(r"^\[Errno \d+\] ")
 _ENDED = "py4j does not exist in the JVM"
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|\bJob \d+ cancelled\b")
 _NO_JVM = "JAVA_GATEWAY_EXITED"
+# Spark's name of the executor of a failed task.
+_EXECUTOR = re.compile(r"\((\S+) executor (\w+)\)")
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
 
 # A JVM's other messages are for administrators.
@@ -113,11 +116,13 @@ def jobs(spark: Any, pipeline: str, phase: str) -> Iterator[None]:
     """Describe the jobs of this thread in Spark's UI, and turn their errors into one line.
 
     They get the group ``ripple-PIPELINE``, by which they can be cancelled, unless the caller's own
-    has been set; on Spark Connect a tag of that name. Raises SparkJobError.
+    has been set; on Spark Connect a tag of that name. Raises SparkJobError, and InputError for an
+    executor that cannot run Ripple.
     """
     group, text = f"ripple-{pipeline}", f"ripple {pipeline}: {phase}"
     context = getattr(spark, "_sc", None)
     with blaming():
+        check_executors(spark)
         if context is None:  # Spark Connect
             spark.addTag(group)
             try:
@@ -154,13 +159,7 @@ def blaming() -> Iterator[None]:
             raise SparkJobError(_NUMBER.sub("", ours[-1])) from error
         if _CANCELLED.search(text):
             raise SparkJobError("its job was cancelled in Spark") from error
-        missing = _MISSING.findall(text)
-        if missing:
-            raise SparkJobError(
-                f"an executor cannot import what it needs ({missing[-1]}): install the same "
-                "version of ripple-stream, and what the pipeline file imports, for the Python that "
-                "executors run (PYSPARK_PYTHON)"
-            ) from error
+        _blame_python(text, error)
         unknown = _NO_FORMAT.search(text)
         if unknown:
             raise SparkJobError(
@@ -176,6 +175,22 @@ def blaming() -> Iterator[None]:
         lines = causes[-1:] or [line.strip() for line in text.splitlines() if line.strip()]
         why = _NUMBER.sub("", lines[0]) if lines else type(error).__name__
         raise SparkJobError(f"Spark: {why}") from error
+
+
+def _blame_python(text: str, error: Exception) -> None:
+    """Raise SparkJobError where the Python of an executor is to blame, or what it can import."""
+    named = _EXECUTOR.findall(text)
+    where = f"executor {named[-1][1]} on {named[-1][0]}" if named else "an executor"
+    python = PYTHON_DIFFERS.search(text)
+    if python:
+        raise SparkJobError(another_python(where, python[1], python[2])) from error
+    missing = _MISSING.findall(text)
+    if missing:
+        raise SparkJobError(
+            f"{where} cannot import what it needs ({missing[-1]}): install the same version of "
+            "ripple-stream, and what the pipeline file imports, for the Python that executors run "
+            "(PYSPARK_PYTHON)"
+        ) from error
 
 
 def _raised(text: str) -> list[str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ripple
 from ripple.core.errors import InputError
 from ripple.spark.environment import check_java, check_pyspark
+from ripple.spark.executor_probe import told as told_by_executor
+from ripple.spark.executors import why_not
 from tests.cli.processes import RIPPLE
 from tests.patience import PATIENCE_S
 
@@ -18,6 +23,29 @@ from tests.patience import PATIENCE_S
 @pytest.mark.parametrize("version", ["4.0.0", "4.1.4", "4.3.0.dev1", "4.10"])
 def test_every_pyspark_4_is_taken(version: str) -> None:
     check_pyspark(version)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({}, None),
+        ({"python": "3.12"}, "e runs Python 3.12, and the driver 3.11: set PYSPARK_PYTHON"),
+        ({"ripple": None}, "e lacks the package ripple-stream: install ripple-stream 0.1.0 for"),
+        ({"missing": ["numpy"]}, "e lacks the package numpy: install ripple-stream 0.1.0 for the"),
+        ({"ripple": "0.0.9"}, "e has ripple-stream 0.0.9, and the driver 0.1.0: install the same"),
+    ],
+)
+def test_what_an_executor_lacks_is_named(told: dict[str, Any], message: str | None) -> None:
+    whole = {"name": "e", "python": "3.11", "ripple": "0.1.0", "missing": [], **told}
+    found = why_not(whole, python="3.11", ours="0.1.0")
+    assert found is None if message is None else str(found).startswith(message)
+
+
+def test_an_executor_tells_its_packages() -> None:
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    (text,) = told_by_executor([bytearray(b"e")])
+    about = {"name": "e", "python": python, "ripple": ripple.__version__, "missing": []}
+    assert json.loads(text) == about
 
 
 @pytest.mark.parametrize("version", ["3.5.6", "5.0.0", "unknown"])
