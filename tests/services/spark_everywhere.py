@@ -106,6 +106,9 @@ class Trial:
         seen = [one["observedMetrics"]["ripple"] for one in query.recentProgress]
         counts = [one["values"][0] if self.connects else one["events"] for one in seen]
         assert sum(filter(None, counts)) == len(TRADES)
+        lags = [one["values"][3] if self.connects else one["lag_ns"] for one in seen]
+        known = [lag for lag in lags if lag is not None]
+        assert min(known) > 0, lags  # the events are of the past
         if self.connects:  # its output is compared by the validation
             return
         found = digests_of(load_plan(self._file("minutes")), reports)[1]

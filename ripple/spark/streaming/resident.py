@@ -182,6 +182,7 @@ class _ResidentTask:
         engine, restored, report = self._life.engine, self._restored, self._life.report
         self._restored = None
         before, self._reported = self._reported, (report.events, report.rows_out)
+        mark_ns = engine.watermark_ns
         return {
             "partition": self._partition,
             "epoch": self._epoch,
@@ -189,7 +190,8 @@ class _ResidentTask:
             "events": report.events - before[0],
             "rows_out": report.rows_out - before[1],
             "digests": dict(engine.digests),
-            "watermark_ns": engine.watermark_ns,
+            "watermark_ns": mark_ns,
+            "lag_ns": None if mark_ns is None else self._world.clock.now_ns() - mark_ns,
             "counters": engine.counters.as_dict(),
             "restored": None
             if restored is None

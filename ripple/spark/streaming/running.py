@@ -78,12 +78,16 @@ def _reports(spark: SparkSession, made: Stream) -> DataFrame:
     reports = spark.readStream.format(NAME).option("stream", packed)
     driver = Driver.of(spark)
     found = reports.option("host", driver.host).option("bind", driver.bind).load()
-    mark = functions.get_json_object("report", "$.watermark_ns").cast("long")
+    mark, lag = (
+        functions.get_json_object("report", f"$.{name}").cast("long")
+        for name in ("watermark_ns", "lag_ns")
+    )
     return found.observe(
         OBSERVED,
         functions.sum("events").alias("events"),
         functions.sum("rows_out").alias("rows_out"),
         functions.min(mark).alias("watermark_ns"),
+        functions.max(lag).alias("lag_ns"),
     )
 
 
