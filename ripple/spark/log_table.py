@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripple.connectors.log.sink import cut_at
 from ripple.core.errors import InputError
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.batch import Batch
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
     from ripple.model.batch import Marker
 
-OPTIONS = ("path", "partitions", "from", "to", "batch_rows", "columns", "timestamps")
-PARTITION, OFFSET = "partition", "offset"
+OPTIONS = ("path", "partitions", "from", "to", "batch_rows", "columns", "timestamps", "cut")
+PARTITION, OFFSET, CUT = "partition", "offset", "cut"
 _MICROS = pa.timestamp("us", "UTC")
 _HOLDS = {
     "=": operator.eq,
@@ -88,7 +90,7 @@ def _offset(reader: PartitionReader, bound: Bound, default: int, end: int) -> in
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A range of one partition's records. columns, timestamps: see ``table_schema``."""
+    """A range of one partition's records. columns, timestamps, cut: see ``table_schema``."""
 
     place: str
     partition: int
@@ -97,6 +99,7 @@ class Split:
     batch_rows: int = BATCH_ROWS
     columns: tuple[str, ...] = ()
     timestamps: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +131,15 @@ class LogTable:
             raise InputError("batch_rows must be 1 or more")
         place = given.absolute_topic(found["path"], topic)
         columns = given.names(found["columns"], "columns") if "columns" in found else ()
-        timestamps = given.yes_or_no(found.get("timestamps", "false"), "timestamps")
+        shown = {
+            "timestamps": given.yes_or_no(found.get("timestamps", "false"), "timestamps"),
+            "cut": given.yes_or_no(found.get("cut", "false"), "cut"),
+        }
         splits = tuple(
-            Split(place, number, *range_of(topic, number, start, stop), rows, columns, timestamps)
+            Split(place, number, *range_of(topic, number, start, stop), rows, columns, **shown)
             for number in numbers
         )
-        schema = table_schema(topic, columns, timestamps=timestamps)
+        schema = table_schema(topic, columns, **shown)
         return cls(splits, schema, topic.time_field)
 
     def narrowed(self, column: str, operation: str, value: int) -> LogTable:
@@ -168,14 +174,15 @@ class LogTable:
 
 
 def table_schema(
-    topic: Topic, chosen: tuple[str, ...] = (), *, timestamps: bool = False
+    topic: Topic, chosen: tuple[str, ...] = (), *, timestamps: bool = False, cut: bool = False
 ) -> pa.Schema:
     """Return the columns of a topic's table: those of its schema, ``partition`` and ``offset``.
 
     Dates and decimals are such columns, and times nanoseconds, as in tables of results. chosen:
     names of those to read, () for all. timestamps: whether each time in nanoseconds has a
-    TIMESTAMP beside it, see ``times_in``. Raises InputError where the schema has one of our names,
-    and for an unknown column.
+    TIMESTAMP beside it, see ``times_in``. cut: whether the log of an output has the cut of each
+    change, offsets by input as JSON, null in other logs. Raises InputError where the schema has one
+    of our names, and for an unknown column.
     """
     stored, fields = columns_of(topic.schema), topic.schema.fields
     columns = [
@@ -183,7 +190,8 @@ def table_schema(
         for column, field, shown in zip(stored, fields, shown_fields(fields), strict=True)
     ]
     beside = times_in(topic) if timestamps else {}
-    for own in (PARTITION, OFFSET, *beside.values()):
+    last = [pa.field(CUT, pa.string())] if cut else []
+    for own in (PARTITION, OFFSET, *(one.name for one in last), *beside.values()):
         if any(field.name == own for field in columns):
             raise InputError(f"{topic.path} has a field {own!r}, a reserved column of the table")
     whole = pa.schema(
@@ -192,6 +200,7 @@ def table_schema(
             *(pa.field(name, _MICROS) for name in beside.values()),
             pa.field(PARTITION, pa.int32(), nullable=False),
             pa.field(OFFSET, pa.int64()),
+            *last,
         ]
     )
     for name in chosen:
@@ -221,15 +230,25 @@ def times_in(topic: Topic) -> dict[str, str]:
 def batches_of(split: Split) -> Iterator[pa.RecordBatch]:
     """Yield the records of a split, in order. Raises as readers of a log do."""
     topic, _ = open_topic(split.place)
-    schema = table_schema(topic, split.columns, timestamps=split.timestamps)
+    schema = table_schema(topic, split.columns, timestamps=split.timestamps, cut=split.cut)
     beside = {name: time for time, name in times_in(topic).items()} if split.timestamps else {}
-    with PartitionReader(topic, split.partition) as reader:
+    with (
+        PartitionReader(topic, split.partition) as reader,
+        PartitionReader(topic, split.partition) as notes,
+    ):
         for entry in reader.read(split.first, split.end):
-            yield from _pieces(entry, split, schema, beside)
+            cut = None
+            if isinstance(entry, Batch) and split.cut and CUT in schema.names:
+                cut = cut_at(notes, entry.next_offset - 1)
+            yield from _pieces(entry, split, schema, beside, cut)
 
 
 def _pieces(
-    entry: Batch | Marker, split: Split, schema: pa.Schema, beside: Mapping[str, str]
+    entry: Batch | Marker,
+    split: Split,
+    schema: pa.Schema,
+    beside: Mapping[str, str],
+    cut: Mapping[str, int] | None,
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(entry, Batch):
         return
@@ -243,6 +262,9 @@ def _pieces(
         part = records.slice(start, split.batch_rows)
         number = pa.array(np.full(part.num_rows, split.partition, np.int32))
         own = {PARTITION: number, OFFSET: pa.array(offsets[start : start + part.num_rows])}
+        if split.cut:
+            text = None if cut is None else json.dumps(cut, sort_keys=True)
+            own[CUT] = pa.repeat(pa.scalar(text, pa.string()), part.num_rows)
         columns = [
             own[name]
             if name in own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
+from ripple.cli.main import main
 from ripple.core.errors import InputError
 from ripple.model.records import schema_of
 from ripple.spark import log_table
@@ -27,6 +29,20 @@ from tests.spark.logs import topic_of
 
 PLAN = PLANS["one-total"]
 EVENTS = trades(Random(3), 60)
+ROWS = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+rows = rp.Pipeline("rows").source("trades", Trade).partition("by", key="symbol").fold(
+    "rows", n=rp.count()).sink("out")
+"""
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 HOLDS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -49,6 +65,25 @@ def test_rows_are_records_with_their_place_in_batches_as_asked(place: str) -> No
     ]
     assert rows(table) == expected
     assert {batch.num_rows for one in table.splits for batch in batches_of(one)} <= {1, 2, 3, 4}
+
+
+def test_changes_of_an_output_have_their_cut(place: str, tmp_path: Path) -> None:
+    log = f"{tmp_path}/out"
+    run = ["run", f"{tmp_path}/p.py", "--source", place, "--sink", f"log:{log}/rows"]
+    (tmp_path / "p.py").write_text(ROWS)
+    assert main([*run, "--batch", "7", "--checkpoint-dir", f"{tmp_path}/state"]) == 0
+    table = LogTable.of({"path": f"{log}/rows", "cut": "true"})
+    assert table.schema.names[-3:] == ["partition", "offset", "cut"]
+    found = rows(table)
+    cuts = [sum(json.loads(row["cut"]).values()) for row in found]
+    assert cuts == sorted(cuts)
+    assert cuts[-1] == len(EVENTS)
+    assert 1 < len(set(cuts)) <= len(EVENTS)
+    stream = LogStream.of({"path": f"{log}/rows", "cut": "true", "columns": "symbol,cut"})
+    splits = stream.splits({}, stream.ends())
+    assert [row["cut"] for one in splits for batch in batches_of(one) for row in batch.to_pylist()
+            ] == [row["cut"] for row in found]  # fmt: skip
+    assert {row["cut"] for row in rows(LogTable.of({"path": place, "cut": "true"}))} == {None}
 
 
 def test_columns_are_chosen_and_times_have_timestamps_beside_them(place: str) -> None:

@@ -401,6 +401,12 @@ def changes_in(
                 yield note.reached.cut, entry.records, note.rows_to >= note.rows
 
 
+def cut_at(reader: PartitionReader, offset: int) -> Mapping[str, int] | None:
+    """Return the cut to which the record at an offset belongs, None in a log that has none."""
+    note = _Note.of(reader.notes_at(offset))
+    return None if note is None else note.reached.cut
+
+
 @dataclass(frozen=True, slots=True)
 class _Note:
     """A frame's notes on its cut: the changes have ``rows`` rows, ``rows_to`` of them with it.
