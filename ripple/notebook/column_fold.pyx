@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Cells that fold all rows of a column, by taking changed rows out and putting them in again."""
+"""Cells that fold all rows of a column, by taking changed rows out and putting them in again.
+
+They read values where the column has them: a notebook has no linked columns.
+"""
 
 from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.stdint cimport int64_t, uint8_t

@@ -3,7 +3,7 @@
 
 A slot of a removed row must keep its key until all that depends on the row has seen the
 removal: it is freed when no node of the graph is dirty, which is the end of every stabilize that
-did not fail. Then the key is forgotten, and the slot given to the next new key.
+did not fail. Then the key is forgotten, and its slot given to the next new key.
 """
 
 cimport cython

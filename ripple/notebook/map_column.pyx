@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A column computed from columns of the same keys, and cells: only for the slots that changed."""
+"""A column computed from columns of the same keys, and cells: only for the slots that changed.
+
+Values are read where those columns have them: a notebook has no linked ones.
+"""
 
 cimport cython
 from cpython.object cimport PyObject

@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Events on their way into a fold by key, or by key and window.
 
-Found, added to its state and noted as touched, in one call.
+Each is found, added to its state and noted as touched, all in one call.
 """
 
 from libc.stdint cimport int64_t

@@ -1,7 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
 # distutils: include_dirs = ripple/engine/graph ripple/engine/kernels
-"""The rows of an as-of join that are not final, each shown with its match so far."""
+"""The rows of an as-of join that are not final, each shown with its match so far.
+
+Their column holds its values: it is never linked.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 from libcpp.vector cimport vector
