@@ -148,7 +148,7 @@ _NUMBERS_OF_TEXTS: list[Any] = [
 _TEXTS_OF_TEXTS: list[Any] = [
     lambda x: x.str.to_lowercase(), lambda x: x.str.to_uppercase(),
     lambda x: x.str.slice(1), lambda x: x.str.slice(-2), lambda x: x.str.slice(1, 2),
-    lambda x: x.str.slice(-3, 2), lambda x: x.str.slice(0, 0),
+    lambda x: x.str.slice(-3, 2), lambda x: x.str.slice(0, 0), lambda x: x.str.slice(-(2**40), 3),
     lambda x: x.str.split("/").list.get(1), lambda x: x.str.split("id=").list.get(0),
     lambda x: x.str.extract("id=([^&]*)"), lambda x: x.str.extract("(a)?(/|b)", 2),
     lambda x: x.str.extract("[0-9]+", 0), lambda x: x.str.extract("(a)?/", 1),

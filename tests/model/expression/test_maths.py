@@ -121,10 +121,11 @@ def test_bits_of_powers_are_pinned() -> None:
 
 
 @pytest.mark.skipif(not CAN_FUSE, reason="this processor has no fused products and sums")
-@pytest.mark.parametrize("name", [*NAMES, "pow"])
+@pytest.mark.parametrize("name", [*NAMES, "pow", "round"])
 def test_fused_products_change_no_result(name: str) -> None:
     x = np.concatenate([arguments(500), EXTREME])
-    operands = (x,) if name != "pow" else (np.abs(x), x[::-1].copy())
+    others = {"pow": (np.abs(x), x[::-1].copy()), "round": (x, np.array([100.0]))}
+    operands = others.get(name, (x,))
     fused, alone = (compute(name, *operands, fused=way) for way in (True, False))
     assert fused[1].tolist() == alone[1].tolist()  # with the same pairs where rows are undecided
     sure = np.setdiff1d(np.arange(len(x)), fused[1])
@@ -153,6 +154,41 @@ def test_known_results(name: str, x: float, expected: float) -> None:
     (found,) = column_of(name, [x]).tolist()
     assert found.hex() == expected.hex()
     assert getattr(exact, name)(x).hex() == expected.hex()
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [
+        ("log", "0x1.51a0030fe91eap+34", "0x1.7d800d4262290p+4"),
+        ("log", "0x1.c3e3580e8de3dp+0", "0x1.22f296b6cb1fcp-1"),
+        ("log2", "0x1.5f36bc076d8c6p+0", "0x1.d327999c45582p-2"),
+        ("log2", "0x1.2ef73bbfa9dacp+6", "0x1.8f8d7daffda72p+2"),
+        ("log10", "0x1.070d45667ff74p-18", "-0x1.5a08011900164p+2"),
+        ("log10", "0x1.4143fa1f39623p+0", "0x1.93f6f0ba66a8dp-4"),
+        ("log1p", "0x1.a0e386a0f325dp-1", "0x1.30faebe617ddfp-1"),
+        ("log1p", "-0x1.aa26b3ca73f85p-4", "-0x1.c1fcffffaca6cp-4"),
+        ("exp", "-0x1.47db210d12e1cp-6", "0x1.f5db3879ab40fp-1"),
+        ("exp", "-0x1.09ffa7c373456p+4", "0x1.02bb77d985703p-24"),
+        ("exp2", "-0x1.94d06af0784eap+3", "0x1.46300a4f16787p-13"),
+        ("exp2", "0x1.7c7b07a059a1fp+3", "0x1.da6b4a2bfa335p+11"),
+        ("expm1", "0x1.07ccefc77bce7p-11", "0x1.07ddededccf98p-11"),
+        ("expm1", "0x1.20f28dac63e8ep+3", "0x1.04ccbc12be9d2p+13"),
+    ],
+)
+def test_results_nearly_halfway_between_two_floats(name: str, x: str, expected: str) -> None:
+    """The nearest of 2^33 a function: to 2^-29 of the last place. The expected ones are MPFR's."""
+    (found,) = column_of(name, [float.fromhex(x)]).tolist()
+    assert found.hex() == expected
+    assert getattr(exact, name)(float.fromhex(x)).hex() == expected
+
+
+def test_no_extreme_is_left_to_decimals_but_halfway_ones() -> None:
+    """So a column of zeros, infinities or tiny results takes no call for each row."""
+    extreme = np.array(EXTREME)
+    for name in NAMES:
+        assert len(compute(name, extreme)[1]) <= 3
+    x, y = (side.ravel() for side in np.meshgrid(extreme, extreme))
+    assert len(compute("pow", x, y)[1]) <= len(x) // 50
 
 
 def test_the_decimals_of_the_caller_change_nothing() -> None:

@@ -27,7 +27,7 @@ ERROR in ``rounded.h`` is at least twice these.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -41,25 +41,14 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = npt.NDArray[np.float64]
 
-_SPLIT = 134217729.0  # 2^27 + 1: cuts a float into two of 26 bits
-
-
-def _product(a: Any, b: Any) -> Any:
-    """Return a * b exactly, as the sum of two floats."""
-    head = a * b
-    at, bt = _SPLIT * a, _SPLIT * b
-    ah, bh = at - (at - a), bt - (bt - b)
-    al, bl = a - ah, b - bh
-    return head, ((ah * bh - head) + ah * bl + al * bh) + al * bl
-
 
 def _correct(name: str, alone: Callable[..., float]) -> Callable[..., Floats]:
     """Return the function of columns: the results that are sure, else the exact ones."""
 
     def of_columns(*operands: Floats) -> Floats:
         columns = [np.ascontiguousarray(operand) for operand in operands]
-        results, doubtful = compute(name, *columns)
-        for row in doubtful.tolist():
+        results, undecided = compute(name, *columns)
+        for row in undecided.tolist():
             results[row] = alone(*(float(column[row]) for column in columns))
         return results
 
@@ -67,19 +56,11 @@ def _correct(name: str, alone: Callable[..., float]) -> Callable[..., Floats]:
 
 
 def _round(values: Floats, decimals: int) -> Floats:
-    """Round to decimals: an exact product to a whole number, whose quotient is rounded once."""
-    power = 10.0**decimals
-    with np.errstate(all="ignore"):
-        head, tail = _product(values, power)
-        whole = np.rint(head)
-        # The head may be halfway where the product is not.
-        tie = (np.abs(head - whole) == 0.5) & (tail != 0)
-        whole = np.where(tie, np.floor(head) + (tail > 0), whole)
-        result: Floats = np.copysign(whole / power, values)
-        for row in np.flatnonzero(~(np.abs(head) < 2.0**51)).tolist():
-            result[row] = round(float(values[row]), decimals)
-    result[np.isnan(result)] = np.nan  # of one bit pattern
-    return result
+    values = np.ascontiguousarray(values)
+    results, undecided = compute("round", values, np.array([10.0**decimals]))
+    for row in undecided.tolist():
+        results[row] = round(float(values[row]), decimals)
+    return results
 
 
 def _of_floats(name: str, operands: int, alone: Callable[..., float]) -> Function:

@@ -205,9 +205,26 @@ HERE Bounds quick_power(double x, double y, int fused) {
     return taken(usual, found);
 }
 
+/* ---- decimals ---- */
+
+/* The exact product with a power of 10, as a whole number, whose quotient is rounded once. */
+HERE Bounds quick_round(double x, double power, int fused) {
+    Pair units = product(x, power, fused);
+    double whole = nearest(units.head), off = fabs(units.head - whole);
+    /* The head may be halfway where the product is not. */
+    whole = (off == 0.5) & (units.tail != 0) ? units.head + copysign(0.5, units.tail) : whole;
+    return taken(fabs(units.head) < 0x1p51, (Bounds){copysign(whole / power, x), 0});
+}
+
+HERE int round_large(double x, double* out) {
+    *out = x == x ? x : NAN;
+    return !(fabs(x) < 0x1p52);
+}
+
 /* ---- columns ---- */
 
-typedef enum { LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW } Which;
+/* y is the exponents of POW, and the one power of 10 of ROUND. */
+typedef enum { LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW, ROUND } Which;
 
 HERE int slow(Which which, double x, double y, int fused, double* out) {
     switch (which) {
@@ -218,6 +235,7 @@ HERE int slow(Which which, double x, double y, int fused, double* out) {
         case EXP: return power_of_e(x, fused, out);
         case EXP2: return power_of_two(x, fused, out);
         case EXPM1: return exp_less_one(x, fused, out);
+        case ROUND: return round_large(x, out);
         default: return raised(x, y, fused, out);
     }
 }
@@ -242,6 +260,7 @@ HERE int64_t each(
             case EXP2: EACH(quick_exp2(x[i], fused));
             case EXPM1: EACH(quick_exp_less_one(x[i], fused));
             case POW: EACH(quick_power(x[i], y[i], fused));
+            case ROUND: EACH(quick_round(x[i], *y, fused));
         }
         for (int i = 0; i < length; i++) { open[count] = i; count += gaps[i] != 0; }
         for (int j = 0; j < count; j++) {

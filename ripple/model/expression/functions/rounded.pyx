@@ -32,7 +32,7 @@ cdef extern from "rounded.h":
 
 cdef extern from "quick.h":
     ctypedef enum Which:
-        LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW
+        LOG, LOG2, LOG10, LOG1P, EXP, EXP2, EXPM1, POW, ROUND
     bint can_fuse() noexcept nogil
     void make_quick_tables() noexcept nogil
     int64_t each_alone(
@@ -46,6 +46,7 @@ CAN_FUSE = bool(can_fuse())     # whether this processor multiplies and adds wit
 FUNCTIONS = {
     "log": LOG, "log2": LOG2, "log10": LOG10, "log1p": LOG1P,
     "exp": EXP, "exp2": EXP2, "expm1": EXPM1, "pow": POW,
+    "round": ROUND,
 }
 cdef object NO_ROWS = np.empty(0, np.int64)
 
@@ -98,12 +99,12 @@ make_quick_tables()
 def compute(str name, const double[::1] x not None, const double[::1] y=None, *, bint fused=CAN_FUSE):
     """Return the correctly rounded results, float64[n], and the rows that are not sure, int64[m].
 
-    y: of ``pow``. fused: with products and sums that this processor rounds once, for the same.
+    y: the exponents of ``pow``, or the one power of 10 of ``round``. fused: with products and sums
+    that this processor rounds once, for the same.
     """
     cdef Which which = FUNCTIONS[name]
     cdef int64_t n = x.shape[0], doubts = 0
-    assert (y is None) == (which != POW)
-    assert y is None or y.shape[0] == n
+    assert (y.shape[0] if y is not None else 0) == (n if which == POW else which == ROUND)
     assert CAN_FUSE or not fused
     found, doubtful = np.empty(n), np.zeros(n, np.uint8)
     cdef double[::1] out = found

@@ -72,6 +72,92 @@ def split_part(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8
     return there, begins, ends
 
 
+cdef bint is_ascii(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Tell whether all bytes are ASCII."""
+    cdef uint8_t any = 0
+    while at < end:
+        any |= at[0]
+        at += 1
+    return any < 0x80
+
+
+cdef inline bint continues(uint8_t byte) noexcept nogil:
+    """Tell whether a byte is not the first of its letter."""
+    return byte & 0xC0 == 0x80
+
+
+def lengths(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data):
+    """Return the code points of each text, int64[n], 0 for null."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, j, i
+    cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+    cdef int64_t count
+    cdef bint plain
+    counts = np.zeros(n, np.int64)
+    cdef int64_t[::1] out = counts
+    with nogil:
+        plain = is_ascii(start + offsets[0], start + offsets[n])
+        for j in range(n):
+            if valid is not None and not valid[j]:
+                continue
+            count = offsets[j + 1] - offsets[j]
+            if not plain:
+                for i in range(offsets[j], offsets[j + 1]):
+                    count -= continues(start[i])
+            out[j] = count
+    return counts
+
+
+def sliced(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[::1] data,
+           int64_t first, int64_t length):
+    """Return (begins, ends) of each text from a code point on, as many of them at most.
+
+    first: below 0 it counts from the end. A text that is shorter has all of its code points.
+    """
+    cdef Py_ssize_t n = offsets.shape[0] - 1, j
+    cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+    cdef const uint8_t* at
+    cdef const uint8_t* end
+    cdef int64_t size, left
+    cdef bint plain
+    begins, ends = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    cdef int32_t[::1] begin = begins
+    cdef int32_t[::1] finish = ends
+    with nogil:
+        plain = is_ascii(start + offsets[0], start + offsets[n])
+        for j in range(n):
+            if valid is not None and not valid[j]:
+                continue
+            if plain:
+                size = offsets[j + 1] - offsets[j]
+                left = min(first, size) if first >= 0 else max(size + first, 0)
+                begin[j] = <int32_t>(offsets[j] + left)
+                finish[j] = <int32_t>(begin[j] + min(length, size - left))
+                continue
+            at = start + offsets[j]
+            end = start + offsets[j + 1]
+            left = first
+            if first < 0:
+                at = end
+                while left < 0 and at > start + offsets[j]:
+                    at -= 1
+                    left += not continues(at[0])
+            else:
+                at = after(at, end, first)
+            begin[j] = <int32_t>(at - start)
+            finish[j] = <int32_t>(after(at, end, length) - start)
+    return begins, ends
+
+
+cdef inline const uint8_t* after(const uint8_t* at, const uint8_t* end, int64_t count) noexcept nogil:
+    """Return the place behind as many code points, or the end."""
+    while count > 0 and at < end:
+        at += 1
+        while at < end and continues(at[0]):
+            at += 1
+        count -= 1
+    return at
+
+
 def gathered(const int32_t[::1] begins, const int32_t[::1] ends, const uint8_t[::1] data):
     """Return (offsets, bytes) of the pieces of a column between begins and ends."""
     cdef Py_ssize_t n = begins.shape[0], j

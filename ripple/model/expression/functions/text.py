@@ -33,7 +33,9 @@ from ripple.model.expression.functions.strings import (
     floats,
     gathered,
     integers,
+    lengths,
     mapped,
+    sliced,
     split_part,
 )
 from ripple.model.expression.program import FAILURES, NO_NUMBER
@@ -43,6 +45,7 @@ from ripple.model.schema.text_columns import parts, text_column
 _TEXT = (Kind.TEXT,)
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INT = re.compile(r"[+-]?[0-9]+")
+_COLUMN_MAX = 2**31  # bytes, at most
 DIGITS_MAX = 19  # of an integer of 64 bits
 
 
@@ -65,10 +68,10 @@ def _plain_cased(letters: Callable[[], Any]) -> Callable[[str], str]:
 
 
 def _slice(array: Any, offset: int, length: int | None) -> Any:
-    if offset >= 0 or length is None:
-        stop = None if length is None else offset + length
-        return pc.utf8_slice_codeunits(array, offset, stop)
-    return pc.utf8_slice_codeunits(pc.utf8_slice_codeunits(array, offset), 0, length)
+    valid, offsets, data = parts(array)
+    most = _COLUMN_MAX if length is None else min(length, _COLUMN_MAX)
+    begins, ends = sliced(valid, offsets, data, max(min(offset, _COLUMN_MAX), -_COLUMN_MAX), most)
+    return text_column(*gathered(begins, ends, data), valid)
 
 
 def _plain_slice(text: str, offset: int, length: int | None) -> str:
@@ -220,7 +223,7 @@ TEXTS = table(
     ),
     Function(
         "str.len_chars", (_TEXT,), Kind.INT, len,
-        columns=lambda array: pc.utf8_length(array).cast(pa.int64()),
+        columns=lambda array: lengths(*parts(array)),
     ),
     Function("str.slice", (_TEXT,), Kind.TEXT, _plain_slice, columns=_slice),
     Function(
