@@ -155,6 +155,7 @@ cdef class Matches:
         with nogil:
             if self.strategy == 0:
                 if capacity > self.last.size():
+                    self.last.reserve(capacity)  # which grows by more than one at a time
                     self.last.resize(capacity, -1)
                 self.find_last(taken.rows, more, taken.at)
             else:

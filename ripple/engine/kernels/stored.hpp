@@ -24,6 +24,18 @@ template <typename T> void shrink(std::vector<T>& held)
         held.shrink_to_fit();
 }
 
+// Gives room back that no row had before some were dropped: as many will come again.
+template <typename T> void shrink(std::vector<T>& held, size_t before)
+{
+    shrink(held);
+    if (held.capacity() <= before + before / 16 + 1024)
+        return;
+    std::vector<T> less;
+    less.reserve(before + before / 32);
+    less.assign(held.begin(), held.end());
+    held.swap(less);
+}
+
 // Makes room by a quarter more: much of it stays unused until the next rows are dropped.
 template <typename T> void reserve(std::vector<T>& held, size_t size)
 {
@@ -159,6 +171,7 @@ struct StoredColumn {
     void keep(const int64_t* numbers, int64_t n)
     {
         int64_t end = 0;
+        const size_t rows_before = words.size(), bytes_before = bytes.size();
         if (kind != BATCH_TEXT && valid.empty()) {
             // Word by word where what stays is scattered: there is little in a row to be moved.
             for (int64_t i = 0; i < n;) {
@@ -171,7 +184,7 @@ struct StoredColumn {
                     words[i] = words[numbers[i]];
             }
             words.resize(n);
-            return shrink(words);
+            return shrink(words, rows_before);
         }
         for (int64_t i = 0, next; i < n; i = next) {
             const int64_t first = numbers[i];
@@ -196,9 +209,9 @@ struct StoredColumn {
             valid.resize(n);
         if (kind == BATCH_TEXT && !bytes.empty())
             bytes.resize(end + BATCH_SHORT);
-        shrink(words);
-        shrink(bytes);
-        shrink(valid);
+        shrink(words, rows_before);
+        shrink(bytes, bytes_before);
+        shrink(valid, rows_before);
     }
 
     int64_t nbytes() const { return 8 * words.capacity() + bytes.capacity() + valid.capacity(); }
