@@ -354,11 +354,11 @@ OUTER_BROKEN = {
     ),
     "left rows that followed are partners no more": (
         "_frees_ns",
-        property(lambda self: (self.watermark_ns, FREES.fget(self)[1])),
+        lambda self, mark_ns: (mark_ns, FREES(self, mark_ns)[1]),
     ),
     "right rows that followed are partners no more": (
         "_frees_ns",
-        property(lambda self: (FREES.fget(self)[0], self.watermark_ns)),
+        lambda self, mark_ns: (FREES(self, mark_ns)[0], mark_ns),
     ),
     "rows that followed follow again after a restore": (
         "load",

@@ -13,7 +13,13 @@ from ripple.engine.kernels.asof import Taken
 from ripple.engine.kernels.stored import gathered
 from ripple.engine.machine import Engine
 from ripple.engine.operators import held_rows
-from ripple.engine.operators.joins import asof_rows, row_table_rows, stream_join_rows
+from ripple.engine.operators.joins import (
+    asof_rows,
+    due_rows,
+    near_rows,
+    row_table_rows,
+    stream_join_rows,
+)
 from ripple.model.schema.exported import Made
 
 ROWS_MAX = 3
@@ -133,12 +139,43 @@ def test_more_than_an_output_takes_at_one_cut_is_said(monkeypatch: pytest.Monkey
         shown(asof)
 
 
+@pytest.mark.parametrize("how", ["right", "full"])
+def test_texts_of_an_outer_interval_join_leave_by_spans_and_pieces(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def step(trades: Any, quotes: Any) -> Any:
+        within = ("-3s", "3s")
+        return trades.join_interval(
+            "near", quotes, on="symbol", within=within, how=how, emit="final"
+        )
+
+    def few(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
+        if count > ROWS_MAX:
+            raise OverflowError("the texts of one batch exceed 2 GiB")
+        made.append(count)
+        return gathered(schema, count, parts)
+
+    def few_in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.num_rows > ROWS_MAX:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+        return in_order(batch)
+
+    whole = shown(step)
+    in_order = due_rows.in_order
+    monkeypatch.setattr(due_rows, "in_order", few_in_order)
+    for module in (near_rows, held_rows):
+        monkeypatch.setattr(module, "gathered", few)
+    assert shown(step) == whole
+    assert len(made) > TRADES.num_rows // ROWS_MAX
+
+
 def test_an_outer_interval_join_says_what_it_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(schema: pa.Schema, count: int, parts: list[Any]) -> Made:
         raise OverflowError("the texts of one batch exceed 2 GiB")
 
     monkeypatch.setattr(held_rows, "gathered", none)
-    with pytest.raises(
-        rp.LimitError, match=r"'near': with how='full' .* 2 GiB .*, or say how='left'"
-    ):
+    said = r"'near': with how='full' its rows of one .* 2 GiB of a field: leave long fields out"
+    with pytest.raises(rp.LimitError, match=said):
         shown(full)

@@ -226,17 +226,27 @@ class Due(Generic[L]):
         self.left = left
         self.times, self.places = times, places
         self._slots = slots
-        self._at = 0
+        self.at = 0
+        """How many of them had their turn."""
         self.records = records_of(times, places, FLAT_ROWS_MAX)
 
     @property
     def is_over(self) -> bool:
         """Whether all of them had their turn."""
-        return self._at == len(self.times)
+        return self.at == len(self.times)
 
-    def match(self, near: NearRows, node: IntervalJoin) -> tuple[slice, Ints, Ints]:
-        """Return the next rows, the number of partners of each, and the partners' numbers."""
-        rest = slice(self._at, None)
+    def match(
+        self, near: NearRows, node: IntervalJoin, most: int | None = None
+    ) -> tuple[slice, Ints, Ints]:
+        """Return the next rows, the number of partners of each, and the partners' numbers.
+
+        most: with so many rows, or partners, no other record begins.
+        """
+        rest, room = slice(self.at, None), pieces.PAIRS_AT_ONCE
+        if most is not None:
+            last = self.records[min(self.at + most, len(self.records)) - 1]
+            rest = slice(self.at, int(np.searchsorted(self.records, last, side="right")))
+            room = most
         counts, numbers = near.match(
             self._slots[rest],
             self.times[rest],
@@ -244,7 +254,7 @@ class Due(Generic[L]):
             node.hi_ns,
             FLAT_ROWS_MAX,
             self.records[rest],
-            pieces.PAIRS_AT_ONCE,
+            room,
         )
-        self._at += len(counts)
-        return slice(rest.start, self._at), counts, numbers
+        self.at += len(counts)
+        return slice(rest.start, self.at), counts, numbers

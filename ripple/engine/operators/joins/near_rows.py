@@ -128,6 +128,10 @@ class NearRows:
         """Return the rows from a mark on, below another one."""
         return self._batches(self._place(from_ns), self._place(mark_ns))
 
+    def times_between(self, from_ns: int, mark_ns: int) -> Ints:
+        """Return the event times of these rows."""
+        return self.rows.words(TIME, np.arange(self._place(from_ns), self._place(mark_ns)))
+
     def _batches(self, begin: int, end: int) -> list[pa.RecordBatch]:
         return batches_of(self.rows, self._schema, np.arange(begin, end))
 

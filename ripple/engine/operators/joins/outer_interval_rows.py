@@ -10,9 +10,10 @@ import pyarrow as pa
 from ripple.core.errors import LimitError
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.kernels.runs import paired
-from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, in_order
-from ripple.engine.operators.joins.interval_rows import TOO_MANY, Due, PiecewiseRows
-from ripple.engine.operators.joins.near_rows import NearRows
+from ripple.engine.operators.held_rows import IDENTITY, TIME
+from ripple.engine.operators.joins import pieces
+from ripple.engine.operators.joins.due_rows import DueOfBoth, KnownSide, of_both
+from ripple.engine.operators.joins.interval_rows import TOO_MANY, PiecewiseRows
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
@@ -24,67 +25,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.join_state import JoinState
-    from ripple.engine.operators.joins.join_side import JoinSide
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.engine.snapshots.held_saving import HeldSaving
     from ripple.model.pipeline.nodes import IntervalJoin
-    from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
 
 
-class KnownSide:
-    """Rows of one side below its mark: possible partners, and those with a null key."""
-
-    def __init__(self, side: JoinSide) -> None:
-        """Know no rows of a side."""
-        self.side = side
-        self.near = NearRows(side.held.schema)
-        self.alone = side.held.empty()
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return self.near.count + self.alone.count
-
-    def due(self, from_ns: int, mark_ns: int) -> pa.RecordBatch:
-        """Return the rows from a mark on and below another one, in their order."""
-        found = self.near.between(from_ns, mark_ns)
-        alone = self.alone.take_below(mark_ns)
-        if alone is not None:
-            found.append(alone)
-        if not found:
-            return pa.RecordBatch.from_pylist([], self.side.held.schema)
-        return in_order(pa.concat_batches(found))
-
-
-class DueOfBoth(Due[pa.RecordBatch]):
-    """Rows of the left side, and those of the right one without a partner, in one order.
-
-    order: of each its number among the left rows, or, past those, among the right ones. keys: the
-    columns of all, by their names on the left.
-    """
-
-    def __init__(
-        self,
-        rows: tuple[pa.RecordBatch, pa.RecordBatch],
-        slots: Ints,
-        on: Sequence[tuple[Field, Field]],
-    ) -> None:
-        """slots: of the left rows. on: the compared fields."""
-        left, self.right = rows
-        times, places = (_both(*(one.column(name) for one in rows)) for name in (TIME, PLACE))
-        is_right = np.arange(len(times)) >= left.num_rows
-        self.order = order = np.lexsort((places, is_right, places // FLAT_ROWS_MAX, times))
-        known = np.concatenate([slots, np.full(self.right.num_rows, -1, np.int64)])
-        super().__init__(left, known[order], times[order], places[order])
-        at = pa.array(order)
-        self.keys: dict[str, pa.Array] = {
-            mine.name: pa.concat_arrays(
-                [left.column(mine.name), self.right.column(theirs.name)]
-            ).take(at)
-            for mine, theirs in on
-        }
+_OVERFLOWS = (OverflowError, pa.ArrowInvalid)
 
 
 class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
@@ -94,8 +42,11 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
     sides are past its last partner; it is a partner itself until no row that could have it can
     follow.
 
+    Rows are due by spans of event time, and follow by pieces, so that a batch can have the texts of
+    each.
+
     Invariants: both sides know the rows below their marks that may still follow or be partners;
-    all below ``_given_ns`` followed.
+    all below ``_given_ns`` followed, and those below ``_due_ns`` are due.
     """
 
     node: IntervalJoin
@@ -106,7 +57,7 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
         """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
         self._known_sides = tuple(KnownSide(side) for side in self.sides)
-        self._given_ns = watermark.NONE
+        self._given_ns = self._due_ns = watermark.NONE
         self._freed_ns = (watermark.NONE, watermark.NONE)
 
     @property
@@ -130,76 +81,134 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
         held = left.rows + self._known_sides[0].count
         return state._replace(sides=(left._replace(rows=held), right))
 
-    @property
-    def _frees_ns(self) -> tuple[int, int]:
-        """Per side: no row below it can follow, nor be a partner of a later row."""
+    def _frees_ns(self, mark_ns: int) -> tuple[int, int]:
+        """Per side: with all below the mark given, no row below it is needed for a later one."""
         spans = (max(0, self.node.hi_ns), max(0, -self.node.lo_ns))
-        left_ns, right_ns = (settled_ns(self.watermark_ns, before) for before in spans)
+        left_ns, right_ns = (settled_ns(mark_ns, before) for before in spans)
         return left_ns, right_ns
 
     def _settle(self) -> None:
         """Look at the rows of both sides below their marks; let settled ones be due."""
         for known, freed_ns in zip(self._known_sides, self._freed_ns, strict=True):
             self._know(known, freed_ns)
-        mark_ns = self.watermark_ns
-        if mark_ns <= self._given_ns:
-            return
-        left, right = (known.due(self._given_ns, mark_ns) for known in self._known_sides)
-        right = right.filter(pa.array(self._has_none(right)))
-        if left.num_rows or right.num_rows:
-            self._due = DueOfBoth((left, right), self.slots_of(left, self.left), self.node.on)
+        mark_ns, spans = self.watermark_ns, pieces.PAIRS_AT_ONCE
+        while self._given_ns < mark_ns:
+            self._due_ns = self._span(mark_ns, spans)
+            try:
+                self._due = self._due_of_both(self._due_ns)
+            except _OVERFLOWS as error:
+                if not _is_of_texts(error) or not self._is_divisible(self._due_ns):
+                    raise
+                spans //= 2
+                continue
+            break
 
     def _know(self, known: KnownSide, freed_ns: int) -> None:
         """Look at the rows of a side below its mark."""
-        rows = known.side.held.take_below(known.side.settled_ns)
-        if rows is None:
-            return
-        slots = self.slots_of(rows, known.side)
-        if (slots < 0).any():
-            known.alone.add(rows.filter(pa.array(slots < 0)))
-            rows, slots = rows.filter(pa.array(slots >= 0)), slots[slots >= 0]
-        if rows.num_rows:
-            known.near.add(rows, slots, self.keys.capacity, freed_ns)
+        for rows in known.side.held.take_batches(known.side.settled_ns):
+            slots = self.slots_of(rows, known.side)
+            keyed = slots >= 0
+            near = rows
+            if not keyed.all():
+                near = rows.filter(pa.array(keyed))
+                known.alone.add(rows.filter(pa.array(~keyed)))
+            if near.num_rows:
+                known.near.add(near, slots[keyed], self.keys.capacity, freed_ns)
+
+    def _span(self, mark_ns: int, most: int) -> int:
+        """Return up to which mark so many rows are due, at least those of one event time."""
+        counts = (known.count_due(self._given_ns, mark_ns) for known in self._known_sides)
+        if sum(counts) <= most:
+            return mark_ns
+        times = np.sort(self._due_times(mark_ns))
+        if len(times) <= most:
+            return mark_ns
+        end = int(times[max(1, most)])
+        return end if end > times[0] else int(np.min(times[times > end], initial=mark_ns))
+
+    def _is_divisible(self, mark_ns: int) -> bool:
+        """Whether rows of several event times are due."""
+        times = self._due_times(mark_ns)
+        return len(times) > 0 and bool((times != times[0]).any())
+
+    def _due_times(self, mark_ns: int) -> Ints:
+        both = [known.due_times(self._given_ns, mark_ns) for known in self._known_sides]
+        return np.concatenate(both)
+
+    def _due_of_both(self, mark_ns: int) -> DueOfBoth | None:
+        """Return the rows of both sides below a mark that are due; None if there are none."""
+        left, right = (known.due(self._given_ns, mark_ns) for known in self._known_sides)
+        right = right.filter(pa.array(self._has_none(right)))
+        due = None
+        if left.num_rows or right.num_rows:
+            due = DueOfBoth((left, right), self.slots_of(left, self.left), self.node.on)
+        for known in self._known_sides:
+            known.pass_below(mark_ns)
+        return due
 
     def _paired(self, due: DueOfBoth) -> Rows | None:
         """Return the next left rows with their partners, and right rows without, in their order.
 
+        They are fewer where a batch could not have their texts.
+        """
+        begin, most = due.at, pieces.PAIRS_AT_ONCE
+        while True:
+            try:
+                return self._piece(due, most)
+            except _OVERFLOWS as error:
+                if not _is_of_texts(error) or most == 1:
+                    raise
+                due.at, most = begin, most // 2
+
+    def _piece(self, due: DueOfBoth, most: int) -> Rows | None:
+        """Do so, with about ``most`` pairs.
+
         Both are numbered as rows of one batch, those of the left side first.
         """
         node, near = self.node, [known.near for known in self._known_sides]
-        left, right, count = due.left, due.right, due.left.num_rows
-        here, counts, numbers = due.match(near[1], node)
+        count = due.left.num_rows
+        here, counts, numbers = due.match(near[1], node, most)
         order, times = due.order[here], due.times[here]
         alone = (counts == 0) & (order < count)
         least = ((order >= count) | (node.how == "full")).astype(np.int64)
         pairs, partners, places, rows_lost, _ = paired(
             due.records[here], due.places[here], counts, numbers, FLAT_ROWS_MAX, least
         )
+        keys = {name: one.slice(here.start, len(counts)) for name, one in due.keys.items()}
+        origins, own = order[pairs], None
+        if len(pairs):
+            own = self._columns(due, origins, near[1].columns(partners, self._theirs))
+            own |= {name: column.take(pa.array(pairs)) for name, column in keys.items()}
         lost_left = int(np.count_nonzero(order[rows_lost] < count))
         alone[rows_lost] = False
         self._count(alone[order < count], lost_left)
-        keys = {name: one.slice(here.start, len(counts)) for name, one in due.keys.items()}
         if len(rows_lost):
             lost = [RejectedRow(row, node.name, TOO_MANY) for row in rows_lost.tolist()]
             self.lose_some(list(keys.values()), times, lost)
-        if not len(pairs):
+        if own is None:
             return None
-        origins = order[pairs]
-        own = pa.array(origins, mask=origins >= count)
-        columns = {one.name: left.column(one.name).take(own) for one in node.left_fields}
-        columns |= {name: column.take(pa.array(pairs)) for name, column in keys.items()}
-        names = [one.name for one in node.right_fields]
-        found = near[1].columns(partners, names)
-        at = np.arange(len(origins))
-        is_alone = origins >= count
-        at[is_alone] = len(origins) + origins[is_alone] - count
-        for one, name, column in zip(node.added, names, found, strict=True):
-            columns[one.name] = pa.concat_arrays([column, right.column(name)]).take(pa.array(at))
-        rows = Rows(Columns(columns), len(pairs), places)
+        rows = Rows(Columns(own), len(pairs), places)
         rows.times_ns = times[pairs]
         if node.finals:
-            self.identities_taken = _both(left.column(IDENTITY), right.column(IDENTITY))[origins]
+            both = of_both(due.left.column(IDENTITY), due.right.column(IDENTITY))
+            self.identities_taken = both[origins]
         return rows
+
+    def _columns(
+        self, due: DueOfBoth, origins: Ints, partners: Sequence[pa.Array]
+    ) -> dict[str, pa.Array]:
+        """Return the fields of rows of either side, which partners have their places beside."""
+        node, left, right = self.node, due.left, due.right
+        is_right = origins >= left.num_rows
+        mine = pa.array(origins, mask=is_right)
+        columns = {one.name: left.column(one.name).take(mine) for one in node.left_fields}
+        own = pa.array(origins[is_right] - left.num_rows)
+        at = np.arange(len(origins))
+        at[is_right] = len(origins) + np.arange(len(own))
+        for one, name, column in zip(node.added, self._theirs, partners, strict=True):
+            both = pa.concat_arrays([column, right.column(name).take(own)])
+            columns[one.name] = both.take(pa.array(at))
+        return columns
 
     def _has_none(self, right: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Return which right rows have no partner."""
@@ -210,7 +219,7 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
         return none
 
     def _end(self) -> None:
-        self._given_ns, self._freed_ns = self.watermark_ns, self._frees_ns
+        self._given_ns, self._freed_ns = self._due_ns, self._frees_ns(self._due_ns)
         if any(known.near.has_grown(len(self.keys.index)) for known in self._known_sides):
             self._free()
 
@@ -242,17 +251,19 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
     def take(self) -> Rows | None:
         """Return the next rows of the settled ones; see PiecewiseRows.
 
-        Raises LimitError where one batch cannot have their texts.
+        Raises LimitError where one batch cannot have the texts of one event time, or record.
         """
         try:
-            return super().take()
-        except (OverflowError, pa.ArrowInvalid) as error:
-            if "exceed 2 GiB" not in str(error) and "overflow" not in str(error):
+            while (rows := super().take()) is None and self._given_ns < self.watermark_ns:
+                pass  # a span of time without rows
+            return rows
+        except _OVERFLOWS as error:
+            if not _is_of_texts(error):
                 raise
             raise LimitError(
-                f"join_interval {self.node.name!r}: with how={self.node.how!r} its rows would have "
-                "more than 2 GiB of a field at once: leave long fields out before the join, or say "
-                f"how='left' ({error})"
+                f"join_interval {self.node.name!r}: with how={self.node.how!r} its rows of one "
+                "event time, or of one record, would have more than 2 GiB of a field: leave long "
+                f"fields out before the join ({error})"
             ) from error
 
     # --- snapshots ---
@@ -268,14 +279,15 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
 
     def _table(self, number: int) -> pa.Table:
         known = self._known_sides[number]
-        rows = [*known.near.parts(self._frees_ns[number]), *known.alone.parts()]
+        rows = [*known.near.parts(self._frees_ns(self.watermark_ns)[number]), *known.alone.parts()]
         return pa.Table.from_batches(rows, known.side.held.schema)
 
     def load(self, tables: Sequence[pa.Table]) -> None:
         """Load dumped state, in which the rows below the mark of the result followed."""
         super().load(tables)
-        self._given_ns = self.watermark_ns
+        self._given_ns = self._due_ns = self.watermark_ns
 
 
-def _both(left: pa.Array, right: pa.Array) -> Ints:
-    return np.concatenate([np.asarray(left), np.asarray(right)])
+def _is_of_texts(error: Exception) -> bool:
+    """Whether a batch could not have all texts."""
+    return "exceed 2 GiB" in str(error) or "overflow" in str(error)
