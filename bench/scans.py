@@ -86,6 +86,7 @@ def measure() -> list[Row]:
         ).derive("named", result=rp.col("cost"))  # fmt: skip
         plan = steps.sink("out").plan()
         rows += [_positions(method, keys, trades) for method in ("average", "fifo")]
+        rows += _corrected(keys, fewer)
         of_polars = partial(_polars, fewer, "step")
         rows += _beside(f"a step in Python, {keys:,} keys", plan, fewer, of_polars)
     return rows
@@ -98,6 +99,25 @@ def _positions(method: str, keys: int, trades: pa.Table) -> Row:
     plan = rows.derive("named", result=rp.col("realized")).sink("out").plan()
     best = cpu_in_turns({"ours": partial(_ripple, plan, trades)}, ROUNDS)["ours"]
     return Row(f"positions by {method}, {keys:,} keys", trades.num_rows / best, "events/s")
+
+
+def _corrected(keys: int, trades: pa.Table) -> list[Row]:
+    """Measure rows from their reading on, which late ones correct."""
+    fills = SOURCE.derive("fills", quantity=rp.col("size") - 50, cents=rp.col("number") // 1000)
+    by: dict[str, Any] = {"key": "symbol", "lateness": 0}
+    of = rp.Position("quantity", "cents", method="average")
+    step: dict[str, Any] = {"state": Position, "step": bought, "into": Held}
+    found = {
+        "last positions": fills.scan("s", step=of, show="last", **by),
+        "last rows of a step in Python": SOURCE.scan("s", show="last", **step, **by),
+        "rows of a step in Python, corrected": SOURCE.scan("s", **step, **by),
+    }
+    rows = []
+    for what, scanned in found.items():
+        plan = scanned.derive("named", result=rp.col("cost")).sink("out").plan()
+        best = cpu_in_turns({"ours": partial(_ripple, plan, trades)}, ROUNDS)["ours"]
+        rows.append(Row(f"{what}, {keys:,} keys", trades.num_rows / best, "events/s"))
+    return rows
 
 
 def _beside(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +41,7 @@ class LastTableRows(EagerRows):
         self._names = [field.name for field in scan.node.key]
         self._made = made_by(scan.node)
         self._logs = StepLogs(scan)
-        self._numbers = count()
+        self._next = 0
         self._last: dict[int, tuple[Stored | None, int]] = {}
         self._ends: list[tuple[int, int]] = []
         self._gone: list[int] = []
@@ -54,14 +53,14 @@ class LastTableRows(EagerRows):
         news = self._scan.take_news()
         if news is not None:
             self._take(news)
-        ended = self._logs.end()
-        self._logs.forget(np.array([entry.number for entry in ended], np.int64))
+        self._logs.forget([entry.number for entry in self._logs.end()])
         self._withdraw()
 
     def _take(self, rows: pa.RecordBatch) -> None:
         """Take new rows."""
         slots = self._slots([rows.column(name) for name in self._names])
-        numbers = np.array([next(self._numbers) for _ in range(rows.num_rows)], np.int64)
+        first, self._next = self._next, self._next + rows.num_rows
+        numbers = np.arange(first, self._next, dtype=np.int64)
         self._logs.take(rows, numbers)
         newest = dict(zip(slots.tolist(), numbers.tolist(), strict=True))
         keys = ((slot, self._logs.entries[number].key) for slot, number in newest.items())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.step_entry import failures, take_after
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, reason_of
 from ripple.engine.operators.scan_rows import ScanRows
@@ -125,15 +126,13 @@ class StepScanRows(ScanRows[StepScan]):
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
         """Take the states after final rows; count the failed ones, where no table does."""
         entries, self._reached = self._reached[: rows.count], self._reached[rows.count :]
-        failed: list[RejectedRow] = []
-        for at, (slot, entry) in enumerate(zip(slots.tolist(), entries, strict=True)):
-            self._states[slot] = entry.after
-            if self.node.is_last:
-                self._lasts[slot] = entry.last
-                if isinstance(entry.result, str):
-                    failed.append(RejectedRow(at, self.node.name, entry.result))
+        take_after(
+            self._states, self._lasts if self.node.is_last else None, slots.tolist(), entries
+        )
+        failed = failures(entries) if self.node.is_last else {}
         if failed:
-            self._lose(rows, failed)
+            name = self.node.name
+            self._lose(rows, [RejectedRow(at, name, why) for at, why in failed.items()])
 
     def states_of(self, keys: Sequence[pa.Array]) -> list[tuple[Stored, Stored | None, int | None]]:
         """Return of each key below the last mark its state, newest result, and last row's time."""

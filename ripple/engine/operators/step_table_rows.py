@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.step_entry import made_of
 from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.step_logs import StepLogs
@@ -53,15 +54,7 @@ class StepTableRows(EagerRows):
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, why a row failed by slot)."""
-        kept, keys, made, failed = [], [], [], {}
-        for slot in slots.tolist():
-            entry = self._logs.entries[slot]
-            if isinstance(entry.result, str):
-                failed[slot] = entry.result
-            elif entry.result is not None:
-                kept.append(slot)
-                keys.append(entry.key)
-                made.append(entry.result)
+        kept, keys, made, failed = made_of(self._logs.entries, slots.tolist())
         of_key = {
             name: pa.array([key[at] for key in keys], kind)
             for at, (name, kind) in enumerate(self._scan.key_types.items())
@@ -75,7 +68,7 @@ class StepTableRows(EagerRows):
         """Free these slots."""
         if len(expired):
             self._release(expired)
-            self._logs.forget(expired)
+            self._logs.forget(expired.tolist())
 
     @property
     def nbytes(self) -> int:
