@@ -35,7 +35,7 @@ class OutputStatus:
     name: of its target, for people. takes_made: whether it takes encoded rows, too. is_shared:
     whether rows read back include those of other partitions. holder: the unique id of the topic
     with the rows, if they and their cut record may be separated; else "". takes_stored: whether it
-    takes columns of logical types as numbers.
+    takes columns of logical types as numbers. takes_maps: whether it takes Arrow's maps.
     """
 
     name: str
@@ -46,6 +46,7 @@ class OutputStatus:
     is_shared: bool = False
     holder: str = ""
     takes_stored: bool = False
+    takes_maps: bool = False
 
 
 class CommitGroup(Protocol):
@@ -211,6 +212,7 @@ class SinkGroup:
                 getattr(sink, "takes_made", False),
                 getattr(sink, "is_shared", False),
                 takes_stored=getattr(sink, "takes_stored", False),
+                takes_maps=getattr(sink, "takes_maps", False),
             )
             for output, sink in self._sinks.items()
         }

@@ -164,15 +164,6 @@ def arrow_schema_of(members: tuple[Field, ...]) -> pa.Schema:
     )
 
 
-def flat_schema_of(members: tuple[Field, ...]) -> pa.Schema:
-    """Return the Arrow schema of records without lists. Raises SchemaError for a list."""
-    found = arrow_schema_of(members)
-    for one in found:
-        if pa.types.is_list(one.type):
-            raise SchemaError(f"field {one.name!r} is a list")
-    return found
-
-
 def value_type(member: Field) -> tuple[pa.DataType, bool]:
     """Return a field's Arrow type, and whether it may be none.
 

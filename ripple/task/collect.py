@@ -15,7 +15,7 @@ from ripple.core.row_ops import with_named_ops
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.layout import layout_of
 from ripple.engine.machine import Engine
-from ripple.model.schema.logical.showing import showing
+from ripple.model.schema.logical.showing import map_names, showing
 from ripple.task.arguments import plan_of
 from ripple.task.one_shot_run import run_once
 from ripple.task.result import Result
@@ -116,7 +116,10 @@ class _Kept(BasicSink):
     def __init__(self, output: Output, memory: _Memory, *, keeps_changes: bool) -> None:
         self.name = output.name
         self._is_stream = output.is_stream
-        self._show: Callable[[pa.RecordBatch], pa.RecordBatch] = showing(output.fields) or _as_it_is
+        maps = map_names(output.fields, ())
+        self._show: Callable[[pa.RecordBatch], pa.RecordBatch] = (
+            showing(output.fields, maps) or _as_it_is
+        )
         self._memory = memory
         self._batches: list[pa.RecordBatch] | None = (
             [] if keeps_changes or output.is_stream else None
@@ -148,9 +151,12 @@ class _Kept(BasicSink):
             batches = self._batches or [pa.RecordBatch.from_pylist([], schema)]
             return pa.Table.from_batches([self._show(batch) for batch in batches])
         table = self._table or ColumnTable(layout_of(schema))
-        rows = pa.Table.from_batches([self._show(table.rows())])
-        keys = table.layout.keys
-        return rows.sort_by([(name, "ascending") for name in keys]) if keys else rows
+        rows, keys = pa.Table.from_batches([table.rows()]), table.layout.keys
+        if keys:
+            # As they are stored, in the order of the values; maps have none of their own.
+            rows = rows.sort_by([(name, "ascending") for name in keys])
+        schema = self._show(pa.RecordBatch.from_pylist([], rows.schema)).schema
+        return pa.Table.from_batches(map(self._show, rows.to_batches()), schema)
 
     def changed(self, schema: pa.Schema | None) -> pa.Table:
         """Return the changes with ``op`` as text. schema: as of ``table``."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.contract import Commit
 from ripple.model.schema.exported import as_arrow
-from ripple.model.schema.logical.showing import showing
+from ripple.model.schema.logical.showing import map_names, showing
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -54,9 +54,12 @@ class Outputs:
     def shown(self, output: str, rows: Made | Part | pa.RecordBatch, partition: Partition) -> Any:
         """Return an output's rows as its sink takes them."""
         if output not in self._showing:
-            takes_stored = self.standings[output].takes_stored
-            fields = () if takes_stored else partition.plan.output(output).fields
-            self._showing[output] = showing(fields)
+            standing, plan = self.standings[output], partition.plan
+            written = plan.output(output)
+            fields = () if standing.takes_stored else written.fields
+            key = (one.name for one in plan.key_of(written))
+            maps = map_names(fields, key) if standing.takes_maps else ()
+            self._showing[output] = showing(fields, maps)
         show = self._showing[output]
         if show is not None:
             return show(as_arrow(rows))

@@ -65,6 +65,20 @@ class Tagged:
     tag: str
 
 
+@rp.record
+class Nesting:
+    all: list[Tagged]
+
+
+@rp.record
+class Timed:
+    at: list[dt.datetime]
+
+
+def nesting(post: Post) -> Nesting:
+    return Nesting(tagged(post))
+
+
 ROWS: list[dict[str, Any]] = [
     {"at": 1, "tags": ["x", 'y"\\\né'], "sizes": [1, -2, 1 << 62], "marks": [0.1, 2]},
     {"at": 2, "tags": [], "sizes": None, "marks": None},
@@ -357,8 +371,12 @@ def test_a_list_is_no_key_and_no_column_of_a_flat_sink(tmp_path: Path) -> None:
         Topic.create(LiveDisk(tmp_path), "posts", schema_of(Post), key=["tags"])
     with pytest.raises(PlanError, match="takes a field that is a list"):
         posts.derive("d", x=col("at").list.len())
-    with pytest.raises(OutputError, match="Lists and records go to Parquet"):
-        open_sink(f"delta:{tmp_path}/d", posts.sink("o").plan(), "o")
+    nested = posts.map("m", nesting, into=Nesting).sink("o").plan()
+    with pytest.raises(OutputError, match="Records and lists of them go to Parquet"):
+        open_sink(f"delta:{tmp_path}/d", nested, "o")
+    timed = rp.Pipeline("p").source("posts", Timed).sink("o").plan()
+    with pytest.raises(OutputError, match="'at' is a list of times of nanoseconds, and Delta"):
+        open_sink(f"delta:{tmp_path}/d", timed, "o")
 
 
 CHAIN = forms_of(RecordShape(schema_of(Post)))

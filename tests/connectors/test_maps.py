@@ -267,7 +267,7 @@ def test_maps_have_no_order() -> None:
     kept = rows.fold("f", n=rp.count_distinct("labels"), of=rp.arg_max("at", "labels"))
     (first, *_) = rp.collect(kept.sink("o"), ROWS[:1]).rows()
     assert first["n"] == 1
-    assert first["of"] == STORED[0]["labels"]
+    assert first["of"] == ROWS[0]["labels"]
 
 
 def test_lines_of_json_have_objects_that_a_source_reads(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ripple.connectors.files.text.sink import TextFormat, TextLines, maps_of
 from ripple.connectors.formats import avro_decimals
 from ripple.connectors.formats.framed import head_of
 from ripple.connectors.formats.registry import RegistryError
+from ripple.connectors.kafka.row_collections import values_of
 from ripple.connectors.kafka.row_writing import KINDS, encode
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import OutputError, SchemaError
@@ -21,13 +22,26 @@ from ripple.core.row_ops import OP_REMOVE, place_of_op
 from ripple.model.schema.avro import to_avro
 from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.logical.columns import stored
-from ripple.model.schema.logical.fields import logical_in
+from ripple.model.schema.logical.maps import kind_word
 from ripple.model.schema.logical.rule import rule_of
-from ripple.model.schema.types import DECIMALS, Bytes, Field, Float, Option, Schema
+from ripple.model.schema.map_columns import keys_in, members_of, values_in
+from ripple.model.schema.types import (
+    DECIMALS,
+    Bytes,
+    Dict,
+    Field,
+    Float,
+    List,
+    Logical,
+    Option,
+    Schema,
+    bare_type,
+)
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.registry import Registry
     from ripple.model.pipeline.nodes import Output
+    from ripple.model.schema.types import FieldType
 
 ValueForm = Literal["json", "csv", "msgpack", "avro", "json-schema"]
 FORMS: tuple[ValueForm, ...] = ("json", "csv", "msgpack", "avro", "json-schema")
@@ -102,7 +116,7 @@ class _Headed:
 
 
 class FlatValues:
-    """Rows of numbers, texts and truth values as Avro records or maps of MessagePack, in columns.
+    """Rows as Avro records or maps of MessagePack, in columns; lists and maps are such there.
 
     An Avro field is a union with null, null first, where its column may be null.
     """
@@ -113,29 +127,24 @@ class FlatValues:
         """Raise OutputError for a field that is something else."""
         self._name = name
         self._is_avro = avro
-        self._fields: list[tuple[str, pa.DataType, bool]] = []
-        self._logical = logical_in(fields)
-        for field in fields:
+        self._fields: list[tuple[Field, bool]] = []
+        self._raw: list[int] = []
+        for at, field in enumerate(fields):
             try:
-                kind, is_optional = value_type(field)
-                of = self._logical.get(field.name)
-                if pa.types.is_list(kind):
-                    raise SchemaError("a list")
-                if isinstance(of, Bytes):
-                    kind = pa.binary()
-                elif isinstance(of, DECIMALS) or (of is not None and not avro):
-                    kind = pa.string()  # bytes in Avro; MessagePack has no such type
-                self._fields.append((field.name, kind, is_optional))
+                _, is_optional = value_type(field)
             except SchemaError as error:
                 raise OutputError(
                     f"cannot write {name}: field {field.name!r} is a "
                     f"{type(field.type).__name__}, which is written as format=json alone"
                 ) from error
+            self._fields.append((field, is_optional))
+            if isinstance(bare_type(field.type), (List, Dict)):
+                self._raw.append(at)
         if avro:
             self._head, self._labels = head, [b""] * len(fields)
         else:
             self._head = _map_of(len(fields))
-            self._labels = [_text(name.encode()) for name, _, _ in self._fields]
+            self._labels = [_text(field.name.encode()) for field in fields]
 
     def values(self, changes: pa.RecordBatch) -> pa.Array:
         """Return each row as binary; see RowValues."""
@@ -144,25 +153,52 @@ class FlatValues:
         if at >= 0:
             there = (changes.column(at).to_numpy() != OP_REMOVE).astype(np.uint8)
         columns = []
-        for name, kind, is_optional in self._fields:
-            column = changes.column(name)
-            of = self._logical.get(name)
-            if of is not None and not isinstance(of, Bytes):
-                column = stored(column, of)
-                if not self._is_avro:
-                    column = rule_of(of).texts(column)
-                elif isinstance(of, DECIMALS):
-                    column = avro_decimals.written(column, of)
-            if column.type != kind:
-                column = column.cast(kind)
+        for field, is_optional in self._fields:
+            column = changes.column(field.name)
             if self._is_avro and not is_optional and column.null_count:
-                self._check_there(name, column, there)
-            columns.append(column)
-        unions = [is_optional for _, _, is_optional in self._fields]
+                self._check_there(field.name, column, there)
+            columns.append(self._written(column, bare_type(field.type)))
+        unions = [is_optional for _, is_optional in self._fields]
         try:
-            return encode(columns, self._labels, unions, self._head, there, avro=self._is_avro)
+            return encode(
+                columns,
+                self._labels,
+                unions,
+                self._head,
+                there,
+                avro=self._is_avro,
+                raw=self._raw,
+            )
         except OverflowError as error:
             raise OutputError(f"cannot write {self._name}: {error} at once") from error
+
+    def _written(self, column: pa.Array, of: FieldType) -> pa.Array:
+        """Return a column of shown values as ``encode`` takes it; lists and maps are written."""
+        if isinstance(of, List):
+            null = np.asarray(column.is_null())
+            lengths = np.where(null, 0, np.diff(np.asarray(column.offsets).astype(np.int64)))
+            items = self._written(column.flatten(), bare_type(of.of))
+            return values_of([items], lengths, column, avro=self._is_avro)
+        if isinstance(of, Dict):
+            members = members_of(column)
+            values = values_in(members.values, kind_word(of))
+            pairs = [keys_in(members), self._written(values, of.of)]
+            return values_of(pairs, members.counts, column, avro=self._is_avro)
+        if isinstance(of, Logical) and not isinstance(of, Bytes):
+            column = stored(column, of)
+            if not self._is_avro:
+                column = rule_of(of).texts(column)
+            elif isinstance(of, DECIMALS):
+                column = avro_decimals.written(column, of)
+        kind = self._kind(of)
+        return column if column.type == kind else column.cast(kind)
+
+    def _kind(self, of: FieldType) -> pa.DataType:
+        if isinstance(of, Bytes):
+            return pa.binary()
+        if isinstance(of, DECIMALS) or (isinstance(of, Logical) and not self._is_avro):
+            return pa.string()  # bytes in Avro; MessagePack has no such type
+        return value_type(Field("value", of))[0]
 
     def _check_there(self, name: str, column: pa.Array, there: np.ndarray) -> None:
         """Raise OutputError where a row that is written has no value; in others it may."""

@@ -14,4 +14,5 @@ def encode(
     is_there: npt.NDArray[np.uint8],
     *,
     avro: bool,
+    raw: Sequence[int] = (),
 ) -> pa.Array: ...

@@ -17,6 +17,7 @@ cdef enum:
     BOOLEAN = 2
     TEXT = 3
     BINARY = 4
+    RAW = 5                     # bytes of a value, as they are
     COLUMNS_MAX = 512
     NUMBER_BYTES_MAX = 10       # of an integer, a double, a length, in either form
     VALUES_BYTES_MAX = 0x7FFFFFFF
@@ -37,12 +38,13 @@ cdef struct Column:
     const uint8_t* text
 
 
-def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool):
+def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool, raw=()):
     """Return each row as binary, null where it is not there.
 
     columns: int64, double, bool, string or binary, of one length, at most 512. labels: the bytes before
     each value. unions: for Avro, of each column whether it may be null; in others nothing may. head:
-    the first bytes of each. is_there: uint8 by row. Raises OverflowError for 2 GiB and more.
+    the first bytes of each. is_there: uint8 by row. raw: the places of binary columns with values in
+    the form already. Raises OverflowError for 2 GiB and more.
     """
     cdef Column held[COLUMNS_MAX]
     cdef Py_ssize_t rows = len(is_there), row, at, of = len(columns), bound = len(head)
@@ -58,6 +60,8 @@ def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool):
     texts = 0
     for at in range(of):
         _take(&held[at], columns[at], labels[at], unions[at])
+        if at in raw:
+            held[at].kind = RAW
         bound += len(labels[at]) + NUMBER_BYTES_MAX
         if held[at].kind >= TEXT and rows:
             texts += int(
@@ -141,7 +145,9 @@ cdef uint8_t* _value(Column* column, Py_ssize_t row, uint8_t* out, bint is_avro)
         out[0] = _bit(column.flags, at) + (0 if is_avro else 0xC2)
         return out + 1
     length = column.ends[at + 1] - column.ends[at]
-    if is_avro:
+    if column.kind == RAW:
+        pass
+    elif is_avro:
         out = _zigzag(length, out)
     elif column.kind == BINARY:
         out = _sized(length, 0xC4, out)

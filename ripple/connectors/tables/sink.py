@@ -34,6 +34,7 @@ class ContinuedTable:
     """
 
     records_cut = True
+    takes_maps = True  # see OutputStatus
     unfinished: Mapping[str, int] | None = None
     cut_off_bytes = 0
     promise = EACH_CUT_ONCE
@@ -104,6 +105,7 @@ class WholeTable(BasicSink):
     """A Sink that writes a table whole, in one commit, or leaves it as it was."""
 
     promise = WHOLE
+    takes_maps = True  # see OutputStatus
 
     def __init__(self, table: OutputTable) -> None:
         """Begin. Raises OutputError, also for a table that a run goes on with."""

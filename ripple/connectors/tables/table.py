@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as kinds
 
 from ripple.connectors.files.text.cut_record import Owner
-from ripple.connectors.record_shape import flat_schema_of
+from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.tables.record import Record
 from ripple.core.errors import OutputError, SchemaError
 from ripple.core.row_ops import OP, OP_NAMES, OP_SET
-from ripple.model.schema.logical.showing import shown_schema
-from ripple.model.schema.types import DateTime, bare_type
+from ripple.model.schema.logical.showing import map_names, shown_schema
+from ripple.model.schema.text_columns import is_text
+from ripple.model.schema.types import DateTime, List, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,12 +52,21 @@ class OutputTable(ABC):
                     "fold"
                 )
         try:
-            self.schema = shown_schema(flat_schema_of(fields), fields)
+            maps = map_names(fields, self.key)
+            self.schema = shown_schema(arrow_schema_of(fields), fields, maps)
         except SchemaError as error:
             raise OutputError(
-                f"cannot write {name}: {error}. Lists and records go to Parquet, JSON lines, "
-                "logs and PostgreSQL"
+                f"cannot write {name}: {error}. Records and lists of them go to Parquet, JSON "
+                "lines, logs and PostgreSQL"
             ) from error
+        for field in fields:
+            of = bare_type(field.type)
+            if isinstance(of, List) and of.of == DateTime():
+                raise OutputError(
+                    f"cannot write {name}: field {field.name!r} is a list of times of nanoseconds, "
+                    f"and {system}'s have microseconds: declare the items as rp.Timestamp, or as "
+                    "str"
+                )
         for one in self._times:
             place = self.schema.get_field_index(one)
             self.schema = self.schema.set(place, self.schema.field(place).with_type(_MICROS))
@@ -110,7 +121,7 @@ class OutputTable(ABC):
         """Raise OutputError for a table with other columns."""
         for field in self.schema:
             at = found.get_field_index(field.name)
-            if at < 0 or found.field(at).type != field.type:
+            if at < 0 or not _are_alike(found.field(at).type, field.type):
                 there = (
                     f"which is {found.field(at).type} there" if at >= 0 else "which is not there"
                 )
@@ -130,6 +141,16 @@ class OutputTable(ABC):
                 f"{self.name} belongs to {record.owner}, not to {self.owner}: choose another URI"
             )
         return record
+
+
+def _are_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether types have the same values; systems name the items of lists in other ways."""
+    if kinds.is_map(wanted) and kinds.is_map(found):
+        pairs = ((found.key_type, wanted.key_type), (found.item_type, wanted.item_type))
+        return all(_are_alike(*pair) for pair in pairs)
+    if kinds.is_list(wanted) and (kinds.is_list(found) or kinds.is_large_list(found)):
+        return _are_alike(found.value_type, wanted.value_type)
+    return bool(found == wanted) or (is_text(found) and is_text(wanted))
 
 
 def as_set(rows: pa.RecordBatch) -> pa.RecordBatch:

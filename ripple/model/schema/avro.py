@@ -9,6 +9,8 @@ field type             Avro
 ``DateTime``           ``long`` of the logical type ``timestamp-nanos``, likewise
 ``Uuid``               ``string`` of the logical type ``uuid``, likewise
 ``Bytes``              ``bytes``
+``Decimal``            ``bytes`` of the logical type ``decimal``, likewise
+``Dict``               ``map``, likewise
 ``Float``              ``double``
 ``Opaque``             ``string`` of the S-expression; an attribute marks it
 ``Option``             union with ``null``
@@ -22,8 +24,9 @@ field type             Avro
 An optional field is a union with ``null`` and the default ``null``; attributes are extra keys,
 which Avro readers ignore. ``from_avro(to_avro(s)) == s``. Other people's schemas may also use
 ``int`` (``Int``), ``float``, and unions, with cases named after the members' types. A
-number has no logical type but nanoseconds since 1970: another unit is refused by its name. Other
-logical types count as the type below them. Namespaces are dropped.
+number has no logical type but nanoseconds since 1970: another unit is refused by its name. Their
+decimals and maps are read, and other logical types count as the type below them. Namespaces are
+dropped.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ripple.core.errors import SchemaError
+from ripple.core.errors import PlanError, SchemaError
 from ripple.core.sexp import dumps
 from ripple.model.schema.avro_times import check_unit
 from ripple.model.schema.document import (
@@ -41,6 +44,7 @@ from ripple.model.schema.document import (
     build,
     excerpt,
     list_of,
+    map_of,
     parse,
     refuse_empty,
     text_of,
@@ -52,6 +56,7 @@ from ripple.model.schema.types import (
     Bool,
     Bytes,
     Case,
+    Decimal,
     Field,
     FieldType,
     Float,
@@ -96,7 +101,7 @@ _MARKED: dict[tuple[str, str], FieldType] = {
 }
 _ADVICE = {
     "fixed": "use bytes",
-    "map": "use an array of records with a key field",
+    "map": "say the type of its values",
     "null": "null alone is not a type of values",
 }
 
@@ -238,20 +243,25 @@ class _Reader:
                 self._define(node, path)
                 symbols = list_of(node, "symbols", path)
                 return build(path, Variant, tuple(Case(_text(each, path)) for each in symbols))
-            case {"type": "array", "items": items}:
-                return List(self.kind(items, f"{path}[]", depth + 1))
             case {"type": str() as name, "ripple.type": str() as mark} if (name, mark) in _MARKED:
                 return _MARKED[name, mark]
             case {"type": str() as name, "ripple.type": str() as mark} if (
                 kind := marked(mark)
             ) is not None and rule_of(kind).avro["type"] == name:
                 return kind
+            case {"type": "array", "items": of} | {"type": "map", "values": of}:
+                return self._of_many(node["type"], of, path, depth)
             case {"type": "bytes", "logicalType": "decimal"}:
-                raise _inexpressible(node, path, "use string")
+                return _decimal(node, path)
             case {"type": inner} if inner not in ("array", *_ADVICE):
                 check_unit(node, path)
                 return self.kind(inner, path, depth + 1)
         raise _inexpressible(node, path)
+
+    def _of_many(self, around: Json, of: Json, path: str, depth: int) -> FieldType:
+        if around == "array":
+            return List(self.kind(of, f"{path}[]", depth + 1))
+        return map_of(path, self.kind(of, f"{path}{{}}", depth + 1))
 
     def _named(self, name: str, path: str, depth: int) -> FieldType:
         if name in _PRIMITIVES:
@@ -321,6 +331,14 @@ def _member_name(member: Json, path: str) -> str:
     if isinstance(member, dict) and isinstance(member.get("type"), str):
         return str(member["type"])
     raise _inexpressible(member, path)
+
+
+def _decimal(node: dict[str, Json], path: str) -> FieldType:
+    precision, scale = node.get("precision"), node.get("scale", 0)
+    try:
+        return Decimal(precision, scale)  # type: ignore[arg-type]  # which it checks
+    except PlanError:
+        raise _inexpressible(node, path, "use up to 38 digits, or string") from None
 
 
 def _short_name(node: Mapping[str, Json], path: str) -> str:

@@ -53,7 +53,7 @@ def _reader(kind: pa.DataType) -> Reader | None:
         return list_reader(_reader(kind.value_type))
     if kinds.is_struct(kind):
         return record_reader({field.name: _reader(field.type) for field in kind})
-    return None
+    return dict if kinds.is_map(kind) else None
 
 
 def _is_time(kind: pa.DataType) -> bool:

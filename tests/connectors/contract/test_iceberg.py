@@ -259,3 +259,30 @@ def test_types_keys_and_snapshots_go_there_and_back(tmp_path: Path) -> None:
         rp.run(events, source="iceberg:test/q.events", sink=[], checkpoint_dir=state / "2")
     with pytest.raises(OutputError, match="it is the run's own source"):
         rp.run(events, source="iceberg:test/q.events@1", sink="iceberg:test/q.events")
+
+
+@rp.record
+class Visit:
+    at: int
+    labels: dict[str, str]
+    sizes: dict[str, int] | None
+    days: list[dt.date]
+
+
+def test_maps_and_lists_go_there(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"at": 1, "labels": {"b": "2", "a": "1"}, "sizes": None, "days": [dt.date(2026, 1, 31)]},
+        {"at": 2, "labels": {}, "sizes": {"a": 1}, "days": []},
+    ]
+    visits = rp.Pipeline("p").source("visits", Visit, time="at").sink("o")
+    source = tmp_path / "in"
+    source.mkdir()
+    path = f"iceberg:{place(tmp_path)}"
+    for number, row in enumerate(rows):
+        rp.run(visits, source=[row], sink=str(source / f"{number}.jsonl"))
+        rp.run(visits, source=f"files:{source}", sink=path, checkpoint_dir=str(tmp_path / "state"))
+    found = table(place(tmp_path)).scan().to_arrow().sort_by("at").to_pylist()
+    assert [[*row.values()] for row in found] == [
+        [1, [("a", "1"), ("b", "2")], None, [dt.date(2026, 1, 31)]],
+        [2, [], [("a", 1)], []],
+    ]

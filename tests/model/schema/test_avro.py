@@ -180,9 +180,10 @@ def test_null_default_makes_a_field_optional() -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ({"type": "bytes", "logicalType": "decimal", "precision": 4}, r"expressed: use string"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 40}, r"expressed: use up to 38"),
+        ({"type": "bytes", "logicalType": "decimal"}, r"expressed: use up to 38"),
         ({"type": "fixed", "name": "f", "size": 4}, "use bytes"),
-        ({"type": "map", "values": "int"}, "use an array of records"),
+        ({"type": "map", "values": "bytes"}, "a map has texts, integers, floats or truth values"),
         (
             {"type": "long", "logicalType": "timestamp-millis"},
             "the unit 'timestamp-millis' of",

@@ -28,7 +28,7 @@ from ripple.core.errors import InputError
 from ripple.core.row_ops import OP, place_of_op
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.logical.fields import stored_fields
-from ripple.model.schema.logical.showing import shown_schema
+from ripple.model.schema.logical.showing import map_names, shown_schema
 from ripple.model.schema.nested import with_leaf_types, with_leaves
 from ripple.model.schema.time_form import BEYOND_INT64
 from ripple.model.schema.types import Schema
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ripple.connectors.target import Target
     from ripple.connectors.validation import Shown
     from ripple.model.batch import Batch
-    from ripple.model.pipeline.nodes import Output
 
 BLOCK_ROWS = 1 << 16
 BLOCK_BYTES = 3 << 20  # of long rows in Arrow's form, which are then fewer
@@ -58,13 +57,14 @@ def open_source(path: str, reading: Reading) -> ParquetSource:
 
 def open_sink(path: str, writing: Writing) -> ParquetSink:
     """Return the sink at ``path``; raises OutputError."""
-    return ParquetSink(open_target(path), without_rows=lambda: _without_rows(writing.output))
+    return ParquetSink(open_target(path), without_rows=lambda: _without_rows(writing))
 
 
-def _without_rows(output: Output) -> pa.Schema:
+def _without_rows(writing: Writing) -> pa.Schema:
     """Return the columns of an output of which no row came: as changes have them."""
-    fields = output.fields
-    shown = shown_schema(to_arrow(Schema("row", stored_fields(fields))), fields)
+    output, fields = writing.output, writing.output.fields
+    maps = map_names(fields, (one.name for one in writing.plan.key_of(output)))
+    shown = shown_schema(to_arrow(Schema("row", stored_fields(fields))), fields, maps)
     own = [] if output.is_stream else [pa.field(OP, pa.string())]
     return pa.schema([*own, *(one.with_nullable(True) for one in shown)])
 
@@ -212,6 +212,8 @@ class ParquetSink(BasicSink):
     When no change comes, the file has the columns of ``schema`` or ``without_rows``, and no rows,
     and replaces an older one as any other does. Without both there are no columns and so no file.
     """
+
+    takes_maps = True  # see OutputStatus
 
     def __init__(
         self,

@@ -58,6 +58,7 @@ class ObjectsSink:
     """
 
     records_cut = True
+    takes_maps = True  # see OutputStatus
     unfinished: Mapping[str, int] | None = None
     cut_off_bytes = 0
     promise = ONCE

@@ -50,6 +50,7 @@ class PartsSink:
     """
 
     records_cut = True
+    takes_maps = True  # see OutputStatus
     unfinished: Mapping[str, int] | None = None
     promise = ONCE
 

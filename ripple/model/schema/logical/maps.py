@@ -19,13 +19,23 @@ from ripple.model.schema.logical.items import (
     takes_items,
 )
 from ripple.model.schema.logical.objects import ObjectArrays
-from ripple.model.schema.text_columns import is_text
+from ripple.model.schema.text_columns import bits, is_text, valid_in
+from ripple.model.schema.types import Bool, Float, Int, Int64, String
 
 if TYPE_CHECKING:
     from ripple.model.schema.document import Json
     from ripple.model.schema.map_form import MapForm
     from ripple.model.schema.types import Dict
 
+_ARROW: dict[type, pa.DataType] = {
+    String: pa.string(),
+    Int: pa.int64(),
+    Int64: pa.int64(),
+    Float: pa.float64(),
+    Bool: pa.bool_(),
+}
+_WORDS = {String: "text", Int: "int", Int64: "int", Float: "float", Bool: "bool"}
+_AVRO = {String: "string", Int: "long", Int64: "long", Float: "double", Bool: "boolean"}
 _INVALID = "[]"  # the text of a map that is none of the type
 
 
@@ -33,13 +43,13 @@ class MapRule(ObjectArrays):
     """The rule of one type of maps."""
 
     arrow = pa.string()
-    avro: ClassVar[dict[str, Json]] = {"type": "string"}
     json: ClassVar[dict[str, Json]] = {"type": "object"}
     bounds = (0, 0)  # of numbers; there are none
 
     def __init__(self, kind: Dict) -> None:
         self._kind = kind
         self.word = word_of_map(kind)
+        self.avro: dict[str, Json] = {"type": "map", "values": _AVRO[type(kind.of)]}
 
     def form(self, form: str | None, zone: str | None) -> MapForm:
         need_no_form("a map", form, zone)
@@ -98,6 +108,30 @@ class MapRule(ObjectArrays):
 
     def texts(self, column: pa.Array) -> pa.Array:
         return column
+
+
+def kind_word(kind: Dict) -> str:
+    """Return the kind of the values, as ``map_columns.values_in`` takes it."""
+    return _WORDS[type(kind.of)]
+
+
+def map_type(kind: Dict) -> pa.DataType:
+    """Return Arrow's type of maps for a type of ours."""
+    return pa.map_(pa.string(), pa.field("value", _ARROW[type(kind.of)], nullable=False))
+
+
+def map_column(column: pa.Array, kind: Dict) -> pa.Array:
+    """Return stored maps as a column of Arrow's maps, each in the order of its keys."""
+    from ripple.model.schema.map_columns import keys_in, members_of, values_in  # noqa: PLC0415 - few have maps
+
+    members, arrow = members_of(column), map_type(kind)
+    values = values_in(members.values, kind_word(kind))
+    ends = np.concatenate([[0], np.cumsum(members.counts)]).astype(np.int32)
+    pairs = pa.StructArray.from_arrays(
+        [keys_in(members), values], fields=[arrow.key_field, arrow.item_field]
+    )
+    buffers = [bits(valid_in(column)), pa.py_buffer(ends)]
+    return pa.Array.from_buffers(arrow, len(column), buffers, children=[pairs])
 
 
 def word_of_map(kind: Dict) -> str:

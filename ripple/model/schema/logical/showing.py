@@ -9,9 +9,10 @@ import pyarrow as pa
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps, loads
 from ripple.model.schema.logical.columns import shown
-from ripple.model.schema.logical.fields import has_logical, logical_in
-from ripple.model.schema.logical.rule import rule_of
+from ripple.model.schema.logical.fields import has_logical
+from ripple.model.schema.logical.maps import map_column
 from ripple.model.schema.notation import type_from_sexp, type_to_sexp
+from ripple.model.schema.types import Dict, bare_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,9 +24,13 @@ NOTE = "ripple.type"  # in the metadata of a column
 
 @frozen
 class Showing:
-    """Turns columns of numbers into columns of dates, times and decimals. fields: of these."""
+    """Turns columns of numbers into columns of dates, times and decimals. fields: of these.
+
+    maps: the fields among them that become Arrow's maps, and are texts of JSON otherwise.
+    """
 
     fields: tuple[Field, ...]
+    maps: frozenset[str] = frozenset()
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with the columns of these fields shown, as far as the rows have them."""
@@ -33,7 +38,11 @@ class Showing:
         for field in self.fields:
             at = rows.schema.get_field_index(field.name)
             if at >= 0:
-                columns[at] = shown(columns[at], field.type)
+                kind = bare_type(field.type)
+                if field.name in self.maps and isinstance(kind, Dict):
+                    columns[at] = map_column(columns[at], kind)
+                else:
+                    columns[at] = shown(columns[at], kind)
                 found[at] = pa.field(field.name, columns[at].type, found[at].nullable)
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found, rows.schema.metadata))
 
@@ -66,19 +75,25 @@ def _noted_kind(field: pa.Field) -> FieldType | None:
     return None if said is None else type_from_sexp(loads(said.decode()))
 
 
-def showing(fields: Iterable[Field]) -> Showing | None:
+def showing(fields: Iterable[Field], maps: Iterable[str] = ()) -> Showing | None:
     """Return the ``Showing`` of these fields; None if none has a logical type."""
     found = tuple(field for field in fields if has_logical(field.type))
-    return Showing(found) if found else None
+    return Showing(found, frozenset(maps)) if found else None
 
 
-def shown_schema(stored: pa.Schema, fields: Iterable[Field]) -> pa.Schema:
-    """Return the schema of shown rows of flat columns. stored: the schema inside."""
-    logical = logical_in(fields)
+def map_names(fields: Iterable[Field], key: Iterable[str]) -> list[str]:
+    """Return the fields that an output has as maps. Those of its key are compared, as texts."""
+    keys = set(key)
+    return [
+        one.name for one in fields if isinstance(bare_type(one.type), Dict) and one.name not in keys
+    ]
+
+
+def shown_schema(stored: pa.Schema, fields: Iterable[Field], maps: Iterable[str] = ()) -> pa.Schema:
+    """Return the schema of shown rows. stored: the schema inside. maps: as of ``Showing``."""
+    of = {field.name: field for field in fields}
+    show = Showing(tuple(of[one.name] for one in stored if one.name in of), frozenset(maps))
+    rows = show(pa.RecordBatch.from_pylist([], stored))
     return pa.schema(
-        [
-            one.with_type(rule_of(logical[one.name]).arrow) if one.name in logical else one
-            for one in stored
-        ],
-        stored.metadata,
+        [one.with_type(rows.schema.field(one.name).type) for one in stored], stored.metadata
     )
