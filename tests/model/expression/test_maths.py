@@ -227,6 +227,15 @@ def test_decimals_are_those_of_the_exact_value(decimals: int) -> None:
     assert list(map(repr, found.values.tolist())) == list(map(repr, expected))
 
 
+def test_texts_of_floats_are_those_of_repr() -> None:
+    bits = np.arange(1, 20_001, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    powers_of_10 = [10.0**n for n in range(-320, 309)]
+    x = np.concatenate([bits.view(np.float64), arguments(500), EXTREME, powers_of_10])
+    x = np.concatenate([x, np.round(arguments(500), 2), np.floor(x[np.abs(x) < 1e18])])
+    texts = col("x").cast(str).bind(FIELDS).evaluate({"x": x, "n": np.zeros(len(x))})
+    assert texts.values.to_pylist() == list(map(repr, x.tolist()))
+
+
 def test_texts_of_floats_and_bools_are_pinned() -> None:
     x = [0.1, 1e16, 123456789.0, -0.0, 5e-324, 1e-5, math.inf, math.nan, None, 1 / 3]
     texts = col("x").cast(str).bind(FIELDS).evaluate({"x": x, "n": [0] * 10}).values.to_pylist()

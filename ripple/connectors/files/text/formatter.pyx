@@ -20,13 +20,14 @@ from ripple.model.schema.exported cimport ArrowArray, Exported, Whole, valid_bit
 from ripple.core.row_ops import OP_NAMES, OP_REMOVE
 
 
+cdef extern from "float_text.hpp":
+    char* text_of_float(char* out, double value) nogil
+
+
 cdef extern from *:
     """
     #include <charconv>
     typedef unsigned __int128 uint128;
-    static inline char* shortest_scientific(char* out, double value) {
-        return std::to_chars(out, out + 32, value, std::chars_format::scientific).ptr;
-    }
     static inline char* fixed_decimals(char* out, double value, int decimals) {
         return std::to_chars(out, out + 400, value, std::chars_format::fixed, decimals).ptr;
     }
@@ -142,7 +143,6 @@ cdef extern from *:
     }
     """
     ctypedef unsigned long long uint128     # 128 bits: the C declaration above counts
-    char* shortest_scientific(char* out, double value) nogil
     char* fixed_decimals(char* out, double value, int decimals) nogil
     char* unsigned_digits(char* out, uint64_t value) nogil
     char* after_point(char* out, unsigned int nine, int decimals) nogil
@@ -461,12 +461,7 @@ cdef inline char* _fixed(char* p, uint64_t bits, int shift, int decimals) noexce
 
 cdef inline char* _shortest(char* p, double value) noexcept nogil:
     """The fewest digits that read back as the same double, laid out as Python's repr does."""
-    cdef char[40] text
-    cdef char* end
-    cdef char* q = text
-    cdef char[24] digits
-    cdef int count = 0, exponent = 0, i, decimals = FEW
-    cdef bint negative
+    cdef int decimals = FEW
     cdef double size = fabs(value)
     cdef uint64_t bits, scaled
     if value == <double><int64_t>value and fabs(value) < 1e15 and not (value == 0 and signbit(value)):
@@ -480,47 +475,7 @@ cdef inline char* _shortest(char* p, double value) noexcept nogil:
                 decimals -= 1
             memcpy(&bits, &value, 8)
             return _fixed(p, bits, 1075 - <int>((bits >> 52) & 0x7FF), decimals)
-    end = shortest_scientific(text, value)
-    if q[0] == b"-":
-        p[0] = b"-"
-        p += 1
-        q += 1
-    while q < end and q[0] != b"e":
-        if q[0] != b".":
-            digits[count] = q[0]
-            count += 1
-        q += 1
-    q += 1
-    negative = q[0] == b"-"
-    q += 1
-    while q < end:
-        exponent = 10 * exponent + (q[0] - 48)
-        q += 1
-    if negative:
-        exponent = -exponent
-    if exponent < -4 or exponent >= 16:
-        p[0] = digits[0]
-        p += 1
-        if count > 1:
-            p = _literal(_literal(p, b".", 1), digits + 1, count - 1)
-        p = _literal(p, b"e-" if exponent < 0 else b"e+", 2)
-        exponent = -exponent if exponent < 0 else exponent
-        if exponent < 10:
-            p[0] = b"0"
-            p += 1
-        return unsigned_digits(p, exponent)
-    if exponent < 0:
-        p = _literal(p, b"0.000", 1 - exponent)
-        return _literal(p, digits, count)
-    for i in range(exponent + 1):
-        p[i] = digits[i] if i < count else b"0"
-    p += exponent + 1
-    p[0] = b"."
-    p += 1
-    if count <= exponent + 1:
-        p[0] = b"0"
-        return p + 1
-    return _literal(p, digits + exponent + 1, count - exponent - 1)
+    return text_of_float(p, value)
 
 
 cdef inline bint _is_quoted(const uint8_t* text, Py_ssize_t length) noexcept nogil:

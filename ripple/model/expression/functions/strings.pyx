@@ -21,6 +21,11 @@ cdef extern from *:
 cdef extern from "Python.h":
     double PyOS_string_to_double(const char* s, char** end, void* overflow) except? -1.0
 
+cdef extern from "float_text.hpp":
+    cdef enum:
+        FLOAT_LETTERS_MAX
+    char* text_of_float(char* out, double value) nogil
+
 cdef enum:
     BYTES_MAX = 2147483647      # of the texts of a column
 
@@ -385,6 +390,23 @@ def floats(const uint8_t[::1] valid, const int32_t[::1] offsets, const uint8_t[:
             if text != short_text:
                 PyMem_Free(text)
     return values, failed
+
+
+def of_floats(const double[::1] values):
+    """Return (offsets, bytes) of the texts that Python's ``repr`` gives."""
+    cdef Py_ssize_t n = values.shape[0], j
+    if n > BYTES_MAX // FLOAT_LETTERS_MAX:
+        raise OverflowError("the texts of a column have more than 2 GiB")
+    room, places = np.empty(n * FLOAT_LETTERS_MAX + 1, np.uint8), np.zeros(n + 1, np.int32)
+    cdef uint8_t[::1] target = room
+    cdef int32_t[::1] place = places
+    cdef char* start = <char*>&target[0]
+    cdef char* out = start
+    with nogil:
+        for j in range(n):
+            out = text_of_float(out, values[j])
+            place[j + 1] = <int32_t>(out - start)
+    return places, room[: places[n]].copy()
 
 
 cdef enum:

@@ -35,6 +35,7 @@ from ripple.model.expression.functions.strings import (
     integers,
     lengths,
     mapped,
+    of_floats,
     sliced,
     split_part,
 )
@@ -288,7 +289,7 @@ TEXTS = table(
     ),
     Function(
         "str.of_float", ((Kind.FLOAT,),), Kind.TEXT, repr,
-        columns=lambda values: pa.array(list(map(repr, values.tolist())), pa.string()),
+        columns=lambda values: text_column(*of_floats(np.ascontiguousarray(values))),
     ),
     Function(
         "str.of_bool", ((Kind.BOOL,),), Kind.TEXT, lambda truth: "true" if truth else "false",
