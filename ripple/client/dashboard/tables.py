@@ -6,6 +6,7 @@ A filter is words: ``price>100 venue=NYSE apple``. ``name OP value`` compares a 
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.client.dashboard.contract import AskedError
+from ripple.model.schema.logical.texts import written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +106,8 @@ def _mask(table: pa.Table, name: str | None, op: str | None, value: str) -> Any:
         raise AskedError(f"no field {name[:40]}: there are {', '.join(table.column_names)}")
     column = table.column(name)
     if op == "~":
-        return pc.match_substring(pc.cast(column, pa.string()), value, ignore_case=True)
+        cells = _json_of(column) if pa.types.is_nested(column.type) else column.cast(pa.string())
+        return pc.match_substring(cells, value, ignore_case=True)
     try:
         given = pa.scalar(value, pa.string()).cast(column.type)
         return _COMPARE[op](column, given)
@@ -132,7 +135,7 @@ def columns_of(schema: pa.Schema, keys: Sequence[str]) -> list[Values]:
 
 def texts(table: pa.Table) -> list[list[str | None]]:
     """Return rows as exact text: all digits of an integer, the shortest text of a float."""
-    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [_cells(column) for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -146,11 +149,26 @@ def for_browser(table: pa.Table) -> pa.Table:
         elif pa.types.is_decimal(kind):
             column = table.column(place).cast(pa.float64())
         elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            column = pa.array([_text(one) for one in table.column(place).to_pylist()], pa.string())
+            column = pa.array(_cells(table.column(place)), pa.string())
         else:
             continue
         table = table.set_column(place, field.name, column)
     return table
+
+
+def _cells(column: pa.ChunkedArray) -> list[str | None]:
+    values = _json_of(column) if pa.types.is_nested(column.type) else column
+    return [_text(value) for value in values.to_pylist()]
+
+
+def _json_of(column: pa.ChunkedArray) -> pa.Array:
+    """Return lists and records as JSON, with dates, times and decimals as in lines of JSON."""
+    chunks = (written(chunk) for chunk in column.chunks)
+    values = (one for chunk in chunks for one in chunk.to_pylist())
+    return pa.array(
+        [None if one is None else json.dumps(one, ensure_ascii=False) for one in values],
+        pa.string(),
+    )
 
 
 def _text(value: Any) -> str | None:

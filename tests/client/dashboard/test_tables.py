@@ -44,6 +44,12 @@ def test_every_digit_is_there() -> None:
     exact = pa.table({"d": [Decimal("1.10")], "b": [b"\x00\xff"], "l": [[1, 2]], "t": ["x" * 999]})
     assert texts(exact)[0][:3] == ["1.10", "00ff", "[1, 2]"]
     assert len(texts(exact)[0][3] or "") == 200
+    prices = pa.array([[Decimal("1.50")], None], pa.list_(pa.decimal128(12, 2)))
+    times = pa.array([[1], []], pa.list_(pa.timestamp("ns", "UTC")))
+    lists = pa.table({"p": prices, "t": times})
+    first = ['["1.50"]', '["1970-01-01T00:00:00.000000001Z"]']
+    assert texts(lists) == [first, [None, "[]"]]
+    assert filtered(lists, "p~1.5").num_rows == 1
 
 
 def test_rows_are_sorted_by_a_field_then_by_the_key_and_nothing_comes_last() -> None:
