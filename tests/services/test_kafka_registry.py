@@ -305,3 +305,42 @@ def test_envelopes_of_debezium_in_avro_are_a_table_before_and_after_a_restart(
     said = refused(folder, *source, **given)
     assert f"subject '{topic}-value'" in said
     assert "it has no record in after, as an envelope of Debezium has" in said
+
+
+VISITS = """
+import datetime
+import decimal
+from typing import Annotated
+
+import ripple as rp
+
+@rp.record(version=1)
+class Visit:
+    at: rp.Timestamp
+    labels: dict[str, str]
+    sizes: dict[str, int] | None
+    prices: list[Annotated[decimal.Decimal, rp.Decimal(19, 4)]]
+    days: list[datetime.date] | None
+
+pipeline = rp.Pipeline("visits").source("visits", Visit).sink("output")
+"""
+VISIT_ROWS: list[dict[str, Any]] = [
+    {"at": 1, "labels": {"a": "é", "b": ""}, "sizes": {"x": -1}, "prices": ["999999999999999.9999"],
+     "days": ["2026-01-31"]},
+    {"at": 2, "labels": {}, "sizes": None, "prices": [], "days": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["avro", "json", "msgpack"])
+def test_maps_and_lists_go_through_a_topic(
+    broker: Broker, topic: str, server: SchemaRegistry, folder: Path, form: str
+) -> None:
+    (folder / "vwap.py").write_text(VISITS)
+    bad = {**VISIT_ROWS[0], "at": 3, "labels": {"a": 1}}
+    rows = [*VISIT_ROWS, bad, {**VISIT_ROWS[0], "at": 4}]
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    place, given = f"kafka:{broker.bootstrap}/{topic}", {"RIPPLE_KAFKA_REGISTRY_URL": server.url}
+    ran(folder, "--source", "in.jsonl", "--sink", f"{place}?format={form}", **given)
+    ran(folder, "--source", f"{place}?format={form}", "--sink", "out.jsonl", **given)
+    found = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert found == [row for row in rows if row is not bad]
