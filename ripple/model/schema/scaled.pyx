@@ -5,7 +5,7 @@ Texts are columns as in ``strings``; null rows are passed over. Nothing is round
 rounding is named, and nothing passes through a float that is not one.
 """
 
-from libc.math cimport fabs, isfinite
+from libc.math cimport copysign, fabs, isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, strlen
 
@@ -201,14 +201,33 @@ def to_floats(const int64_t[::1] values, int scale):
     return results
 
 
+cdef double units_of(double value, double scale) noexcept nogil:
+    """Return the nearest whole number of an exact product below 2^51, ties to the even one."""
+    cdef double head = value * scale, a = 134217729.0 * value, b = 134217729.0 * scale
+    cdef double ah = a - (a - value), bh = b - (b - scale)  # of 26 bits, so that products are exact
+    cdef double al = value - ah, bl = scale - bh
+    cdef double tail = ((ah * bh - head) + ah * bl + al * bh) + al * bl
+    cdef double whole = (head + 6755399441055744.0) - 6755399441055744.0    # 1.5 * 2^52
+    # The head may be halfway where the product is not.
+    if fabs(head - whole) == 0.5 and tail != 0:
+        return head + copysign(0.5, tail)
+    return whole
+
+
 def of_floats(const double[::1] values, int precision, int scale):
     """Return (int64[n], failed uint8[n]): the nearest decimal of each float, ties to the even one."""
     cdef Py_ssize_t n = values.shape[0], j
+    cdef double units
     cdef char* text
     results, failed = np.zeros(n, np.int64), np.zeros(n, np.uint8)
     cdef int64_t[::1] out = results
     cdef uint8_t[::1] bad = failed
     for j in range(n):
+        if fabs(values[j]) * TENS[scale] < 2251799813685248.0:  # 2^51
+            units = units_of(values[j], <double>TENS[scale])
+            bad[j] = fabs(units) >= TENS[precision]
+            out[j] = 0 if bad[j] else <int64_t>units
+            continue
         if not isfinite(values[j]) or fabs(values[j]) >= 1e18:
             bad[j] = 1
             continue

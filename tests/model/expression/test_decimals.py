@@ -297,3 +297,20 @@ def test_columns_in_pieces_give_the_same() -> None:
     ]
     assert [text for piece in pieces for text in piece] == whole
     assert np.unique(whole).size == 1000
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(18, 4), (5, 2), (18, 0), (18, 18)])
+def test_floats_become_the_nearest_decimals(precision: int, scale: int) -> None:
+    """Of the exact value: 1.005 is a little less than it reads, and 0.125 is halfway."""
+    halves = [(n + 0.5) / 10**k for n in range(-60, 60) for k in range(6)]
+    more = [0.0, -0.0, 5e-324, 1.005, 2.675, 0.125, -0.375, 999.995, 999.994, 2.0**51, 2.0**52 + 1]
+    x = halves + more + [float(n) / 1024 for n in range(-999, 999, 7)]
+    kind = rp.Decimal(precision, scale)
+    found = col("x").cast(kind, strict=False).bind({"x": Float()}).evaluate({"x": np.array(x)})
+    unit, context = decimal.Decimal(1).scaleb(-scale), decimal.Context(prec=60)
+    exact = [decimal.Decimal(value).quantize(unit, context=context) for value in x]
+    units = [int(value.scaleb(scale, context)) for value in exact]
+    fitting = [abs(number) < 10**precision for number in units]
+    valid = np.ones(len(x), np.bool_) if found.valid is None else found.valid
+    assert valid.tolist() == fitting
+    assert found.values[valid].tolist() == [units[row] for row in np.flatnonzero(valid)]

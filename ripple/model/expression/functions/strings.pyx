@@ -406,7 +406,7 @@ def of_floats(const double[::1] values):
         for j in range(n):
             out = text_of_float(out, values[j])
             place[j + 1] = <int32_t>(out - start)
-    return places, room[: places[n]].copy()
+    return places, room[: places[n]]  # what was not written takes no memory
 
 
 cdef enum:
