@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from ripple.core.int64s cimport int64s
-from ripple.engine.kernels.stored cimport Beside, Stored, StoredColumn, Waiting
+from ripple.engine.kernels.stored cimport Beside, Stored, StoredColumn, Waiting, clear_room
 from ripple.model.keys.index cimport KeyIndex
 from ripple.model.schema.exported cimport Made
 
@@ -26,14 +26,15 @@ cdef dict STRATEGIES = {"backward": 0, "forward": 1, "nearest": 2}
 
 
 cdef class Taken:
-    """Rows of the left side that were taken out, with their matches.
+    """Rows of the left side that were taken out last, with their matches.
 
-    Until both sides drop rows, these can be asked for.
+    Until the next ones are taken, or rows are dropped, these can be asked for.
     """
 
     # Invariant: `rows` has their numbers, and `at` those of the matches, -1 for none.
 
-    cdef Matches matches
+    cdef Waiting left
+    cdef Beside beside
     cdef vector[int64_t] rows, at
     cdef readonly int64_t count
     cdef readonly int64_t unmatched     # how many had no match, also of those that were left out
@@ -44,15 +45,15 @@ cdef class Taken:
         self.check(first, end)
         numbers.push_back(self.rows.data() + first)
         numbers.push_back(self.at.data() + first)
-        return self.matches.beside.made(numbers, end - first)
+        return self.beside.made(numbers, end - first)
 
     def times(self, int64_t first, int64_t end):
         """Return their times: int64[n]."""
-        return self.words(self.matches.left.time, first, end)
+        return self.words(self.left.time, first, end)
 
     def places(self, int64_t first, int64_t end):
         """Return their places: int64[n]."""
-        return self.words(self.matches.left.place, first, end)
+        return self.words(self.left.place, first, end)
 
     def numbers(self, int64_t first, int64_t end):
         """Return their numbers on the left side: int64[n]."""
@@ -62,7 +63,7 @@ cdef class Taken:
         return int64s(found)
 
     cdef words(self, size_t column, int64_t first, int64_t end):
-        cdef const int64_t* words = self.matches.left.rows.columns[column].words.data()
+        cdef const int64_t* words = self.left.rows.columns[column].words.data()
         cdef vector[int64_t] found
         cdef int64_t i
         self.check(first, end)
@@ -85,7 +86,8 @@ cdef class Matches:
 
     cdef Waiting left, right
     cdef KeyIndex keys
-    cdef Beside beside
+    cdef Taken taken
+    cdef vector[int64_t] more       # room for the rows of the right side taken last
     cdef size_t my_slot, their_slot
     cdef uint64_t lateness_ns, their_lateness_ns
     cdef Py_ssize_t deleted         # -1 without such a column
@@ -107,7 +109,9 @@ cdef class Matches:
         match may be; None for any distance. deleted: of the right side, a column of flags: where it
         is true, a match counts as none; or None.
         """
-        self.left, self.right, self.keys, self.beside = left, right, keys, beside
+        self.left, self.right, self.keys = left, right, keys
+        self.taken = Taken.__new__(Taken)
+        self.taken.left, self.taken.beside = left, beside
         self.lateness_ns, self.their_lateness_ns = latenesses_ns
         self.my_slot, self.their_slot = left.rows.place(slot), right.rows.place(slot)
         self.deleted = -1 if deleted is None else right.rows.places[deleted]
@@ -141,27 +145,29 @@ cdef class Matches:
 
         Returns None where there are none.
         """
-        cdef Taken taken = Taken.__new__(Taken)
-        cdef vector[int64_t] more
+        cdef Taken taken = self.taken
         cdef size_t capacity = self.keys.capacity
+        taken.count = 0
+        clear_room(taken.rows)
+        clear_room(taken.at)
+        clear_room(self.more)
         self.left.order.take_below(left_ns, self.left.less(), taken.rows)
-        self.right.order.take_below(right_ns, self.right.less(), more)
-        if taken.rows.empty() and more.empty():
+        self.right.order.take_below(right_ns, self.right.less(), self.more)
+        if taken.rows.empty() and self.more.empty():
             return None
         self.check(self.left, self.my_slot, taken.rows)
-        self.check(self.right, self.their_slot, more)
-        taken.matches = self
+        self.check(self.right, self.their_slot, self.more)
         taken.at.resize(taken.rows.size(), -1)
         with nogil:
             if self.strategy == 0:
                 if capacity > self.last.size():
                     self.last.reserve(capacity)  # which grows by more than one at a time
                     self.last.resize(capacity, -1)
-                self.find_last(taken.rows, more, taken.at)
+                self.find_last(taken.rows, self.more, taken.at)
             else:
                 if capacity > self.runs.size():
                     self.runs.resize(capacity)
-                self.hold(more)
+                self.hold(self.more)
                 self.find_near(taken.rows, taken.at)
             taken.unmatched = self.drop_unmatched(taken.rows, taken.at)
         taken.count = taken.rows.size()
@@ -337,6 +343,7 @@ cdef class Matches:
     def nbytes(self):
         """Bytes held."""
         cdef size_t i, held = self.last.capacity() * 8 + self.runs.capacity() * sizeof(Run)
+        held += 8 * (self.more.capacity() + self.taken.rows.capacity() + self.taken.at.capacity())
         for i in range(self.runs.size()):
             held += self.runs[i].rows.capacity() * sizeof(RunRow)
         return held

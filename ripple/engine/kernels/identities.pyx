@@ -3,7 +3,6 @@
 """Which records the rows of a stream are of, by their places, and the part of rows in a digest."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libcpp.vector cimport vector
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,9 @@ import pyarrow as pa
 from ripple.core.hashing cimport mix, xxh64
 from ripple.model.keys.checked cimport check_length
 from ripple.model.schema.exported cimport ArrowArray, Whole, valid_bits, values_of
+
+cdef enum:
+    BLOCK = 256     # rows whose hashes are on the stack
 
 cdef dict LETTERS = {pa.int64(): "q", pa.float64(): "d", pa.string(): "s", pa.bool_(): "b"}
 
@@ -35,15 +37,20 @@ def digest_of(
 
     seed: the hash of their input. The hash of a field is that of ``row_identity.mix_in``.
     """
-    cdef Py_ssize_t i, n = rows.whole.length
-    cdef vector[uint64_t] hashes
+    cdef Py_ssize_t i, first, count, n = rows.whole.length
+    cdef uint64_t[BLOCK] hashes
+    cdef uint64_t found = 0
     check_length(n, offsets.shape[0])
     check_length(n, indexes.shape[0])
     check_length(rows.whole.n_children, len(letters))
-    hashes.resize(n)
-    for i in range(n):
-        hashes[i] = mix(mix(seed, <uint64_t>offsets[i]), <uint64_t>indexes[i])
-    return mixed(rows.whole, letters, hashes)
+    for first in range(0, n, BLOCK):
+        count = min(<Py_ssize_t>BLOCK, n - first)
+        for i in range(count):
+            hashes[i] = mix(
+                mix(seed, <uint64_t>offsets[first + i]), <uint64_t>indexes[first + i]
+            )
+        found += mixed(rows.whole, letters, first, hashes, count)
+    return found
 
 
 def digest_in_span(
@@ -60,40 +67,47 @@ def digest_in_span(
 
     The span is that of one input, and the rest as in ``identities_of``.
     """
-    cdef Py_ssize_t i, n = rows.whole.length
-    cdef vector[uint64_t] hashes
-    cdef int64_t record = 0, index = 0, before = base
+    cdef Py_ssize_t i, begin, count, n = rows.whole.length
+    cdef uint64_t[BLOCK] hashes
+    cdef uint64_t found = 0
+    cdef int64_t place, record = 0, index = 0, before = base
     check_length(n, places.shape[0])
     check_length(rows.whole.n_children, len(letters))
-    hashes.resize(n)
-    for i in range(n):
-        if not first <= places[i] < end:
-            return None
-        index += places[i] - before
-        before = places[i]
-        if indexes <= index < 2 * indexes:  # of the next record: nearly all are, and need no division
-            record += 1
-            index -= indexes
-        elif not 0 <= index < indexes:
-            record = floored(before - base, indexes)
-            index = before - base - record * indexes
-        hashes[i] = mix(mix(seed, <uint64_t>record), <uint64_t>index)
-    return mixed(rows.whole, letters, hashes)
-
-
-cdef object mixed(const ArrowArray& rows, const char* kinds, vector[uint64_t]& hashes):
-    """Mix the fields into the hashes, and return the sum."""
-    cdef Py_ssize_t i, at, n = hashes.size()
-    cdef uint64_t found = 0
-    with nogil:
-        for at in range(rows.n_children):
-            mix_column(hashes.data(), rows.children[at], kinds[at], n)
-        for i in range(n):
-            found += hashes[i]
+    for begin in range(0, n, BLOCK):
+        count = min(<Py_ssize_t>BLOCK, n - begin)
+        for i in range(count):
+            place = places[begin + i]
+            if not first <= place < end:
+                return None
+            index += place - before
+            before = place
+            if indexes <= index < 2 * indexes:  # of the next record: nearly all are, undivided
+                record += 1
+                index -= indexes
+            elif not 0 <= index < indexes:
+                record = floored(place - base, indexes)
+                index = place - base - record * indexes
+            hashes[i] = mix(mix(seed, <uint64_t>record), <uint64_t>index)
+        found += mixed(rows.whole, letters, begin, hashes, count)
     return found
 
 
-cdef void mix_column(uint64_t* out, const ArrowArray* column, char kind, Py_ssize_t n) noexcept nogil:
+cdef uint64_t mixed(
+    const ArrowArray& rows, const char* kinds, Py_ssize_t first, uint64_t* hashes, Py_ssize_t n
+) noexcept nogil:
+    """Mix the fields of n rows into their hashes, and return the sum."""
+    cdef Py_ssize_t i, at
+    cdef uint64_t found = 0
+    for at in range(rows.n_children):
+        mix_column(hashes, rows.children[at], kinds[at], first, n)
+    for i in range(n):
+        found += hashes[i]
+    return found
+
+
+cdef void mix_column(
+    uint64_t* out, const ArrowArray* column, char kind, Py_ssize_t first, Py_ssize_t n
+) noexcept nogil:
     cdef const uint8_t* valid = valid_bits(column)
     cdef const uint64_t* words = NULL
     cdef const int32_t* ends = NULL
@@ -104,12 +118,12 @@ cdef void mix_column(uint64_t* out, const ArrowArray* column, char kind, Py_ssiz
     if n == 0:
         return
     if kind == c"s":
-        ends = <const int32_t*>values_of(column, 4)
+        ends = <const int32_t*>values_of(column, 4) + first
         bytes = <const uint8_t*>column.buffers[2]
     elif kind == c"b":
         bytes = <const uint8_t*>column.buffers[1]
     else:
-        words = <const uint64_t*>values_of(column, 8)
+        words = <const uint64_t*>values_of(column, 8) + first
         if not valid:
             if kind == c"d":
                 for i in range(n):
@@ -119,7 +133,7 @@ cdef void mix_column(uint64_t* out, const ArrowArray* column, char kind, Py_ssiz
                     out[i] = mix(out[i], mix(1, words[i]))
             return
     for i in range(n):
-        row = column.offset + i
+        row = column.offset + first + i
         if valid and not valid[row >> 3] >> (row & 7) & 1:
             out[i] = mix(out[i], null)
             continue

@@ -36,6 +36,15 @@ template <typename T> void shrink(std::vector<T>& held, size_t before)
     held.swap(less);
 }
 
+// Lets go of room for one batch, unless the next one may have use for it.
+template <typename T> void clear_room(std::vector<T>& held)
+{
+    static constexpr size_t ROWS_MAX = 1 << 14;
+    held.clear();
+    if (held.capacity() > ROWS_MAX)
+        held.shrink_to_fit();
+}
+
 // Makes room by a quarter more: much of it stays unused until the next rows are dropped.
 template <typename T> void reserve(std::vector<T>& held, size_t size)
 {
@@ -217,7 +226,7 @@ struct StoredColumn {
     int64_t nbytes() const { return 8 * words.capacity() + bytes.capacity() + valid.capacity(); }
 };
 
-// Numbers of stored rows, -1 for a missing one: nulls.
+// Numbers of stored rows, -1 for a missing one: nulls. Used again, so that it has room.
 struct Picked {
     const int64_t* places;
     std::vector<int64_t> at; // where they are if one is missing, else empty
@@ -226,6 +235,8 @@ struct Picked {
     void pick(const int64_t* numbers, int64_t n)
     {
         places = numbers;
+        clear_room(at);
+        clear_room(present);
         if (std::none_of(numbers, numbers + n, [](int64_t number) { return number < 0; }))
             return;
         at.resize(n);
@@ -238,7 +249,7 @@ struct Picked {
     }
 };
 
-// Where the texts of picked rows are, and their lengths.
+// Where the texts of picked rows are, and their lengths. Used again, too.
 struct PickedTexts {
     std::vector<const uint8_t*> texts;
     std::vector<uint32_t> lengths;
@@ -247,6 +258,8 @@ struct PickedTexts {
     int64_t point(const StoredColumn& column, const Picked& picked, int64_t n, const uint8_t* nothing)
     {
         int64_t bytes = 0;
+        clear_room(texts);
+        clear_room(lengths);
         texts.reserve(n);
         lengths.reserve(n);
         for (int64_t i = 0; i < n; i++) {

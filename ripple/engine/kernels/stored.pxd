@@ -28,6 +28,8 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         vector[uint32_t] lengths
         int64_t point(const StoredColumn&, const Picked&, int64_t, const uint8_t*) except +
 
+    void clear_room[T](vector[T]&)
+
     cppclass Less "ripple::Order::Less":
         const int64_t* time
         const int64_t* place
@@ -87,6 +89,8 @@ cdef class Beside:
     cdef object schema
     cdef list parts
     cdef vector[size_t] of, at
+    cdef vector[Picked] picked          # room for each part of a batch
+    cdef vector[PickedTexts] texts      # for each column
 
     cdef Made made(self, const vector[const int64_t*]& numbers, int64_t count)
 

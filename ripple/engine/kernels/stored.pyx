@@ -369,12 +369,12 @@ cdef class Beside:
             for name in names:
                 self.of.push_back(number)
                 self.at.push_back(<size_t>rows.places[name])
+        self.picked.resize(len(self.parts))
+        self.texts.resize(self.of.size())
 
     cdef Made made(self, const vector[const int64_t*]& numbers, int64_t count):
         """Return a batch of so many rows: of each part those of its numbers, of -1 nulls."""
         cdef vector[BatchColumn] columns
-        cdef vector[Picked] picked
-        cdef vector[PickedTexts] texts
         cdef vector[int64_t] some
         cdef BatchColumn* one
         cdef StoredColumn* column
@@ -384,31 +384,29 @@ cdef class Beside:
         cdef list others = []
         cdef size_t i
         cdef int failed
-        picked.resize(numbers.size())
         for i in range(numbers.size()):
-            picked[i].pick(numbers[i], count)
+            self.picked[i].pick(numbers[i], count)
         columns.resize(self.of.size())
-        texts.resize(self.of.size())
         for i in range(self.of.size()):
             rows, one = self.parts[self.of[i]], &columns[i]
             column = &rows.columns[self.at[i]]
-            one.kind, one.at = column.kind, picked[self.of[i]].places
+            one.kind, one.at = column.kind, self.picked[self.of[i]].places
             if one.kind == BATCH_MADE:
                 some.assign(numbers[self.of[i]], numbers[self.of[i]] + count)
                 others.append(Exported(rows.others[self.at[i]].take(int64s(some))))
                 continue
             one.bits = column.words.data() if column.words.size() else NOTHING
             one.present = NULL
-            if picked[self.of[i]].present.size():
-                one.present = picked[self.of[i]].present.data()
+            if self.picked[self.of[i]].present.size():
+                one.present = self.picked[self.of[i]].present.data()
             one.valid = column.valid.data() if column.valid.size() else NULL
             if one.kind == BATCH_TEXT:
-                one.text_bytes = texts[i].point(
-                    column[0], picked[self.of[i]], count, <const uint8_t*>NOTHING
+                one.text_bytes = self.texts[i].point(
+                    column[0], self.picked[self.of[i]], count, <const uint8_t*>NOTHING
                 )
                 if one.text_bytes > BATCH_TEXT_BYTES_MAX:
                     raise OverflowError("the texts of one batch exceed 2 GiB")
-                one.texts, one.lengths = texts[i].texts.data(), texts[i].lengths.data()
+                one.texts, one.lengths = self.texts[i].texts.data(), self.texts[i].lengths.data()
         for i in range(columns.size()):
             if columns[i].kind == BATCH_MADE:
                 other = others.pop(0)

@@ -105,20 +105,6 @@ cdef inline void describe_pair(Key* key, int64_t a, int64_t b) noexcept nogil:
     key.tag = hash_short(key)
 
 
-cdef inline void load_short(
-    Key* key, const uint8_t* data, uint32_t length, const uint8_t* end
-) noexcept nogil:
-    """Load up to 16 bytes, zero padded, without reading past ``end``."""
-    if end - data < 16:
-        key.low = load_padded(data, length if length < 8 else 8)
-        key.high = load_padded(data + 8, length - 8) if length > 8 else 0
-        return
-    memcpy(&key.low, data, 8)
-    memcpy(&key.high, data + 8, 8)
-    key.low &= FIRST_BYTES[length if length < 8 else 8]
-    key.high &= FIRST_BYTES[length - 8 if length > 8 else 0]
-
-
 cdef inline void describe(
     Key* key, const uint8_t* data, uint32_t length, const uint8_t* end
 ) noexcept nogil:
@@ -129,8 +115,14 @@ cdef inline void describe(
         key.low &= FIRST_BYTES[length]
         key.high = 0
         key.tag = tag_of(ripple_fold(key.low ^ MIX_1, WORD_SEEDS[length]))
+    elif length <= 8:
+        key.low = load_padded(data, length)
+        key.high = 0
+        key.tag = hash_short(key)
     elif length <= INLINE_MAX:
-        load_short(key, data, length, end)
+        memcpy(&key.low, data, 8)
+        memcpy(&key.high, data + length - 8, 8)     # some of which are among the first eight
+        key.high >>= 8 * (INLINE_MAX - length)
         key.tag = hash_short(key)
     else:
         key.low = 0
