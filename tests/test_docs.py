@@ -116,6 +116,10 @@ def test_ordered_state_and_event_time_documents_run(folder: Path) -> None:
         "a,-20,-220.00,100.00,100.00,320.00,2.00",
         "a,100,1000.00,0.00,0.00,-1000.00,1.00",  # the second fill was busted
     ]
+    assert (folder / "split.csv").read_text().splitlines()[1:] == [
+        "a,-49,-343.00,-303.00,-303.00,40.00",
+        "a,1,6.67,49.97,50.00,43.30",
+    ]
 
 
 def test_python_document_runs(folder: Path) -> None:

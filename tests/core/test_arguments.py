@@ -431,6 +431,7 @@ TABLE: dict[str, P] = {
     "Position(fee)": P(lambda v: position(fee=v), "none", f"{INPUT}|are exact"),
     "Position(busted)": P(lambda v: position(busted=v), "none", f"{INPUT}|is no bool"),
     "Position(money)": P(lambda v: position(money=v), "none", "money"),
+    "Position(split)": P(lambda v: position(split=v), "none", "split"),
     "Position(lots)": P(lambda v: position(lots=v), "three np_int", "lots"),
     "lag(n)": P(lambda v: running(rp.lag("x", v)), "three np_int"),
     "LiveTable(rows)": P(lambda v: rp.LiveTable(rows=v), "three np_int", "rows"),

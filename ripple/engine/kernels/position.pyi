@@ -18,6 +18,7 @@ class PositionCall:
         limits: tuple[int, int],
         lots_max: int,
         reads_wide: bool,
+        has_split: bool = False,
     ) -> None: ...
     @property
     def is_small(self) -> bool: ...

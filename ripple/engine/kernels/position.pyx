@@ -49,7 +49,7 @@ cdef class PositionCall:
     and add up to it, as their costs do to the cost.
     """
 
-    cdef bint by_lots, is_lifo, has_fee, has_busted
+    cdef bint by_lots, is_lifo, has_fee, has_busted, has_split
     cdef object factor, fee_factor, least_held, most_held, least_money, most_money
     cdef Py_ssize_t lots_max
     cdef readonly bint is_small
@@ -59,14 +59,14 @@ cdef class PositionCall:
 
     def __init__(
         self, str method not None, *, bint has_fee, bint has_busted, factor, fee_factor, limits,
-        Py_ssize_t lots_max, bint reads_wide,
+        Py_ssize_t lots_max, bint reads_wide, bint has_split=False,
     ):
         """factor, fee_factor: of a product and of a fee, in money. limits: of quantity and money.
 
         reads_wide: a price or a fee may have over 64 bits.
         """
         self.by_lots, self.is_lifo = method != "average", method == "lifo"
-        self.has_fee, self.has_busted = has_fee, has_busted
+        self.has_fee, self.has_busted, self.has_split = has_fee, has_busted, has_split
         self.factor, self.fee_factor, self.lots_max = factor, fee_factor, lots_max
         self.most_held, self.most_money = limits
         self.least_held, self.least_money = -self.most_held, -self.most_money
@@ -83,9 +83,11 @@ cdef class PositionCall:
         """
         cdef tuple after, made
         cdef int64_t out[6]
-        if self.has_busted and row[len(row) - 1]:
+        if self.has_busted and row[2 + self.has_fee]:
             return before, None
         quantity, price = row[0], row[1]
+        if self.has_split and row[len(row) - 2] is not None:
+            return self.split(before, price, row[2] if self.has_fee else None, row[len(row) - 2:])
         if quantity is None or price is None:
             raise ValueError("a fill has no quantity" if quantity is None else "a fill has no price")
         fee = 0
@@ -103,8 +105,12 @@ cdef class PositionCall:
             after = self.lots_after(before, quantity, price)
         else:
             after = self.average_after(before, quantity, price)
+        return self.checked(before, after, before[3] - quantity * price, fee)
+
+    cdef tuple checked(self, tuple before, tuple after, object cash, object fee):
+        """Return the state after a row, and the values of its row, within their types."""
         held, cost, realized = after[0], after[1], after[2]
-        cash, fees = before[3] - quantity * price, before[4] + fee * self.fee_factor
+        fees = before[4] + fee * self.fee_factor
         if not self.least_held <= held <= self.most_held:
             raise ValueError("the quantity has more digits than its type")
         self.check("cost", cost)
@@ -116,6 +122,60 @@ cdef class PositionCall:
         if self.has_fee:
             made += (fees,)
         return (held, cost, realized, cash, fees) + after[3:], made
+
+    cdef tuple split(self, tuple before, object price, object fee, tuple ratio):
+        """Return the state after a split, and the values of its row.
+
+        ratio: so many units for each so many. The part of a unit that remains is sold.
+        """
+        new, old = ratio
+        if old is None or new <= 0 or old <= 0:
+            raise ValueError(f"a split is of {new} for {old}: both must be whole numbers above 0")
+        cdef tuple lots = ()
+        sign = -1 if before[0] < 0 else 1
+        whole, rest = divmod(sign * before[0] * new, old)
+        lieu = part = 0
+        if rest and price is None:
+            raise ValueError("a split leaves a part of a unit, and the row has no price for it")
+        if rest:
+            lieu = sign * half_even(rest * price * self.factor, old)
+            part = half_even(before[1] * rest, sign * before[0] * new)
+        if self.by_lots:
+            lots, part = self.split_lots(before[5], before[6], sign * new, old, rest)
+        after = (sign * whole, before[1] - part, before[2] + lieu - part) + lots
+        return self.checked(before, after, before[3] + lieu, 0 if fee is None else fee)
+
+    cdef tuple split_lots(self, tuple lots, tuple costs, object new, object old, object rest):
+        """Return (the lots and their costs after a split, the cost of what is sold).
+
+        new: below 0 of lots below 0. rest: what is sold, times ``old``: of the oldest lots, or of
+        the newest. Each lot then has whole units, which add up; one without any gives its cost to
+        the next.
+        """
+        cdef list sizes = [lot * new for lot in lots], paid = list(costs), units = [], kept = []
+        cdef Py_ssize_t i
+        part, total, given, over = 0, 0, 0, 0
+        sign = -1 if new < 0 else 1
+        if not self.is_lifo:  # what is sold stands last
+            sizes.reverse()
+            paid.reverse()
+        i = len(sizes)
+        while rest:
+            i -= 1
+            sold = min(rest, sizes[i])
+            share = half_even(paid[i] * sold, sizes[i])
+            rest, sizes[i], paid[i], part = rest - sold, sizes[i] - sold, paid[i] - share, part + share
+        for i in range(len(sizes)):
+            total, over = total + sizes[i], over + paid[i]
+            count = total // old - given
+            if count:
+                units.append(sign * count)
+                kept.append(over)
+                given, over = given + count, 0
+        if not self.is_lifo:
+            units.reverse()
+            kept.reverse()
+        return (tuple(units), tuple(kept)), part
 
     def run(
         self, list states not None, const int64_t[::1] slots not None,

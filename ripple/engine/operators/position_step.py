@@ -46,6 +46,7 @@ class PositionStep:
             fee_factor=of.fee_factor,
             limits=of.limits,
             lots_max=of.lots,
+            has_split=bool(of.split),
             reads_wide=any(isinstance(bare_type(one.type), WideDecimal) for one in of.reads),
         )
 
@@ -61,13 +62,16 @@ class PositionStep:
 
     def apply(self, states: list[Stored], slots: Ints, begins: Mask, rows: Rows) -> Applied | None:
         """Apply all rows at once; None where one has a null, or amounts have over 64 bits."""
-        taken = [rows.columns[one.name] for one in self._reads]
-        columns = [_array(column, one.type) for column, one in zip(taken, self._reads, strict=True)]
-        if not self.call.is_small or any(column is None for column in columns):
-            return None
-        of = dict(zip((one.name for one in self._reads), columns, strict=True))
         position = self._node.position
         assert position is not None
+        if any(_has_values(rows.columns[one.name]) for one in position.split):
+            return None
+        reads = self._reads[: len(self._reads) - len(position.split)]
+        taken = [rows.columns[one.name] for one in reads]
+        columns = [_array(column, one.type) for column, one in zip(taken, reads, strict=True)]
+        if not self.call.is_small or any(column is None for column in columns):
+            return None
+        of = dict(zip((one.name for one in reads), columns, strict=True))
         fee, busted = position.fee, position.busted
         kept = np.zeros(rows.count, np.bool_)
         out = np.empty((len(self._made), rows.count), np.int64)
@@ -93,6 +97,13 @@ class PositionStep:
         """Return a result as it is kept, of the same."""
         each = zip(values, self._made, strict=True)
         return tuple(_units([_number(value, one.type)], one.type)[0] for value, one in each)
+
+
+def _has_values(column: Any) -> bool:
+    """Return whether a column has anything but nulls."""
+    if isinstance(column, Values):
+        return column.valid is None or bool(column.valid.any())
+    return bool(column.null_count < len(column))
 
 
 def _array(column: Any, of: FieldType) -> Any:

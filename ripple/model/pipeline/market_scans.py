@@ -70,9 +70,14 @@ def position_scan(
         with blaming_field(f"rp.Position: {what}"):
             return field_of(getattr(of, what), draft.fields, what)
 
+    def split_by(given: Any) -> Field:
+        with blaming_field("rp.Position: split"):
+            return field_of(given, draft.fields, "split")
+
     fee = None if of.fee is None else named("fee")
     busted = None if of.busted is None else named("busted")
-    position = of.bind(named("quantity"), named("price"), fee, busted)
+    split = tuple(map(split_by, of.split or ()))
+    position = of.bind(named("quantity"), named("price"), fee, busted, split)
     schema = position.schema
     names = {field.name for field in schema.fields}
     for field in common["key"]:

@@ -44,10 +44,12 @@ class Position:
     oldest lots; "lifo", of the newest. fee: of the fill, below 0 a rebate. busted: a field that is
     true for a fill that does not count. money: the type of amounts of money; by default it has the
     digits of quantity and price behind the point, and 18 or 38 in all. lots: how many a key may
-    have, at most 1,000; a fill beyond cannot be computed.
+    have, at most 1,000; a fill beyond cannot be computed. split: two fields of integers, new and
+    old; where both are there, a row is no fill: it makes new units of each old ones, at the same
+    cost. The part of a unit that remains is sold at the price of the row, per new unit.
     """
 
-    __slots__ = ("busted", "fee", "lots", "method", "money", "price", "quantity")
+    __slots__ = ("busted", "fee", "lots", "method", "money", "price", "quantity", "split")
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Position:
         busted: Input | None = None,
         money: Decimal | None = None,
         lots: int = LOTS_MAX,
+        split: tuple[Input, Input] | None = None,
     ) -> None:
         if not isinstance(method, str) or method not in METHODS:
             raise PlanError(
@@ -69,17 +72,28 @@ class Position:
                 f"rp.Position: money takes a type such as rp.Decimal(38, 6), not {shown(money)}"
             )
         self.quantity, self.price, self.fee, self.busted = quantity, price, fee, busted
+        if split is not None and (not isinstance(split, tuple | list) or len(split) != 2):
+            raise PlanError(
+                "rp.Position: split takes two fields, of the units after and before it, as "
+                f"('new', 'old'), not {shown(split)}"
+            )
+        self.split = split
         self.method, self.money = method, money
         self.lots = need_whole("rp.Position: lots", lots, 1, most=LOTS_MAX)
 
     def __repr__(self) -> str:
         """Return its text in a plan."""
-        named = ((name, getattr(self, name)) for name in ("fee", "busted", "money"))
+        named = ((name, getattr(self, name)) for name in ("fee", "busted", "money", "split"))
         more = "".join(f", {name}={value!r}" for name, value in named if value is not None)
         return f"Position({self.quantity!r}, {self.price!r}, method={self.method!r}{more})"
 
     def bind(
-        self, quantity: Field, price: Field, fee: Field | None, busted: Field | None
+        self,
+        quantity: Field,
+        price: Field,
+        fee: Field | None,
+        busted: Field | None,
+        split: tuple[Field, ...] = (),
     ) -> BoundPosition:
         """Return the positions of rows with these fields. Raises PlanError."""
         numbers = {"quantity": quantity, "price": price, "fee": fee}
@@ -93,6 +107,9 @@ class Position:
                 )
         if busted is not None and not isinstance(bare_type(busted.type), Bool):
             raise PlanError(f"rp.Position: busted: {busted.name!r} is no bool")
+        for field in split:
+            if not isinstance(bare_type(field.type), (Int, Int64)):
+                raise PlanError(f"rp.Position: split: {field.name!r} is no integer")
         scale = _scale(quantity) + _scale(price)
         given = [one for one in numbers.values() if one is not None]
         money = _money(given, scale) if self.money is None else self.money
@@ -113,6 +130,7 @@ class Position:
             10 ** (_scale_of(money) - scale),
             10 ** (_scale_of(money) - of_fee),
             self.lots,
+            split,
         )
 
 
@@ -131,18 +149,20 @@ class BoundPosition:
     factor: int
     fee_factor: int
     lots: int
+    split: tuple[Field, ...] = ()
 
     @property
     def parameters(self) -> list[Sexp]:
         """The parameters of its rows, for node keys."""
         named = [self.quantity, self.price, self.fee, self.busted]
         names: list[Sexp] = ["" if one is None else one.name for one in named]
-        return ["position", self.method, names, type_to_sexp(self.money), str(self.lots)]
+        split: list[Sexp] = [["split", *(one.name for one in self.split)]] if self.split else []
+        return ["position", self.method, names, type_to_sexp(self.money), str(self.lots), *split]
 
     @property
     def reads(self) -> tuple[Field, ...]:
         """The fields that it reads, in the order of its arguments."""
-        named = (self.quantity, self.price, self.fee, self.busted)
+        named = (self.quantity, self.price, self.fee, self.busted, *self.split)
         return tuple(one for one in named if one is not None)
 
     @property

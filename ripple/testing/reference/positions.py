@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.model.pipeline.nodes import PositionScan
+    from ripple.model.running.position import BoundPosition
     from ripple.model.schema.types import FieldType
     from ripple.testing.reference.steps import Row
 
@@ -32,12 +33,23 @@ def positioned(
     given = given_of(row, of.reads)
     if of.busted is not None and given[of.busted.name]:
         return dict(before), None
+    state = {"held": _NOTHING, "cost": _NOTHING, "lots": [], **before}
+    is_split = bool(of.split) and given[of.split[0].name] is not None
     numbers = [given[one.name] for one in (of.quantity, of.price, of.fee) if one is not None]
+    if is_split:
+        new, old = (given[one.name] for one in of.split)
+        numbers = [0, *(number or 0 for number in numbers[1:])]
+        if old is None or new <= 0 or old <= 0:
+            raise RefusedRow(node.name, "it is no ratio")
     if None in numbers:
         raise RefusedRow(node.name, "a fill lacks a number")
     fill, price, *fees = map(Fraction, numbers)
-    state = {"held": _NOTHING, "cost": _NOTHING, "lots": [], **before}
-    if of.method == "average":
+    lieu = _NOTHING
+    if is_split:
+        lieu, gain = _split(of, state, Fraction(new, old), given[of.price.name])
+        if lieu is None:
+            raise RefusedRow(node.name, "what remains has no price")
+    elif of.method == "average":
         gain = _at_average(state, fill, price, of.money)
     else:
         gain = _by_lots(state, fill, price, 0 if of.method == "fifo" else -1)
@@ -48,11 +60,61 @@ def positioned(
         "cost": state["cost"],
         "realized": before.get("realized", _NOTHING) + gain,
         "gain": gain,
-        "cash": before.get("cash", _NOTHING) - fill * price,
+        "cash": before.get("cash", _NOTHING) - fill * price + lieu,
         "fees": before.get("fees", _NOTHING) + sum(fees, _NOTHING),
     }
     made = {one.name: _stored(node, values[one.name], one.type) for one in node.schema.fields}
     return state | values, made | {name: row[name] for name in node.kept}
+
+
+def _split(of: BoundPosition, state: dict[str, Any], ratio: Fraction, price: Any) -> Any:
+    """Change quantity, cost and lots; return the cash for what remains, and the profit.
+
+    No cash where there is no price for it.
+    """
+    sign = -1 if state["held"] < 0 else 1
+    after = abs(state["held"]) * ratio
+    whole = _down(after, of.quantity.type)
+    rest = after - whole
+    if rest and price is None:
+        return None, _NOTHING
+    lieu = sign * _even(rest * Fraction(price or 0), of.money)
+    if of.method == "average":
+        part = _even(state["cost"] * rest / after, of.money) if rest else _NOTHING
+        state["held"], state["cost"] = sign * whole, state["cost"] - part
+        return lieu, lieu - part
+    # The end that is sold comes first.
+    lots = [[abs(lot) * ratio, lot * paid] for lot, paid in state["lots"]]
+    lots = lots if of.method == "fifo" else lots[::-1]
+    part, left = _NOTHING, rest
+    for lot in lots:
+        sold = min(left, lot[0])
+        share = _even(lot[1] * sold / lot[0], of.money)
+        lot[0], lot[1], left, part = lot[0] - sold, lot[1] - share, left - sold, part + share
+    kept: list[tuple[Fraction, Fraction]] = []
+    total, over = _NOTHING, _NOTHING
+    for size, cost in reversed(lots):
+        count = _down(total + size, of.quantity.type) - _down(total, of.quantity.type)
+        total, over = total + size, over + cost
+        if count:
+            kept.append((sign * count, over / (sign * count)))
+            over = _NOTHING
+    state["lots"] = kept[::-1] if of.method == "fifo" else kept
+    state["held"], state["cost"] = sign * whole, state["cost"] - part
+    return lieu, lieu - part
+
+
+def _unit(of: FieldType) -> int:
+    kind = bare_type(of)
+    return int(10 ** (kind.scale if isinstance(kind, (Decimal, WideDecimal)) else 0))
+
+
+def _down(value: Fraction, of: FieldType) -> Fraction:
+    return Fraction(int(value * _unit(of)), _unit(of))
+
+
+def _even(value: Fraction, of: FieldType) -> Fraction:
+    return Fraction(round(value * _unit(of)), _unit(of))
 
 
 def _at_average(state: dict[str, Any], fill: Fraction, price: Fraction, money: FieldType) -> Any:

@@ -193,6 +193,137 @@ def test_profit_in_euros_is_of_the_rate_at_each_fill() -> None:
     assert (row["euro"], row["dollars"]) == (Decimal("107.20"), Decimal(130))
 
 
+@rp.record
+class Event:
+    """A fill, or a split."""
+
+    account: str
+    number: int
+    quantity: int | None
+    price: Annotated[decimal.Decimal, rp.Decimal(12, 2)] | None
+    new: int | None
+    old: int | None
+    at: rp.Timestamp
+
+
+def event(at: int, quantity: int | None, price: str | None, *split: int | None) -> dict[str, Any]:
+    new, old = split or (None, None)
+    exact = None if price is None else Decimal(price)
+    ratio = {"quantity": quantity, "price": exact, "new": new, "old": old}
+    return {"account": "a", "number": at} | ratio | {"at": at}
+
+
+def with_splits(method: str, **said: Any) -> Pipeline:
+    of = rp.Position("quantity", "price", method=method, split=("new", "old"))
+    return start(Event).scan("position", "account", step=of, **({"lateness": 20} | said))
+
+
+def after(method: str, *events: dict[str, Any], **said: Any) -> list[tuple[Any, ...]]:
+    """Return quantity, cost and realized profit of each row, in order, and check the invariant."""
+    rows = rp.collect(
+        with_splits(method, settled=True, **said).sink("out"), source=[*events]
+    ).rows()
+    assert all(row["cash"] + row["cost"] == row["realized"] for row in rows)
+    return [(row["quantity"], row["cost"], row["realized"]) for row in rows]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_split_leaves_cost_and_profit(method: str) -> None:
+    bought = [event(1, 100, "10.00"), event(2, 50, "10.60")]
+    found = after(method, *bought, event(3, None, None, 2, 1), event(4, -120, "5.50"))
+    paid = {"average": "612", "fifo": "600", "lifo": "630"}[method]
+    left = Decimal(1530) - Decimal(paid)
+    assert found[1:] == [
+        (150, Decimal(1530), 0),
+        (300, Decimal(1530), 0),
+        (180, left, 660 - Decimal(paid)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "cost", "gain"),
+    # Half a share is sold: of 151.5 that cost 1012, of the 1.5 oldest ones, or of the 150 newest.
+    [("average", "1008.66", "-1.34"), ("fifo", "1008.00", "-2.00"), ("lifo", "1008.67", "-1.33")],
+)
+def test_the_part_of_a_share_is_sold_at_the_price_of_the_split(
+    method: str, cost: str, gain: str
+) -> None:
+    bought = [event(1, 1, "12.00"), event(2, 100, "10.00")]
+    found = after(method, *bought, event(3, None, "4.00", 3, 2))
+    assert found[-1] == (151, Decimal(cost), Decimal(gain))
+    short = after(method, event(1, -101, "10.00"), event(3, None, "4.00", 3, 2))
+    assert short[-1] == (-151, Decimal("-1006.67"), Decimal("1.33"))
+
+
+def test_lots_have_whole_shares_after_a_split_and_all_of_the_cost() -> None:
+    bought = [event(1, 5, "1.00"), event(2, 5, "2.00"), event(3, 10, "3.00")]
+    merged = event(4, None, None, 1, 10)
+    assert after("fifo", *bought, merged, event(5, -1, "50.00"))[-2:] == [
+        (2, Decimal("45.00"), 0),
+        (1, Decimal("30.00"), Decimal("35.00")),
+    ]
+    assert after("lifo", *bought, merged, event(5, -1, "50.00"))[-1] == (
+        1,
+        Decimal("15.00"),
+        Decimal("20.00"),
+    )
+    (_, _, _, gone) = after(
+        "fifo", *bought[:2], event(3, -1, "1.00"), event(4, None, "7.00", 1, 10)
+    )
+    assert gone == (0, 0, Decimal("-7.70"))
+
+
+def test_a_split_that_becomes_known_late_corrects_the_fills_behind_it() -> None:
+    bought, sold = event(1, 100, "10.00"), event(5, -150, "6.00")
+    split = event(3, None, None, 2, 1)
+    pipeline = with_splits("average", show="last").sink("out")
+    engine = Engine(pipeline.plan())
+
+    def last(*events: dict[str, Any]) -> tuple[int, Decimal]:
+        engine.apply("fills", list(events))
+        (row,) = engine.stabilize().outputs["out"].to_pylist()
+        return row["quantity"], row["realized"]
+
+    assert last(bought, sold) == (-50, -40000)
+    assert last(split) == (50, 15000)
+    check_pipeline(pipeline, [bought, sold, split], SIZES)
+
+
+def test_a_split_without_a_ratio_or_a_price_is_named_and_changes_nothing() -> None:
+    engine = Engine(with_splits("fifo", show="last", lateness=0).sink("out").plan())
+    odd = [event(2, None, None, 3, None), event(3, None, None, 0, 1), event(4, None, None, 1, 2)]
+    engine.apply("fills", [event(1, 101, "1.00"), *odd, event(90, 1, "1.00")])
+    (row,) = engine.stabilize().outputs["out"].to_pylist()
+    assert row["quantity"] == 102
+    assert [one.reason for one in engine.uncomputable["position"].rows] == [
+        "ValueError: a split is of 3 for None: both must be whole numbers above 0",
+        "ValueError: a split is of 0 for 1: both must be whole numbers above 0",
+        "ValueError: a split leaves a part of a unit, and the row has no price for it",
+    ]
+
+
+@settings(max_examples=12 * EXAMPLES // SAMPLED)
+@given(
+    method=st.sampled_from(METHODS),
+    said=st.sampled_from([{"settled": True}, {}, {"show": "last"}]),
+    happened=st.lists(
+        st.builds(
+            lambda quantity, cents, split, at: event(
+                at, quantity, cents and str(Decimal(cents).scaleb(-2)), *split
+            ),
+            st.integers(-30, 30),
+            st.integers(1, 1100) | st.none(),
+            st.sampled_from([(), (), (), (2, 1), (3, 2), (1, 10), (7, 3), (0, 1), (1, None)]),
+            st.integers(0, 60),
+        ),
+        max_size=30,
+    ),
+)
+def test_splits_equal_those_in_fractions(method: str, said: Any, happened: Any) -> None:
+    pipeline = with_splits(method, **said).sink("out")
+    check_pipeline(pipeline, happened, SIZES, restarts=[len(happened) // 2])
+
+
 # Random fills: of two accounts, late by up to 30, with few prices so that costs are rounded.
 quantities = st.one_of(st.integers(-3, 3), st.integers(-200, 200), st.just(2**62))
 fills = st.lists(
