@@ -51,4 +51,6 @@ BENCHMARKS = (
     "recovery",
     "ring",
     "spark",
+    "spark_files",
+    "spark_scale",
 )

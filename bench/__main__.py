@@ -24,6 +24,7 @@ from bench.workloads import WORKLOADS
 
 RESULTS = Path(__file__).parent / "results"
 EVENTS_MIN = 1_000
+ROWS_OF = ("spark_files", "spark_scale")
 
 
 def main() -> int:
@@ -69,6 +70,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="fewer events and rounds: noisier")
     parser.add_argument("--events", type=int, metavar="N", help="of nexmark: how many")
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help="of spark_files and spark_scale: how many"
+    )
     parser.add_argument("--queries", metavar="q1,q5", help="of nexmark: all that run by default")
     parser.add_argument(
         "--against",
@@ -100,6 +104,7 @@ def _arguments() -> argparse.Namespace:
     if given.against is not None and given.json is not None:
         parser.error("--json does not go with --against")
     _check_nexmark(parser, given)
+    _check_rows(parser, given)
     if given.resume and given.json is None:
         parser.error("--resume goes with --json FILE")
     return given
@@ -117,6 +122,15 @@ def _check_nexmark(parser: argparse.ArgumentParser, given: argparse.Namespace) -
     for name in given.queries.split(",") if given.queries else ():
         if name not in QUERIES:
             parser.error(f"no query {name!r}; there are {', '.join(QUERIES)}")
+
+
+def _check_rows(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    if given.rows is None:
+        return
+    if not given.names or not set(given.names) <= set(ROWS_OF) or given.against is not None:
+        parser.error(f"--rows goes with {' and '.join(ROWS_OF)}: python -m bench spark_scale")
+    if given.rows < EVENTS_MIN:
+        parser.error(f"--rows takes {EVENTS_MIN:,} or more, not {given.rows:,}")
 
 
 def _against(given: argparse.Namespace) -> int:
@@ -140,6 +154,7 @@ def _run(name: str, given: argparse.Namespace) -> list[Row] | None:
     """
     environment = {**os.environ, "RIPPLE_BENCH_QUICK": "1" if given.quick else "0"}
     environment["RIPPLE_BENCH_EVENTS"] = str(given.events or "")
+    environment["RIPPLE_BENCH_ROWS"] = str(given.rows or "")
     environment["RIPPLE_BENCH_QUERIES"] = given.queries or ""
     # Where it is set, every start compiles all modules anew, and users' do not.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

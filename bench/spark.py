@@ -63,7 +63,7 @@ def measure() -> list[Row]:
         calls: dict[str, Callable[[], Any]] = {
             "engine": in_process,
             "replay": lambda: replay.write({shown.name: f"{folder}/rows"}, overwrite=True),
-            "sql": lambda: _grouped(spark, f"{folder}/parquet"),
+            "sql": lambda: grouped(spark, f"{folder}/parquet"),
             "frame": lambda: frame.write({shown.name: f"{folder}/rows"}, overwrite=True),
         }
         same = {one.report().digest for one in (replay, frame)}
@@ -93,7 +93,7 @@ def measure() -> list[Row]:
     return [*replayed, framed, *streamed]
 
 
-def _grouped(spark: Any, folder: str) -> None:
+def grouped(spark: Any, folder: str) -> None:
     """Let Spark compute the same table; as text, for its own times are microseconds."""
     spark.read.parquet(folder).createOrReplaceTempView("trades")
     spark.sql(

@@ -54,6 +54,23 @@ def used_since(before: Used) -> float | None:
     return (after.ticks - before.ticks) / TICKS_PER_S
 
 
+def peaks_mb() -> dict[str, float]:
+    """Return the most memory that the JVM and one Python process of Spark have had, megabytes."""
+    found: dict[str, float] = {}
+    for pid in used().parents:
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_text()
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue
+        name = "the JVM" if "SparkSubmit" in line else "a Python process of a task"
+        if "SparkSubmit" not in line and "pyspark.daemon" not in line:
+            continue
+        (peak,) = (one.split()[1] for one in status.splitlines() if one.startswith("VmHWM"))
+        found[name] = max(found.get(name, 0.0), int(peak) / 1024)
+    return found
+
+
 def least_s(spent_s: Collection[float]) -> float:
     """Return the least of what rounds have used. Raises RuntimeError where none is known."""
     if not spent_s:

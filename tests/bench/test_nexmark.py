@@ -77,6 +77,8 @@ def test_the_last_change_of_a_key_is_its_row() -> None:
         (["nexmark", "--events", "10"], "--events takes 1,000 or more, not 10"),
         (["csv", "--against", "HEAD", "--events", "5000"], "go with nexmark"),
         (["ring", "--queries", "q1"], "go with nexmark"),
+        (["spark", "--rows", "5000"], "--rows goes with spark_files and spark_scale"),
+        (["spark_scale", "--rows", "10"], "--rows takes 1,000 or more, not 10"),
     ],
 )
 def test_a_wrong_argument_is_one_line_before_anything_starts(

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 OTHERS = (
     *("b02_wire", "end_to_end", "engine_batches", "memory", "b05_replay", "checkpoint", "log"),
     *("recovery", "kafka_reading", "kafka_writing", "kafka_pipeline", "spark", "barrage"),
+    *("spark_files", "spark_scale"),
     *("beats", "deaths", "moves", "kafka_moves", "nexmark", "ordered"),
 )
 

@@ -1,0 +1,149 @@
+"""A replay at scale: 20 M generated trades of 1 M keys, skewed, in 64 partitions, ``local[2]``; by
+processor time of JVM and Python together, beside the engine in this process, Spark SQL's group-by,
+and a replay of the same trades in 8 partitions; and the memory of the processes of Spark.
+
+Needs the extra ``spark`` and Java. ``--rows N`` trades in place of 20 million.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.row import Row, at_least, beside
+from bench.spark import grouped
+from bench.spark_processes import least_s, peaks_mb, say, used, used_since
+from bench.timing import QUICK
+from bench.trades import INTERVAL_NS, Trade, vwap_plan
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.keys.partitioner import partitioned
+from ripple.model.records import schema_of
+from ripple.spark import Replay
+from ripple.spark.draft import PartFolder
+from ripple.spark.fold import laid_out
+from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
+from ripple.spark.session import session
+from ripple.spark.task_results import WantedResults
+from ripple.spark.work import pickled
+from ripple.storage.log import LogSettings, PartitionWriter, Topic
+from ripple.world import LiveClock, LiveDisk
+
+ROWS = int(os.environ.get("RIPPLE_BENCH_ROWS") or (2_000_000 if QUICK else 20_000_000))
+KEYS = 1_000_000
+SKEW = (
+    4  # the share of keys below x is x ** (1 / SKEW): 0.1 % of the keys have a sixth of the trades
+)
+PARTITIONS, FEW = 64, 8
+ROUNDS = 1 if QUICK else 3
+_BLOCK = 1_000_000
+
+
+def measure() -> list[Row]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session("local[2]", **{"spark.driver.memory": "2g"})
+    plan = vwap_plan(windows=True)
+    shown = plan.outputs[0]
+    with tempfile.TemporaryDirectory() as folder:
+        places = {count: _log(f"{folder}/{count}", count) for count in (PARTITIONS, FEW)}
+        _parquet(f"{folder}/parquet")
+        source, parcel = sources_at(places[PARTITIONS], plan), Parcel.of(plan, pickled)
+        replays = {count: Replay(spark, plan, place) for count, place in places.items()}
+        desk = PartFolder(folder, pa.schema(arrow_fields(shown.fields)))
+        jobs, _ = laid_out(parcel, plan, source, WantedResults((), folders={shown.name: desk}))
+
+        def in_process() -> None:
+            for job in jobs:
+                for _ in job.run():
+                    pass
+
+        def written(count: int) -> Callable[[], Any]:
+            to = {shown.name: f"{folder}/rows"}
+            return lambda: replays[count].write(to, overwrite=True)
+
+        calls: dict[str, Callable[[], Any]] = {
+            "engine": in_process,
+            "sql": lambda: grouped(spark, f"{folder}/parquet"),
+            "few": written(FEW),
+            "many": written(PARTITIONS),
+        }
+        digests = {count: one.report().digest for count, one in replays.items()}
+        if len(set(digests.values())) > 1:
+            raise RuntimeError(f"replays of the same trades differ: {digests}")
+        rates = _rates(calls)
+        peaks = peaks_mb()
+    spark.stop()
+    what = f"replay of {ROWS / 1e6:g} M trades, {KEYS / 1e6:g} M keys, {PARTITIONS} partitions"
+    others = {
+        "the engine in this process, same log and sink": rates["engine"],
+        "Spark SQL's group-by, from Parquet": rates["sql"],
+        f"the same in {FEW} partitions": rates["few"],
+    }
+    memory = [Row(f"most memory of {name}", value, "MB") for name, value in sorted(peaks.items())]
+    return [*beside(f"{what}, per core", rates["many"], "M/s", others,
+                    at_least(0.7, of_ratio=True)), *memory]  # fmt: skip
+
+
+def _rates(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Return millions of trades per second of processor time; the calls take turns."""
+    spent_s: dict[str, list[float]] = {name: [] for name in calls}
+    for round_ in range(ROUNDS + 1):
+        for name, call in calls.items():
+            before = used()
+            call()
+            used_s = used_since(before)
+            told = "a process has ended" if used_s is None else f"{used_s:.2f} s"
+            say(f"{name}, round {round_} of {ROUNDS}: {told} for {ROWS:,} trades")
+            if round_ and used_s is not None:  # in the first, code is compiled
+                spent_s[name].append(used_s)
+    return {name: ROWS / least_s(all_s) / 1e6 for name, all_s in spent_s.items()}
+
+
+def _blocks() -> Iterator[pa.RecordBatch]:
+    names = pa.array([f"K{number:06}" for number in range(KEYS)])
+    for first in range(0, ROWS, _BLOCK):
+        draw, count = np.random.default_rng(first), min(_BLOCK, ROWS - first)
+        keys = (KEYS * draw.random(count) ** SKEW).astype(np.int64)
+        yield pa.record_batch(
+            {
+                "symbol": names.take(pa.array(keys)),
+                "price": np.round(draw.uniform(10, 500, count), 2),
+                "size": draw.integers(1, 1000, count),
+                "timestamp_ns": (1 + first + np.arange(count)) * INTERVAL_NS,
+                "venue": pa.array(["XNAS", "XNYS"]).take(pa.array(draw.integers(0, 2, count))),
+            }
+        )
+
+
+def _log(folder: str, partitions: int) -> str:
+    Path(folder).mkdir()
+    topic = Topic.create(
+        LiveDisk(folder),
+        "trades",
+        schema_of(Trade),
+        partitions=partitions,
+        key=["symbol"],
+        settings=LogSettings(sync_appends=0),
+    )
+    writers = [PartitionWriter(topic, number, LiveClock()) for number in range(partitions)]
+    for block in _blocks():
+        for number, rows in partitioned(block, ["symbol"], partitions):
+            for at in range(0, rows.num_rows, 1 << 14):
+                writers[number].append(rows.slice(at, 1 << 14))
+    for one in writers:
+        one.close()
+    return f"log:{folder}/trades"
+
+
+def _parquet(folder: str) -> None:
+    Path(folder).mkdir()
+    for number, block in enumerate(_blocks()):
+        pq.write_table(pa.Table.from_batches([block]), f"{folder}/{number:03}.parquet")
