@@ -33,6 +33,7 @@ _OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
 # Other failures of a task or the JVM: the innermost cause comes last.
 _SYSTEM = re.compile(r"^(?:OSError|\w*(?:Permission|NotFound|Memory|IO)Error): (.*)", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+: .*)", re.MULTILINE)
+_CALLED = re.compile(r"^: (?:[\w.$]+\.)?(\w+: .*)", re.MULTILINE)
 _PLACE = re.compile(r'\s*File "(?:.*/)?([^"/]+)", line (\d+)')
 _NUMBER = re.compile(r"^\[Errno \d+\] ")
 # py4j's text when the JVM has gone.
@@ -80,7 +81,8 @@ def session(
     """Return a session for a command, with spark-submit's settings or its own.
 
     master: ``local[*]`` unless set in the environment. is_brief: whether it ends soon, and its JVM
-    moves no rows. Raises InputError without Java.
+    moves no rows. Raises InputError without Java, and SparkJobError for settings that Spark
+    refuses.
     """
     if not os.environ.get("SPARK_REMOTE"):
         check_java()
@@ -106,7 +108,8 @@ def session(
     builder = SparkSession.builder.appName(name)
     for key, value in given.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with blaming():
+        spark = builder.getOrCreate()
     register(spark)
     return spark
 
@@ -171,7 +174,9 @@ def blaming() -> Iterator[None]:
                 "Spark has waited in vain for a Python process that it started: its machine is too "
                 "busy, or the Python of executors (PYSPARK_PYTHON) begins too slowly; try again"
             ) from error
-        causes = _SYSTEM.findall(text) or _raised(text) or _CAUSE.findall(text)
+        causes = (
+            _SYSTEM.findall(text) or _raised(text) or _CAUSE.findall(text) or _CALLED.findall(text)
+        )
         lines = causes[-1:] or [line.strip() for line in text.splitlines() if line.strip()]
         why = _NUMBER.sub("", lines[0]) if lines else type(error).__name__
         raise SparkJobError(f"Spark: {why}") from error
