@@ -98,6 +98,20 @@ def test_micro_batches_come_to_what_one_run_comes_to(
         here().drop(turn)
 
 
+def test_the_lag_of_a_partition_without_records_is_unknown(file: str, tmp_path: Path) -> None:
+    given = [{**one, "symbol": "A"} for one in events(9)]
+    topic_of(tmp_path / "one", load_plan(f"{file}:running"), given, partitions=2, key=["symbol"])
+    place = f"log:{tmp_path}/one/trades"
+    stream = stream_of(f"{file}:running", str(tmp_path), 2, source=place)
+    found = {}
+    for turn in turns(stream, 1):
+        found[turn.partition] = turn.run()
+        here().drop(turn)
+    empty, full = sorted(found.values(), key=lambda one: one["events"])
+    assert (empty["events"], empty["lag_ns"]) == (0, None)
+    assert full["lag_ns"] + full["watermark_ns"] > 1_700_000_000 * 10**9  # the clock
+
+
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_branches_in_micro_batches_come_to_what_a_replay_comes_to(
     partitions: int, file: str, tmp_path: Path

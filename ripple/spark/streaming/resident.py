@@ -17,6 +17,7 @@ from ripple.connectors.commit_group import looked_at
 from ripple.connectors.connector import Part
 from ripple.core.errors import RippleError
 from ripple.core.events import Restored, StoreFailed
+from ripple.model.window import watermark
 from ripple.spark.streaming.sliced import Sliced
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.fenced import FencedError
@@ -191,7 +192,9 @@ class _ResidentTask:
             "rows_out": report.rows_out - before[1],
             "digests": dict(engine.digests),
             "watermark_ns": mark_ns,
-            "lag_ns": None if mark_ns is None else self._world.clock.now_ns() - mark_ns,
+            "lag_ns": None
+            if mark_ns in (watermark.NONE, watermark.END)
+            else self._world.clock.now_ns() - mark_ns,
             "counters": engine.counters.as_dict(),
             "restored": None
             if restored is None
