@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -55,6 +56,7 @@ _DESCRIPTION = "spark.job.description"
 # Spark's text when a Python process does not respond for 10 s after its start.
 _SILENT = re.compile(r"Python worker (?:failed )?to connect back")
 
+_NO_SYSTEM = re.compile(r"Class (\S+FileSystem) not found|No FileSystem for (scheme \S+)")
 _NO_FORMAT = re.compile(r"Failed to find the data source: (\w+)")
 
 
@@ -89,6 +91,9 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark's own, about a newer pandas, which is not used here.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    # Its stacks of errors, as JSON; the command tells the error in a line.
+    for one in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(one).setLevel(logging.CRITICAL + 1)
     given = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     if master is not None:
         given["spark.master"] = master
@@ -168,6 +173,12 @@ def blaming() -> Iterator[None]:
             raise SparkJobError(
                 f"Spark knows no format {unknown[1]!r}: give the package that has it, as "
                 "--conf spark.jars.packages=GROUP:NAME:VERSION"
+            ) from error
+        system = _NO_SYSTEM.search(text)
+        if system:
+            raise SparkJobError(
+                f"Spark cannot read or write where {system[1] or system[2]} is needed: give the "
+                "package that has it, as --conf spark.jars.packages=GROUP:NAME:VERSION"
             ) from error
         if _SILENT.search(text):
             raise SparkJobError(

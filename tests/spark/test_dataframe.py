@@ -25,7 +25,7 @@ from ripple.spark.dataframe.division import division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import SOURCE as RANK
 from ripple.spark.dataframe.frame_fold import FrameFold
 from ripple.spark.dataframe.given import Given, given_of, names_of
-from ripple.spark.dataframe.places import SparkPlace
+from ripple.spark.dataframe.places import SparkPlace, check_files
 from ripple.spark.dataframe.taken import chunks, repeated
 from ripple.spark.packets import REPORT, ROWS
 from ripple.spark.parcel import Parcel
@@ -370,6 +370,26 @@ def test_places_that_spark_reads_are_told_by_their_text(
 def test_a_version_that_is_none_is_an_error(text: str, message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}"):
         SparkPlace.of(text)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "there are no files of csv at file:/d; another format is named before the path"),
+        (["file:/d/a.csv", "file:/d/b.parquet"], "file:/d has a file of parquet where those of"),
+    ],
+)
+def test_an_empty_or_mixed_folder_is_an_error(files: list[str], message: str) -> None:
+    place = SparkPlace(form="csv", path="file:/d")
+    check_files(["file:/d/a.csv", "file:/d/part-0"], place)
+    with pytest.raises(InputError, match=f"^{message}"):
+        check_files(files, place)
+
+
+def test_a_column_without_a_type_is_an_error() -> None:
+    schema = SCHEMA.set(2, pa.field("t", pa.null()))
+    with pytest.raises(SchemaError, match="^the column 't' of the DataFrame of trades has no type"):
+        given_in(PLAN.source, schema)
 
 
 def test_a_second_report_of_other_records_is_refused() -> None:

@@ -108,6 +108,13 @@ def given_of(
             f"order by time: make it a time first, as with df.withColumn({field!r}, "
             f"to_timestamp({field!r}))"
         )
+    for one in schema:
+        if kinds.is_null(one.type):
+            raise SchemaError(
+                f"the column {one.name!r} of the DataFrame of {source.name} has no type, only "
+                f"nulls: give it one, as with df.withColumn({one.name!r}, "
+                f"col({one.name!r}).cast(...)), or drop it where the field is optional"
+            )
     _check_types(source, given, schema)
     return given
 

@@ -9,7 +9,7 @@ from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.engine.operators.arrow_types import shown_fields
 from ripple.model.schema.types import DateTime, Logical, bare_type
-from ripple.spark.dataframe.places import SparkPlace
+from ripple.spark.dataframe.places import SparkPlace, check_files
 from ripple.spark.dataframe.source_frame import column_of
 from ripple.spark.dataframe.table_versions import sql_name
 from ripple.spark.session import blaming
@@ -78,6 +78,8 @@ def _frame(spark: SparkSession, source: SourceSpec, at: SparkPlace, *, header: b
             else:
                 found = spark.read.format(at.form).load(at.path)
             found.schema  # noqa: B018 - Spark Connect looks at it only now
+            if at.path and at.form != "delta":
+                check_files(found.inputFiles(), at)
             return found
         except AnalysisException as error:
             what = f"the table {at.table}" if at.table else at.path

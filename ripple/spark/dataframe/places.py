@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError
 from ripple.model.window.instant import instant_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TABLE = "table:"
 FORMATS = ("parquet", "csv", "json", "orc", "delta")
@@ -96,8 +99,28 @@ def _past(place: SparkPlace, kind: str, text: str) -> SparkPlace:
         ) from None
 
 
+def check_files(files: Sequence[str], at: SparkPlace) -> None:
+    """Raise InputError where there are no files at a place, or some of another format by name."""
+    if not files:
+        raise InputError(
+            f"there are no files of {at.form} at {at.path}; another format is named before the path"
+        )
+    for file in files:
+        form = form_told(file)
+        if form not in (None, at.form):
+            raise InputError(
+                f"{at.path} has a file of {form} where those of {at.form} are read, {file}: name "
+                "files of one format, by a pattern such as file:/data/*.csv"
+            )
+
+
 def _form_of(path: str) -> str:
+    return form_told(path) or "parquet"
+
+
+def form_told(path: str) -> str | None:
+    """Return the format that the ending of a name tells, None if it tells none."""
     words = path.rstrip("/").rpartition("/")[2].lower().split(".")
     while words and words[-1] in ("gz", "zst", "bz2"):
         words.pop()
-    return _ENDINGS.get(words[-1], "parquet") if len(words) > 1 else "parquet"
+    return _ENDINGS.get(words[-1]) if len(words) > 1 else None

@@ -25,6 +25,7 @@ with needed("spark", "ripple.spark"):
         MapType,
         TimestampNTZType,
         TimestampType,
+        VariantType,
     )
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 # Columns of the union of several sources, beside SOURCE.
 TIME, REST, KEY = "ripple_time", "ripple_time_rest", "ripple_key"
+_UNORDERED = (MapType, VariantType)
 _FLOATS = (DoubleType, FloatType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_NS = 86_400 * UNITS_NS["s"]
@@ -86,6 +88,12 @@ class SourceFrame:
                 raise InputError(
                     f"the DataFrame of {source.name} cannot be ordered by {name!r}: it has "
                     f"the columns {', '.join(names)}"
+                )
+            kind = frame.select(path_in(frame.schema, name)).schema[0].dataType
+            if isinstance(kind, _UNORDERED):
+                raise InputError(
+                    f"the DataFrame of {source.name} cannot be ordered by {name!r}: a column of "
+                    f"{kind.simpleString()} has no order"
                 )
         given = given_of(
             source,
