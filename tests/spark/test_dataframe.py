@@ -388,7 +388,9 @@ def test_an_empty_or_mixed_folder_is_an_error(files: list[str], message: str) ->
 
 def test_a_column_without_a_type_is_an_error() -> None:
     schema = SCHEMA.set(2, pa.field("t", pa.null()))
-    with pytest.raises(SchemaError, match="^the column 't' of the DataFrame of trades has no type"):
+    with pytest.raises(
+        SchemaError, match=r"^the column 't' of the DataFrame of trades has no type"
+    ):
         given_in(PLAN.source, schema)
 
 
