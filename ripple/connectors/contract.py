@@ -72,7 +72,7 @@ def check_not_async(kind: str, value: Source | Sink, error: type[RippleError]) -
     for name in ("batches", "write", "commit", "close"):
         given = getattr(value, name, None)
         code = getattr(given, "__code__", None)
-        if code is not None and not code.co_flags & _ASYNC:
+        if given is None or (code is not None and not code.co_flags & _ASYNC):
             continue  # nearly all, at once
         if iscoroutinefunction(given) or isasyncgenfunction(given):
             raise error(

@@ -172,7 +172,10 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     optional, kind = member.optional, member.type
     if isinstance(kind, Option):
         optional, kind = True, kind.of
-    arrow = _ARROW.get(type(kind)) or _ARROW.get(type(stored_type(kind)))
+    arrow = _ARROW.get(type(kind))
+    if arrow is not None:
+        return arrow, optional
+    arrow = _ARROW.get(type(stored_type(kind)))
     if isinstance(kind, List) and is_read(kind):
         arrow = pa.list_(pa.field("item", _ARROW[type(stored_type(kind.of))], nullable=False))
     if arrow is None:

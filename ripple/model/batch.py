@@ -122,6 +122,11 @@ class Batch:
         at, rejected, row, bad = self.row_offsets, self.rejected, 0, 0
         first = self.first_offset
         rows = Part.of_all(self.rows)
+        if at is None and not rejected:
+            for offset in offsets:
+                yield Batch(rows.slice(row, offset - first - row), offset)
+                row = offset - first
+            return
         for offset in offsets:
             bad_end, found = bad, None
             if rejected:

@@ -124,6 +124,8 @@ class RecordIntake:
         self._emit = context.emit
         self._watch = context.watch
         self._traces = context.traces
+        # Nothing is noted, measured or traced: so are most one-shot runs.
+        self._is_bare = notes is None and now_ns is None and context.traces is None
         self._lettered: Cut = {}  # up to this cut the next owner finds the dead letters
         self._rows_traced = 0
         self._begun: set[str] = set()  # inputs of sources with noted first times
@@ -139,27 +141,31 @@ class RecordIntake:
                 self._empty.look(self.engine, is_over=True)
             return found
         name, entry = found
-        live, traces, now_ns, counters = self._live, self._traces, self._now_ns, self._counters
-        started_ns = 0 if now_ns is None else now_ns()
+        live, counters = self._live, self._counters
         consumed, report = counters.consumed, live.report
+        if self._is_bare:
+            self._apply_at_once(name, entry)
+            live.write(self._drive.stabilize(), 0)
+        else:
+            await self._take_measured(name, entry)
+        report.stabilizations += 1
+        report.events += counters.consumed - consumed
+        report.count(counters)
+        self._watch(self.engine, report)
+        return None
+
+    async def _take_measured(self, name: str, entry: Batch | Marker) -> None:
+        live, traces, now_ns = self._live, self._traces, self._now_ns
+        started_ns = 0 if now_ns is None else now_ns()
         if traces is not None:
             traces.begin(name, entry, self._inputs)
-        if self._notes is None:
-            self._apply_at_once(name, entry)
-            began_ns = 0 if now_ns is None else now_ns()
-            live.write(self._drive.stabilize(), began_ns)
-        else:
-            await self.apply(name, entry)
-            await self.stabilize()
+        await self.apply(name, entry)
+        await self.stabilize()
         if traces is not None:
             traces.end(live.outputs.rows_out - self._rows_traced)
             self._rows_traced = live.outputs.rows_out
-        report.stabilizations += 1
-        report.events += counters.consumed - consumed
-        self.watch()
         if now_ns is not None:
             live.work_ns += now_ns() - started_ns
-        return None
 
     async def more(self) -> None:
         """Wait for more of the inputs."""
@@ -187,7 +193,9 @@ class RecordIntake:
         if self._notes is None or isinstance(entry, Marker):
             self._apply_at_once(name, entry)
             return
-        self._begin(name, entry)
+        self._live.is_stabilized = False
+        if name not in self._begun:
+            self._begin(name, entry)
         rejected, parts = self._drive.parts(name, entry)
         for piece, part in parts:
             self._notes.begin(piece.input, piece.first_offset, piece.next_offset)
@@ -199,14 +207,15 @@ class RecordIntake:
 
     def _apply_at_once(self, name: str, entry: Batch | Marker) -> None:
         """Apply an entry without notes of what is in flight."""
-        self._begin(name, entry)
+        self._live.is_stabilized = False
+        if name not in self._begun:
+            self._begin(name, entry)
         rejected = self._drive.apply(name, entry)
         if rejected and isinstance(entry, Batch):
             self._refuse(name, entry, rejected)
 
     def _begin(self, name: str, entry: Batch | Marker) -> None:
-        self._live.is_stabilized = False
-        if name not in self._begun and isinstance(entry, Batch):
+        if isinstance(entry, Batch):
             source = source_of(self.engine.plan, name)
             if self._live.noticed.units.begins(source, entry):
                 self._begun.add(name)

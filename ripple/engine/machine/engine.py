@@ -94,6 +94,8 @@ class Engine(Partition):
         self._prepare(plan, inputs, start)
         self._markers = _log_in(plan, inputs, start, is_markers)
         self._answers = _log_in(plan, inputs, start, is_answers)
+        has_logs = self._markers is not None or self._answers is not None
+        self._only_in_cut = None if has_logs else self._only
         need_bool("Engine: staged", staged, InputError)
         graph = Graph()
         leaves, above, streams = self._begin(plan, graph, staged=staged)
@@ -394,9 +396,7 @@ class Engine(Partition):
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         """Judge, transform and fold rows of one input."""
-        order = None
-        if self._orders and offsets is not None:
-            order = self._order(given, offsets)
+        order = None if offsets is None or not self._orders else self._order(given, offsets)
         rows = Rows(Columns(batch, self._layout), batch.num_rows, order)
         if not self._admission.passes(rows.columns):
             self._admission.refuse(rows)
@@ -407,11 +407,10 @@ class Engine(Partition):
         if not self._admits_all:
             self._fold.admit(rows)
         if rows.count:
-            known = 0 if self._division is None else known_keys(self._fold, self.plan.source)
-            self._fold.apply(rows, crossing)
-            if self._division is not None and len(self._fold.keys.index) > known:
-                divides = self.plan.source.table is None
-                self._division.check(given.name, rows, self._fold.fold.key, divides=divides)
+            if self._division is None:
+                self._fold.apply(rows, crossing)
+            else:
+                self._apply_divided(self._division, given, rows, crossing)
         elif crossing >= 0:
             self._fold.show_waiting()
         rejected = rows.rejected
@@ -419,6 +418,14 @@ class Engine(Partition):
             self.counters.dead_lettered += len(rejected)
         self.counters.applied += judged - len(rejected)
         return rejected
+
+    def _apply_divided(self, division: Division, given: Input, rows: Rows, crossing: int) -> None:
+        """Fold rows, and refuse new keys that do not belong to their input."""
+        known = known_keys(self._fold, self.plan.source)
+        self._fold.apply(rows, crossing)
+        if len(self._fold.keys.index) > known:
+            divides = self.plan.source.table is None
+            division.check(given.name, rows, self._fold.fold.key, divides=divides)
 
     def _order(self, given: Input, offsets: Ints) -> Ints:
         """Return the order of events of one time."""
@@ -492,8 +499,8 @@ class Engine(Partition):
     @property
     def cut(self) -> dict[str, int]:
         """Per input, the next offset to read."""
-        only = self._only
-        if only is not None and self._markers is None and self._answers is None:
+        only = self._only_in_cut
+        if only is not None:
             return {only.name: only.next_offset}
         cut = {}
         for name, given in self._inputs.items():  # a comprehension is a call

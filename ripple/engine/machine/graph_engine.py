@@ -444,7 +444,7 @@ class GraphEngine(Engine):
             fold = self.plan.fold(fold).input
         return min(given.watermark_ns for given in self._feeds[fold])
 
-    def _settle(self, watermark_ns: int) -> None:
+    def _settle(self, watermark_ns: int) -> bool:
         del watermark_ns
         for one in self._settling:
             if one.fold is not None:
@@ -459,6 +459,7 @@ class GraphEngine(Engine):
                 for way in one.ways:
                     for stream in way.streams.values():
                         waiting.show(stream, way.root, rows)
+        return any(leaf.frees for leaf in self._leaves)
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
         """Send rows of a waiting node to its readers; rows that a step refuses are lost."""

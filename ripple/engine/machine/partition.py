@@ -214,7 +214,7 @@ class Partition(Sending):
         ]
         self._frees = finals or bool(self._outgoing)  # in each stabilize
         self._correcting = [
-            leaf
+            (leaf, self._names_of[leaf.fold.name][0])
             for leaf in leaves
             if leaf.fold.window is not None and leaf.fold.name in self._views
         ]
@@ -238,7 +238,7 @@ class Partition(Sending):
         watermark_ns = self.watermark_ns
         if self._correcting and not self._shown:
             self._note_shown()
-        self._settle(watermark_ns)
+        frees = self._settle(watermark_ns) or self._frees
         self.graph.stabilize()
         taken: dict[str, Made | Part] = {}
         for view, names in self._taking:
@@ -250,14 +250,9 @@ class Partition(Sending):
         gone = self._take_retracted() if self._retracts else self._none_retracted
         if self._correcting:
             self._count_retractions(taken)
-        frees = self._frees
-        for leaf in self._leaves:
-            frees = frees or leaf.frees
         for fold in self._table_folds:
             frees = frees or bool(fold.left_empty)
         final = self._finish(taken, frees=frees) if frees or self._showings else {}
-        if self._correcting:
-            self._note_shown()
         self._broken = False
         self._reported = True
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
@@ -267,10 +262,14 @@ class Partition(Sending):
             if (came := stream.take_identified()) is not None:
                 newest.add(came, self.cut)
 
-    def _settle(self, watermark_ns: int) -> None:
-        """Let the leaves show their due rows at a watermark."""
+    def _settle(self, watermark_ns: int) -> bool:
+        """Let the leaves show their due rows at a watermark; return whether one frees some."""
+        frees = False
         for leaf in self._leaves:
             leaf.settle(watermark_ns)
+            if leaf.frees:
+                frees = True
+        return frees
 
     def _watermark_of(self, leaf: Leaf) -> int:
         """Return the merged watermark of a leaf's inputs."""
@@ -302,14 +301,16 @@ class Partition(Sending):
     def _count_retractions(self, taken: Mapping[str, Made | Part]) -> None:
         """Count changes that are neither the first row of a window nor its withdrawal alone."""
         self.last_retractions = 0
-        for leaf in self._correcting:
-            fold = leaf.fold.name
-            rows = taken[self._names_of[fold][0]].num_rows
-            new = len(leaf.column) - self._shown[fold] + self._views[fold].removed
-            self.last_retractions += rows - new if rows else 0
+        for leaf, output in self._correcting:
+            if rows := taken[output].num_rows:
+                fold, shown = leaf.fold.name, len(leaf.column)
+                self.last_retractions += (
+                    rows + self._shown[fold] - shown - self._views[fold].removed
+                )
+                self._shown[fold] = shown
 
     def _note_shown(self) -> None:
-        for leaf in self._correcting:
+        for leaf, _ in self._correcting:
             self._shown[leaf.fold.name] = len(leaf.column)
 
     def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
@@ -335,6 +336,7 @@ class Partition(Sending):
             retired[name] = expired
         for fold in reversed(self._folds):
             fold.free(retired[fold.fold.name])
+        self._note_shown()
         return final
 
     def _finalize(self, name: str, slots: Ints) -> None:

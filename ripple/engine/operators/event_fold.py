@@ -46,8 +46,6 @@ class EventFold:
     stepwise = False
     frees = False
     versions: VersionOrder | None = None
-    _pass = False
-    """Whether the steps are filters that each row passes now."""
     """Of a table with event times: its out-of-order records."""
 
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
@@ -92,7 +90,7 @@ class EventFold:
         if self.ledger.marks:
             self.ledger.mark(self.touched.members())
         if self.uncomputable.failures or not self.result_rows.shows_touched(
-            self.column, self.states, self.touched, passes=self._pass
+            self.column, self.states, self.touched
         ):
             self.show(self.touched.take())
 

@@ -43,7 +43,9 @@ class NewestFold(EventFold):
     def _note_deleted(self, *, any_deleted: bool) -> None:
         """Take notice whether some key may be deleted: else all rows pass the filter of these."""
         self._may_be_deleted = any_deleted
-        self._pass = self._filters_deleted and not any_deleted
+        self.result_rows.shows_all = not self.fold.steps or (
+            self._filters_deleted and not any_deleted
+        )
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events; those with an earlier time than their key's row are counted."""

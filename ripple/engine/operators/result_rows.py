@@ -60,6 +60,8 @@ class ResultRows:
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
+        self.shows_all = not fold.steps
+        """Whether there are no steps, or filters that each row passes now."""
         in_key = {field.name for field in fold.key}
         if fold.window is not None:
             in_key.add("window_start_ns")
@@ -123,14 +125,9 @@ class ResultRows:
         states: States,
         touched: SlotSet,
         members: Counts | None = None,
-        *,
-        passes: bool = False,
     ) -> bool:
-        """Do the same with the slots of ``touched``, which is empty then; see States.
-
-        passes: whether the steps are filters that all these rows pass.
-        """
-        if self.fold.steps and not passes:
+        """Do the same with the slots of ``touched``, which is empty then; see States."""
+        if not self.shows_all:
             return False
         try:
             return states.show_touched(column, touched, members)

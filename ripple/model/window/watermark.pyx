@@ -78,34 +78,40 @@ cdef Verdicts weigh(
     uint64_t future_ns_max,
     uint8_t* out,
 ) noexcept nogil:
-    """Judge events from ``first`` on as ``judge`` does. out: where verdicts go, NULL for nowhere."""
+    """Judge events from ``first`` on as ``judge`` does.
+
+    out: where verdicts other than 0 go, NULL for nowhere.
+    """
     cdef Py_ssize_t i
-    cdef int64_t t, mark = watermark_ns[0]
+    cdef int64_t t, mark = watermark_ns[0], late = 0, very_late = 0, future = 0, refused = 0
     cdef uint8_t verdict
     cdef Verdicts found
-    found.late = found.very_late = found.future = found.refused = 0
     for i in range(first, n):
-        t, verdict = times_ns[i], 0
+        t = times_ns[i]
         if not -TIME_BOUND <= t < TIME_BOUND:
             verdict = 4
-        elif mark != NO_WATERMARK:
+        elif mark != NO_WATERMARK and t < mark:
             # Event times and watermarks lie further apart than int64 reaches.
-            if t < mark:
-                verdict = 2 if <uint64_t>mark - <uint64_t>t > lateness_ns else 1
-                found.very_late += verdict == 2
-                found.late += verdict == 1
-            elif _is_too_far(t, mark, future_ns_max):
-                verdict = 5
-            elif <uint64_t>t - <uint64_t>mark > future_ns:
-                verdict = 3
-                found.future += 1
+            if <uint64_t>mark - <uint64_t>t > lateness_ns:
+                verdict = 2
+                very_late += 1
+            else:
+                verdict = 1
+                late += 1
+        elif mark != NO_WATERMARK and _is_too_far(t, mark, future_ns_max):
+            verdict = 5
+        else:
+            if mark == NO_WATERMARK or <uint64_t>t - <uint64_t>mark <= future_ns:
+                mark = max(mark, t - out_of_order_ns)
+                continue
+            verdict = 3
+            future += 1
+            mark = max(mark, t - out_of_order_ns)
+        refused += verdict > 3
         if out != NULL:
             out[i] = verdict
-        if verdict > 3:
-            found.refused += 1
-        elif t - out_of_order_ns > mark:
-            mark = t - out_of_order_ns
     watermark_ns[0] = mark
+    found.late, found.very_late, found.future, found.refused = late, very_late, future, refused
     return found
 
 

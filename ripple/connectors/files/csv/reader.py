@@ -199,15 +199,9 @@ class CsvReader:
         if member is None:
             return (pa.string(), False, True, False, None, _NO_CHECKS.lengths, False)
         kind, optional = value_type(member)
-        checks = self._format.checks.get(member.name, _NO_CHECKS)
+        is_wanted, is_number = member.name in wanted, member.name in self._format.digits
+        checks = self._format.checks.get(member.name)
+        if checks is None:
+            return (kind, is_wanted, optional, False, None, _NO_CHECKS.lengths, is_number)
         interval = checks.interval if checks.is_bounded else None
-        is_number = member.name in self._format.digits
-        return (
-            kind,
-            member.name in wanted,
-            optional,
-            checks.finite,
-            interval,
-            checks.lengths,
-            is_number,
-        )
+        return (kind, is_wanted, optional, checks.finite, interval, checks.lengths, is_number)
