@@ -186,6 +186,7 @@ def run(
     """Run a program over the first ``rows`` rows of its inputs."""
     arrays: list[Array] = []
     masks: list[Mask | None] = []
+    are_good = True
     for tree in inputs:
         if tree.operation == "col":
             values = numbers(columns[tree.value], tree.kind)
@@ -194,9 +195,9 @@ def run(
 
             values = evaluate_input(tree, columns, rows)
         arrays.append(values.values)
-        masks.append(_states(values))
-    anywhere = any(mask is not None for mask in masks)
-    result, states = program.run(arrays, rows, masks if anywhere else None)
+        masks.append(values.valid if values.failures is None else _states(values))
+        are_good = are_good and values.valid is None
+    result, states = program.run(arrays, rows, None if are_good else masks)
     if states is None:
         return Values(result)
     failures = np.where(states > NULL_STATE, states, 0).astype(np.uint8)
