@@ -15,6 +15,7 @@ import ripple as rp
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.expression import Expr, col, lit, when
 from ripple.model.expression.expr import ROUNDINGS
+from ripple.model.expression.functions.wide_decimals import rounded
 from ripple.model.schema.logical.wide_decimals import stored_text
 from ripple.model.schema.types import Decimal, Float, Int64, Option, String
 from ripple.testing.reference.expressions import python_type
@@ -314,3 +315,24 @@ def test_floats_become_the_nearest_decimals(precision: int, scale: int) -> None:
     valid = np.ones(len(x), np.bool_) if found.valid is None else found.valid
     assert valid.tolist() == fitting
     assert found.values[valid].tolist() == [units[row] for row in np.flatnonzero(valid)]
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_narrow_and_wide_values_of_a_column_are_rounded_alike(rounding: Any) -> None:
+    """Those of up to 18 digits are computed in 64 bits, others are not."""
+    ends = [0, 1, 5, 15, 25, 150, 10**18 - 1, 10**18, 2**63 - 1, 2**63, 10**30 + 5, 10**37]
+    units = [sign * end for end in ends for sign in (1, -1)]
+    texts = [str(decimal.Decimal(one).scaleb(-4, decimal.Context(prec=40))) for one in units]
+    wide, by = col("t").cast(rp.Decimal(38, 4)), col("u").cast(rp.Decimal(38, 4))
+    columns = {"t": pa.array(texts), "u": pa.array([*texts[7:], *texts[:7]])}
+    divisors = [*units[7:], *units[:7]]
+    quotients = wide.divide(by, scale=2, rounding=rounding).cast(str).bind(FIELDS)
+    found = quotients.evaluate(columns)
+    for row, (one, other) in enumerate(zip(units, divisors, strict=True)):
+        expected = rounded(100 * one, other, rounding) if other else 10**38
+        assert found.valid is not None
+        assert found.valid[row] == (abs(expected) < 10**38)
+        if found.valid[row]:
+            assert int(found.values[row].as_py().replace(".", "")) == expected
+    order = (wide > by).cast(int).bind(FIELDS).evaluate(columns).values.tolist()
+    assert order == [a > b for a, b in zip(units, divisors, strict=True)]

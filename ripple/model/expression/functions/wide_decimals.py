@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ from ripple.model.expression.expr import ROUNDINGS
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.program import NO_NUMBER, NO_ROOM, OVERFLOWN, ZERO_DIVISION
 from ripple.model.expression.typed import Kind
-from ripple.model.schema import wide
+from ripple.model.schema import scaled, wide
 from ripple.model.schema.logical.wide_decimals import stored_of, units_in
 from ripple.model.schema.text_columns import parts, text_column, valid_in
 from ripple.model.schema.types import PRECISION_OTHERS
@@ -22,6 +23,8 @@ _INT, _TEXT, _FLOAT = (Kind.INT,), (Kind.TEXT,), (Kind.FLOAT,)
 _OF_VERDICT = np.array([0, NO_NUMBER, NO_ROOM], np.uint8)
 _END = 10**PRECISION_OTHERS
 _LOW = (1 << 64) - 1
+_LEAST = -(1 << 63)
+_NARROW = 18  # digits in 64 bits, as the loops of ``scaled`` take them; most decimals have no more
 
 
 def halves(units: Any) -> Any:
@@ -67,15 +70,26 @@ def _of_text(array: Any, precision: int, scale: int, strict: bool) -> Any:
     return _strictly(units, valid_in(array), _OF_VERDICT[verdicts], strict)
 
 
+def _narrow(units: Any) -> tuple[Any, Any]:
+    """Return int64[n, 2] as int64[n], 0 where there are more than 18 digits, and where not."""
+    low = np.ascontiguousarray(units[:, 0])
+    is_narrow = (units[:, 1] == low >> 63) & (np.abs(low) < 10**_NARROW) & (low != _LEAST)
+    return np.where(is_narrow, low, 0), is_narrow
+
+
 def _of_float(values: Any, precision: int, scale: int, strict: bool) -> Any:
-    end, found = 10**precision, []
-    failures = np.zeros(len(values), np.uint8)
-    for at, value in enumerate(values.tolist()):
-        is_finite = value - value == 0
-        units = round(Fraction(value) * 10**scale) if is_finite else end
-        failures[at] = NO_ROOM if abs(units) >= end else 0
-        found.append(0 if failures[at] else units)
-    return _strictly(halves(found), None, failures, strict)
+    # Here a decimal of up to 18 digits fits.
+    if scale <= _NARROW:
+        numbers, failures = scaled.of_floats(np.ascontiguousarray(values), _NARROW, scale)
+    else:
+        numbers, failures = np.zeros(len(values), np.int64), np.ones(len(values), np.uint8)
+    units, end = wide_of(numbers), 10**precision
+    for row in np.flatnonzero(failures).tolist():
+        value = float(values[row])
+        number = round(Fraction(value) * 10**scale) if math.isfinite(value) else end
+        failures[row] = NO_ROOM if abs(number) >= end else 0
+        units[row] = halves([0 if failures[row] else number])[0]
+    return _strictly(units, None, failures, strict)
 
 
 def _fitted(array: Any, digits: int, precision: int, strict: bool) -> Any:
@@ -115,21 +129,33 @@ def _magnitude(array: Any) -> Any:
 
 
 def _divide(left: Any, right: Any, shift: int, rounding: str) -> Any:
-    found = []
+    above, below = units_in(left), units_in(right)
+    (numbers, is_narrow), (divisors, has_narrow) = _narrow(above), _narrow(below)
     failures = np.zeros(len(left), np.uint8)
-    pairs = zip(whole(units_in(left)), whole(units_in(right)), strict=True)
-    for at, (one, other) in enumerate(pairs):
-        above, below = one * 10 ** max(shift, 0), other * 10 ** max(-shift, 0)
-        units = rounded(above, below, rounding) if below else 0
-        failures[at] = ZERO_DIVISION if not below else OVERFLOWN if abs(units) >= _END else 0
-        found.append(0 if failures[at] else units)
-    return stored_of(halves(found), _both(left, right)), failures
+    if -_NARROW <= shift <= 2 * _NARROW:
+        found, failed = scaled.divide(numbers, divisors, shift, ROUNDINGS.index(rounding))
+        units, open_rows = wide_of(found), np.flatnonzero(~(is_narrow & has_narrow) | (failed != 0))
+    else:
+        units, open_rows = np.empty_like(above), np.arange(len(left))
+    pairs = zip(open_rows.tolist(), whole(above[open_rows]), whole(below[open_rows]), strict=True)
+    for row, one, other in pairs:
+        dividend, divisor = one * 10 ** max(shift, 0), other * 10 ** max(-shift, 0)
+        number = rounded(dividend, divisor, rounding) if divisor else 0
+        failures[row] = ZERO_DIVISION if not divisor else OVERFLOWN if abs(number) >= _END else 0
+        units[row] = halves([0 if failures[row] else number])[0]
+    return stored_of(units, _both(left, right)), failures
 
 
 def _round(array: Any, digits: int, rounding: str) -> Any:
-    divisor = 10**digits
-    found = [rounded(one, divisor, rounding) for one in whole(units_in(array))]
-    return stored_of(halves(found), valid_in(array))
+    units = units_in(array)
+    numbers, is_narrow = _narrow(units)
+    if digits <= _NARROW:
+        found = wide_of(scaled.rounded(numbers, digits, ROUNDINGS.index(rounding)))
+    else:
+        found, is_narrow = np.empty_like(units), np.zeros(len(units), np.bool_)
+    others = [rounded(one, 10**digits, rounding) for one in whole(units[~is_narrow])]
+    found[~is_narrow] = halves(others)
+    return stored_of(found, valid_in(array))
 
 
 def rounded(above: int, below: int, rounding: str) -> int:
@@ -152,10 +178,20 @@ def rounded(above: int, below: int, rounding: str) -> int:
 
 def _order(left: Any, right: Any, finer_left: int, finer_right: int) -> Any:
     """Return -1, 0 or 1: the order of values of different scales, without overflow."""
-    one, other = 10**finer_left, 10**finer_right
-    pairs = zip(whole(units_in(left)), whole(units_in(right)), strict=True)
-    found = [(a * one > b * other) - (a * one < b * other) for a, b in pairs]
-    return np.array(found, np.int64)
+    above, below = units_in(left), units_in(right)
+    one, is_long = wide.finer(above, finer_left, PRECISION_OTHERS)
+    other, is_longer = wide.finer(below, finer_right, PRECISION_OTHERS)
+    is_same = one[:, 1] == other[:, 1]
+    low, other_low = one[:, 0].view(np.uint64), other[:, 0].view(np.uint64)
+    is_more = np.where(is_same, low > other_low, one[:, 1] > other[:, 1])
+    is_less = np.where(is_same, low < other_low, one[:, 1] < other[:, 1])
+    order = is_more.astype(np.int64) - is_less
+    rows = np.flatnonzero(is_long | is_longer)
+    pairs = zip(rows.tolist(), whole(above[rows]), whole(below[rows]), strict=True)
+    for row, a, b in pairs:
+        difference = a * 10**finer_left - b * 10**finer_right
+        order[row] = (difference > 0) - (difference < 0)
+    return order
 
 
 def _to_text(array: Any, scale: int) -> Any:
@@ -163,7 +199,14 @@ def _to_text(array: Any, scale: int) -> Any:
 
 
 def _to_float(array: Any, scale: int) -> Any:
-    return np.array([one / 10**scale for one in whole(units_in(array))], np.float64)
+    units = units_in(array)
+    numbers, is_narrow = _narrow(units)
+    if scale <= _NARROW:
+        results = scaled.to_floats(numbers, scale)
+    else:
+        results, is_narrow = np.empty(len(units)), np.zeros(len(units), np.bool_)
+    results[~is_narrow] = [one / 10**scale for one in whole(units[~is_narrow])]
+    return results
 
 
 def _to_units(array: Any, digits: int, most: int, code: int, strict: bool) -> Any:
