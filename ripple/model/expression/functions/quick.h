@@ -197,12 +197,16 @@ HERE Bounds quick_exp_less_one(double x, int fused) {
 }
 
 HERE Bounds quick_power(double x, double y, int fused) {
-    Log log = quick_log(x, 0, &of_e, 0, 0, fused);
+    double size = fabs(x), shifted = y + ROUNDER;
+    Log log = quick_log(size, 0, &of_e, 0, 0, fused);
     Pair value = ordered(log.value.head, log.value.tail), most = product(value.head, y, fused);
     double margin = fabs(y) * FMA(log.square, 0x1p-50, 0x1p-71 * fabs(value.head)) + STEP_ERROR;
     Bounds found = power_of(most.head, FMA(value.tail, y, most.tail), margin, fused);
-    int usual = (x >= 0x1p-1022) & (x < INFINITY) & (most.head > -708) & (most.head < 708);
-    return taken(usual, found);
+    /* An odd power of a negative number is negative. */
+    found.low = of_bits(bits_of(found.low) ^ (bits_of(x) & bits_of(shifted) << 63));
+    int is_whole = (shifted - ROUNDER == y) & (fabs(y) < 0x1p51);
+    int usual = (size >= 0x1p-1022) & (size < INFINITY) & ((x > 0) | is_whole);
+    return taken(usual & (most.head > -708) & (most.head < 708), found);
 }
 
 /* ---- decimals ---- */
