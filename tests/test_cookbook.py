@@ -251,6 +251,12 @@ def test_positions_are_corrected_by_a_late_fill(cooked: Any) -> None:
     assert [row[name] for name in names] == [-50, "-525.00", "105.00", "630.00", "4.00", "15.00"]
 
 
+def test_the_profit_of_each_day_is_shown_without_a_fill_of_the_next(cooked: Any) -> None:
+    rows = cooked("Profit of each day")["profits"]
+    found = [(row["day"], row["held"], row["profit"]) for row in rows]
+    assert found == [(0, 6, 300), (1, 6, 0), (2, 0, -60)]
+
+
 def test_profit_in_another_currency_is_at_the_rates_of_its_fills(cooked: Any) -> None:
     rows = cooked("Profit in another currency")["euros"]
     assert rows[-1]["euro"] == "107.20"

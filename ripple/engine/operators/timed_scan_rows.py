@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,16 +31,11 @@ if TYPE_CHECKING:
 
 _FIRED = internal("fired")
 _NONE = watermark.NONE
+_PLACED = itemgetter(0, 1)
+_Made: TypeAlias = "tuple[int, int, int, Stored | str]"
+"""The time and the place of a row or a timer, its slot, and its result, or why there is none."""
+
 _TOO_MANY = f"timers were called {TIMERS_MAX} times since the last row of the key: they are off"
-
-
-class _Made(NamedTuple):
-    """A result of a row or of a timer: the values of a row, or why there are none."""
-
-    time_ns: int
-    place: int
-    slot: int
-    result: Stored | str
 
 
 class _Key:
@@ -74,7 +70,7 @@ class TimedScanRows(StepScanRows):
         super().__init__(node, feeds, by_input)
         names = [field.name for field in node.state_fields]
         self._timers = [names.index(name) for name, _ in node.timers]
-        self._calls = timer_calls(node)
+        self._calls, self._call_step = timer_calls(node), self.step.call
         self._of: list[_Key] = []
         self._due_keys: list[tuple[int, int]] = []
 
@@ -99,17 +95,26 @@ class TimedScanRows(StepScanRows):
 
     def _step(self, slot: int, time_ns: int, place: int, row: Stored, made: list[_Made]) -> None:
         """Call the function with a row."""
-        before = self.initial if self._is_over_at(slot, time_ns) else self._states[slot]
-        self._of[slot].take(time_ns, place)
+        of, before = self._of[slot], self._states[slot]
+        if self.node.ttl_ns is not None and self._is_over_at(slot, time_ns):
+            before = self.initial
+        of.row_ns = of.now_ns = time_ns
+        of.place, of.fired = place, 0
         try:
-            self._states[slot], result = self.step.call(before, row)
+            after, result = self._call_step(before, row)
         except Exception as error:  # any error of a user's function
-            self._states[slot] = before
-            made.append(_Made(time_ns, place, slot, reason_of(error)))
+            after = before
+            made.append((time_ns, place, slot, reason_of(error)))
         else:
             if result is not None:
-                made.append(_Made(time_ns, place, slot, result))
-        self._arm(slot)
+                made.append((time_ns, place, slot, result))
+        self._states[slot] = after
+        due_ns = of.due_ns
+        for at in self._timers:
+            # Most set a timer later than before: it is looked at when that was due.
+            if after[at] is not None and (due_ns == _NONE or after[at] < due_ns):
+                self._arm(slot)
+                return
 
     def _is_over_at(self, slot: int, time_ns: int) -> bool:
         """Return whether the state of a key has ended by then."""
@@ -152,7 +157,7 @@ class TimedScanRows(StepScanRows):
             except Exception as error:  # any error of a user's function
                 result = reason_of(error)
         if result is not None:
-            made.append(_Made(of.now_ns, of.place + of.fired, slot, result))
+            made.append((of.now_ns, of.place + of.fired, slot, result))
 
     def _call_all(self, mark_ns: int, made: list[_Made]) -> None:
         """Call all timers that are due up to a mark; at the end of inputs those that are set."""
@@ -191,12 +196,12 @@ class TimedScanRows(StepScanRows):
         """Return the rows made, in their order; count the failed ones."""
         if not made:
             return None
-        made.sort(key=lambda one: one[:2])
-        keys = self._keys.arrays(np.array([one.slot for one in made], np.int64))
+        made.sort(key=_PLACED)
+        times, places, slots, results = zip(*made, strict=True)
+        keys = self._keys.arrays(np.array(slots, np.int64))
         columns = dict(zip(self._names, keys, strict=True))
-        rows = Rows(Columns(columns), len(made), np.array([one.place for one in made], np.int64))
-        rows.times_ns = np.array([one.time_ns for one in made], np.int64)
-        results = [one.result for one in made]
+        rows = Rows(Columns(columns), len(made), np.array(places, np.int64))
+        rows.times_ns = np.array(times, np.int64)
         failed = {at: one for at, one in enumerate(results) if isinstance(one, str)}
         if failed:
             name = self.node.name
