@@ -23,6 +23,7 @@ from ripple.model.schema.types import (
     Float,
     Int,
     Int64,
+    JsonText,
     List,
     Option,
     Schema,
@@ -118,7 +119,9 @@ class RecordShape:
     @property
     def by_source_text(self) -> tuple[frozenset[str], frozenset[str]]:
         """The text fields that also take numbers, and the ones for arrays or objects."""
-        lists = (name for name, kind in self.logical.items() if isinstance(kind, List | Dict))
+        lists = (
+            name for name, kind in self.logical.items() if isinstance(kind, List | Dict | JsonText)
+        )
         return self.digits, frozenset(lists)
 
     @property

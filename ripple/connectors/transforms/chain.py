@@ -17,6 +17,7 @@ from ripple.model.batch import Batch
 from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.bytes_form import HEX, BytesForm
 from ripple.model.schema.date_form import DateForm
+from ripple.model.schema.json_form import JsonForm
 from ripple.model.schema.list_form import ListForm
 from ripple.model.schema.logical.lists import read_by_text
 from ripple.model.schema.time_form import ISO, TimeForm
@@ -25,6 +26,7 @@ from ripple.model.schema.types import (
     Dict,
     HexBytes,
     Int,
+    JsonText,
     List,
     Logical,
     PatternDate,
@@ -155,7 +157,7 @@ class Chain:
     def _shown(self, records: pa.RecordBatch, kept: npt.NDArray[np.int64]) -> Shown:
         """Show records as the source has them: arrays and objects as such, and not as texts."""
         logical = self.needed.logical.items()
-        lists = [name for name, kind in logical if isinstance(kind, List | Dict)]
+        lists = [name for name, kind in logical if isinstance(kind, List | Dict | JsonText)]
         return lambda row: (None, raw_of(records, int(kept[row]), lists=lists))
 
 
@@ -171,6 +173,8 @@ def _read_as(form: Form, kind: Logical | List | None) -> Logical | List | None:
     if isinstance(kind, List):
         assert isinstance(form, ListForm)
         return kind if form.item is None else List(_item_read_as(form.item, kind.of))
+    if isinstance(form, JsonForm):
+        return JsonText()
     if form == BytesForm(HEX):
         return HexBytes()
     if isinstance(form, TimeForm):

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import InputError
 from ripple.core.frozen import frozen
+from ripple.model.schema.json_form import JsonForm
 from ripple.model.schema.time_form import ISO, UNITS_NS, TimeForm
 from ripple.model.schema.types import (
     Bool,
@@ -115,6 +116,8 @@ class ReadTime:
         """Return the field as the source has it."""
         field = _known(fields, self.field)
         kind = bare_type(field.type)
+        if isinstance(self.form, JsonForm) and isinstance(kind, String):
+            return fields
         is_time = kind == DateTime() or not isinstance(kind, Logical)
         is_number = value_type(field)[0] == pa.int64() or isinstance(kind, LogicalText | List)
         is_time &= not isinstance(kind, List)

@@ -81,8 +81,8 @@ def field(
     a float that is neither infinite nor NaN. min_length, max_length: of a text, in characters.
     format: how sources write a Timestamp: ``"iso"``, a unit of numbers since 1970, ``"s"``,
     ``"ms"``, ``"us"`` or ``"ns"``, or a pattern such as ``"%d.%m.%Y %H:%M:%S"``; and bytes, in
-    ``"base64"`` or ``"hex"``. zone: of texts that name none, such as ``"America/New_York"``,
-    ``"UTC"`` or ``"+01:00"``.
+    ``"base64"`` or ``"hex"``; of lists their items; of a text ``"json"``, for arrays and objects.
+    zone: of texts that name none, such as ``"America/New_York"``, ``"UTC"`` or ``"+01:00"``.
     default, default_factory, kw_only: as for ``dataclasses.field``. Raises
     SchemaError for an invalid check.
     """

@@ -16,6 +16,7 @@ from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.bytes_form import FORMS
 from ripple.model.schema.date_form import is_date_pattern
+from ripple.model.schema.json_form import JSON, JsonForm
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.time_form import TimeForm
 from ripple.model.schema.types import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         | DecimalForm
         | WideDecimalForm
         | UuidForm
+        | JsonForm
     )
 
 Number: TypeAlias = int | float
@@ -121,6 +123,8 @@ class Checks:
             kinds, words = _APPLIES_TO[name]
             if isinstance(kind, List) and name in ("format", "zone") and isinstance(kind.of, kinds):
                 continue  # of its items
+            if isinstance(kind, String) and name == "format" and value == JSON:
+                continue
             if isinstance(kind, LogicalText) and name in _BOUNDS:
                 way_out = f'.filter("sound", rp.col({member.name!r}) > 0) drops others'
                 raise SchemaError(
@@ -246,17 +250,22 @@ class TimedChecks(Checks):
         if self.format is None:
             raise SchemaError(f"zone is {self.zone!r}, which is of a format: add format='iso'")
         # Of a date, a pattern has no zone; of a time it needs one, as ``form_of`` knows.
-        if self.zone is not None or not (is_date_pattern(self.format) or self.format in FORMS):
+        if self.zone is not None or not _is_of_no_time(self.format):
             TimeForm(self.format, self.zone)
         Checks.__post_init__(self)
 
     @property
     def time_form(self) -> TimeForm | None:
-        """How a source writes the time; None for a form that only a date or bytes can have."""
+        """How a source writes the time; None for a form that no time has."""
         assert self.format is not None
-        if self.zone is None and (is_date_pattern(self.format) or self.format in FORMS):
+        if self.zone is None and _is_of_no_time(self.format):
             return None
         return TimeForm(self.format, self.zone)
+
+
+def _is_of_no_time(form: str) -> bool:
+    """Tell whether a form is that of dates, bytes or JSON."""
+    return is_date_pattern(form) or form in (JSON, *FORMS)
 
 
 def checks_with(given: Mapping[str, Any]) -> Checks:
@@ -275,6 +284,8 @@ def form_of(kind: FieldType, checks: Checks | None) -> Form | None:
     form, zone = given.get("format"), given.get("zone")
     if isinstance(kind, Logical):
         return rule_of(kind).form(form, zone)
+    if isinstance(kind, String) and form == JSON and zone is None:
+        return JsonForm()
     return None if form is None else TimeForm(form, zone)
 
 

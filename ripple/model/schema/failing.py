@@ -11,6 +11,7 @@ import numpy as np
 from ripple.model.schema.bytes_form import FORMS
 from ripple.model.schema.exported import Lent
 from ripple.model.schema.inside import floats_inside, integers_inside, texts_inside
+from ripple.model.schema.json_form import JSON
 from ripple.model.schema.types import List, bare_type
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Judge:
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
         # Of bytes a form alone, which all texts pass.
-        self._measured = checks.is_measured or getattr(checks, "format", None) in FORMS
+        self._measured = checks.is_measured or getattr(checks, "format", None) in (JSON, *FORMS)
         self._floats = checks.is_of_floats
         self._low, self._high = checks.interval
         if checks.finite:

@@ -99,6 +99,11 @@ class HexBytes(Bytes):
     """Bytes that a source writes as hexadecimal digits and not in base64. In no schema."""
 
 
+@frozen
+class JsonText(LogicalText):
+    """A text that a source may have as an array or an object of JSON. In no schema."""
+
+
 PRECISION_MAX = 18  # digits, in a scaled integer of 64 bits
 PRECISION_OTHERS = 38  # of decimals of 128 bits
 

@@ -11,6 +11,7 @@ from ripple.model.schema.bytes_form import HEX
 from ripple.model.schema.logical.binary import BytesRule
 from ripple.model.schema.logical.dates import DateRule
 from ripple.model.schema.logical.decimals import DecimalRule
+from ripple.model.schema.logical.json_texts import JsonTextRule
 from ripple.model.schema.logical.maps import MapRule
 from ripple.model.schema.logical.patterns import PatternDateRule, PatternTimeRule
 from ripple.model.schema.logical.times import DateTimeRule
@@ -24,6 +25,7 @@ from ripple.model.schema.types import (
     Decimal,
     Dict,
     HexBytes,
+    JsonText,
     Logical,
     PatternDate,
     PatternTime,
@@ -39,13 +41,21 @@ if TYPE_CHECKING:
     from ripple.model.schema.date_form import DateForm
     from ripple.model.schema.decimal_form import DecimalForm, WideDecimalForm
     from ripple.model.schema.document import Json
+    from ripple.model.schema.json_form import JsonForm
     from ripple.model.schema.map_form import MapForm
     from ripple.model.schema.time_form import TimeForm
     from ripple.model.schema.uuid_form import UuidForm
 
     Ints = npt.NDArray[np.int64]
     Form: TypeAlias = (
-        DateForm | DecimalForm | WideDecimalForm | TimeForm | UuidForm | BytesForm | MapForm
+        DateForm
+        | DecimalForm
+        | WideDecimalForm
+        | TimeForm
+        | UuidForm
+        | BytesForm
+        | MapForm
+        | JsonForm
     )
 
 
@@ -109,6 +119,7 @@ FIXED: dict[type, Rule] = {
     Uuid: UuidRule(),
     Bytes: BytesRule(),
     HexBytes: BytesRule(HEX),
+    JsonText: JsonTextRule(),
     PatternDate: PatternDateRule(),
     PatternTime: PatternTimeRule(),
 }
