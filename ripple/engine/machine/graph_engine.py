@@ -22,7 +22,6 @@ from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
 from ripple.engine.machine.row_origins import RowOrigins
 from ripple.engine.machine.way import SPAN, Way
-from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
@@ -136,7 +135,7 @@ class GraphEngine(Engine):
         port = self._port_of[given.name]
         schema = batch.schema if isinstance(batch, TAKEN) else None
         if schema is None or not (schema is port.accepted or schema.equals(port.accepted)):
-            batch = with_declared(batch, port.source)
+            batch = port.declared.of(batch)
             schema = batch.schema
         # Nullability may differ from batch to batch; of slices of one, this is the same object.
         port.accepted = schema

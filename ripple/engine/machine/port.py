@@ -11,7 +11,7 @@ from ripple.engine.kernels.columns import Layout
 from ripple.engine.kernels.identities import identities_of
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.way import PRECEDING, SPAN, Way
-from ripple.engine.operators.admission import Admission
+from ripple.engine.operators.admission import Admission, Declared
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.deletion_times import give_times
 from ripple.engine.operators.waiting import Gate
@@ -62,6 +62,7 @@ class Port(Way):
         self._end = watermark.END if is_alone else SPAN - PRECEDING
         self.accepted = pa.schema(arrow_fields(source.fields_taken))
         """The schema of batches that need no conversion."""
+        self.declared = Declared(source)
         self.layout = Layout(self.accepted)
         self._admission = Admission(source, self.layout)
         self.intake: Intake | None = None

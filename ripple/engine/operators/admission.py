@@ -85,6 +85,51 @@ class Admission:
         return deleted
 
 
+class Declared:
+    """Batches of one source with exactly its columns.
+
+    Those with the schema of the one before are put together as that one was, where it had each
+    column as the source declares it, or had none of a column that may be null.
+    """
+
+    def __init__(self, source: SourceSpec) -> None:
+        self._source = source
+        self._given: pa.Schema | None = None
+        self._schema: pa.Schema | None = None
+        self._places: list[int] = []
+
+    def of(self, given: Any) -> pa.RecordBatch:
+        """Return rows as a batch with these columns; see ``with_declared``."""
+        if self._given is not None and isinstance(given, pa.RecordBatch):
+            if given.schema.equals(self._given):
+                return self._as_before(given)
+        batch = with_declared(given, self._source)
+        if isinstance(given, pa.RecordBatch):
+            self._note(given.schema, batch.schema)
+        return batch
+
+    def _note(self, given: pa.Schema, made: pa.Schema) -> None:
+        names = given.names
+        places = [names.index(name) if name in names else -1 for name in made.names]
+        is_alike = len(set(names)) == len(names)
+        for field, at in zip(made, places, strict=True):
+            if at < 0:  # and no part of a record
+                is_alike = is_alike and field.name.partition(".")[0] not in names
+            else:
+                is_alike = is_alike and given.field(at).equals(field)
+        self._given = given if is_alike else None
+        self._schema, self._places = made, places
+
+    def _as_before(self, given: pa.RecordBatch) -> pa.RecordBatch:
+        assert self._schema is not None, "a batch was put together before"
+        columns, rows, types = given.columns, given.num_rows, self._schema.types
+        made = [
+            pa.nulls(rows, kind) if at < 0 else columns[at]
+            for at, kind in zip(self._places, types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(made, schema=self._schema)
+
+
 def with_declared(given: Any, source: SourceSpec) -> pa.RecordBatch:
     """Return rows as a batch with exactly the columns of ``source``, cast where nothing is lost.
 

@@ -51,8 +51,10 @@ class NewestFold(EventFold):
         """Add events; those with an earlier time than their key's row are counted."""
         if self.versions is not None:
             self.versions.look(rows, self._by_key, self.states)
-        if not self._may_be_deleted and rows.columns.arrow(self._mark).true_count:
-            self._note_deleted(any_deleted=True)
+        if not self._may_be_deleted:
+            mark = rows.columns.arrow(self._mark)
+            if mark.null_count < len(mark) and mark.true_count:
+                self._note_deleted(any_deleted=True)
         super().apply(rows, crossing)
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
