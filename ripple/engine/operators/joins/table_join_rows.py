@@ -105,8 +105,7 @@ class TableJoinRows(DerivedColumn):
     def _take_left(self, slots: Ints, was: Any, now: Any) -> None:
         del was
         self._row_of = grown(self._row_of, self._left.keys.capacity, -1)
-        is_there = now != 0
-        gone, come = slots[~is_there], slots[is_there]
+        gone, come = _gone_and_come(slots, now)
         if len(gone):
             self._touch(self._part(gone))
         if len(come):
@@ -129,8 +128,7 @@ class TableJoinRows(DerivedColumn):
     def _take_right(self, slots: Ints, was: Any, now: Any) -> None:
         del was
         self._link_of = grown(self._link_of, self._right.keys.capacity, -1)
-        is_there = now != 0
-        gone, come = slots[~is_there], slots[is_there]
+        gone, come = _gone_and_come(slots, now)
         if len(gone):
             links = self._link_of[gone]
             self._touch(self._rows_with(links[links >= 0]))
@@ -189,7 +187,8 @@ class TableJoinRows(DerivedColumn):
         """Show the rows of which a side changed."""
         rows = self._touched.take()
         left, right = self._left_at[rows], self._partners(rows)
-        empty = rows[(left < 0) & self._has_no(rows)]
+        empty = rows[left < 0]
+        empty = empty[self._has_no(empty)]
         if len(empty):
             self._empty.append(empty)
         failed: dict[int, Failure] = {}
@@ -318,6 +317,14 @@ class TableJoinRows(DerivedColumn):
 
     def load(self, table: pa.Table) -> None:
         """Load dumped state: there is none."""
+
+
+def _gone_and_come(slots: Ints, now: npt.NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Return the changed slots without a row now, and those with one."""
+    if now.all():
+        return _NONE, slots
+    is_there = now != 0
+    return slots[~is_there], slots[is_there]
 
 
 def _fields_at(column: Column, slots: Ints, fields: list[int]) -> list[Values]:
