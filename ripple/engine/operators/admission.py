@@ -100,12 +100,12 @@ class Declared:
 
     def of(self, given: Any) -> pa.RecordBatch:
         """Return rows as a batch with these columns; see ``with_declared``."""
-        if self._given is not None and isinstance(given, pa.RecordBatch):
-            if given.schema.equals(self._given):
-                return self._as_before(given)
+        if not isinstance(given, pa.RecordBatch):
+            return with_declared(given, self._source)
+        if self._given is not None and given.schema.equals(self._given):
+            return self._as_before(given)
         batch = with_declared(given, self._source)
-        if isinstance(given, pa.RecordBatch):
-            self._note(given.schema, batch.schema)
+        self._note(given.schema, batch.schema)
         return batch
 
     def _note(self, given: pa.Schema, made: pa.Schema) -> None:

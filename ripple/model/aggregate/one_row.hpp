@@ -4,7 +4,7 @@
 // brings ripple/core/kept.pxd.
 //
 // The rows of a batch are compared where they are. Only those that are still the best at its end
-// are written, field by field, so that a row which is overtaken in its batch costs no text.
+// are written, so that a row which is overtaken in its batch costs no text.
 #ifndef RIPPLE_ONE_ROW_HPP
 #define RIPPLE_ONE_ROW_HPP
 
@@ -80,9 +80,9 @@ struct OneRow {
         batch_by = &by;
         batch_fields = &fields;
         changed.clear();
-        for (int64_t i = 0; i < n; i++)
-            __builtin_prefetch(at(slot[i]));
         for (int64_t i = 0; i < n; i++) {
+            if (i + static_cast<int64_t>(AHEAD) < n)
+                __builtin_prefetch(at(slot[i + AHEAD]), 1);
             int64_t* held = at(slot[i]);
             const int64_t time = time_ns ? time_ns[i] : 0;
             const uint64_t key = by_kind ? key_at(i) : 0;
@@ -102,16 +102,10 @@ struct OneRow {
             if (by_kind)
                 held[KEY] = static_cast<int64_t>(key);
         }
-        for (size_t f = 0; f < kinds.size(); f++)
-            if (kinds[f] == 's')
-                write_texts(f, fields[f]);
-            else
-                write_numbers(f, fields[f]);
-        for (const int64_t one : changed) {
-            int64_t* held = at(one);
-            if (by_kind == 's')
-                exchange(held[WORD], kept(by.word(held[STATE] - IN_BATCH)));
-            held[STATE] = KEPT;
+        for (size_t i = 0; i < changed.size(); i++) {
+            if (i + AHEAD < changed.size())
+                __builtin_prefetch(at(changed[i + AHEAD]), 1);
+            write(at(changed[i]));
         }
     }
 
@@ -186,6 +180,8 @@ struct OneRow {
         int64_t time_ns, offset;
     };
 
+    static constexpr size_t AHEAD = 8; // records that are fetched from memory before they are read
+
     int64_t* block = nullptr;
     int64_t slots = 0, first = 0, flags = 0, width = 0;
     const Strip* batch_by = nullptr;
@@ -234,30 +230,26 @@ struct OneRow {
         place = reinterpret_cast<int64_t>(one);
     }
 
-    void write_numbers(size_t f, const Strip& column)
+    // Copy the row of the batch into its record; a text that stays the same is not copied again.
+    void write(int64_t* held) const
     {
-        for (const int64_t one : changed) {
-            int64_t* held = at(one);
-            const int64_t row = held[STATE] - IN_BATCH;
+        const int64_t row = held[STATE] - IN_BATCH;
+        uint8_t* there = reinterpret_cast<uint8_t*>(held + flags);
+        for (size_t f = 0; f < kinds.size(); f++) {
+            const Strip& column = (*batch_fields)[f];
             const bool valid = column.has(row);
-            held[first + f] = valid ? column.numbers[row] : 0;
-            reinterpret_cast<uint8_t*>(held + flags)[f] = valid;
+            int64_t& place = held[first + f];
+            if (kinds[f] != 's')
+                place = valid ? column.numbers[row] : 0;
+            else if (!valid)
+                exchange(place, nullptr);
+            else if (!there[f] || text_at(held, first + f) != column.word(row))
+                exchange(place, kept(column.word(row)));
+            there[f] = valid;
         }
-    }
-
-    // A text that stays the same is not copied again.
-    void write_texts(size_t f, const Strip& column)
-    {
-        for (const int64_t one : changed) {
-            int64_t* held = at(one);
-            const int64_t row = held[STATE] - IN_BATCH;
-            const bool valid = column.has(row);
-            if (!valid)
-                exchange(held[first + f], nullptr);
-            else if (!is_valid(held, f) || text_at(held, first + f) != column.word(row))
-                exchange(held[first + f], kept(column.word(row)));
-            reinterpret_cast<uint8_t*>(held + flags)[f] = valid;
-        }
+        if (by_kind == 's')
+            exchange(held[WORD], kept(batch_by->word(row)));
+        held[STATE] = KEPT;
     }
 
     uint64_t key_at(int64_t i) const
