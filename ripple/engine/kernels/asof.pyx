@@ -297,15 +297,15 @@ cdef class Matches:
         return 0
 
     def drop(self, int64_t oldest_ns):
-        """Drop the rows of the right side that do not wait, but for those known from a time on.
-
-        Returns which slots have rows on either side: bool[capacity].
-        """
+        """Drop the rows of the right side that do not wait, but for those known from a time on."""
         cdef vector[int64_t] known, kept, renumbered
         self.find_needed(oldest_ns, known)
         renumbered = self.right.keep_some(known.data(), known.size(), kept)
         with nogil:
             self.renumber(renumbered)
+
+    def used(self):
+        """Return which slots have rows on either side: bool[capacity]."""
         is_used = np.zeros(self.keys.capacity, np.bool_)
         self.note_used(self.right, self.their_slot, is_used)
         self.note_used(self.left, self.my_slot, is_used)

@@ -75,6 +75,7 @@ cdef class Intake:
         cdef const ArrowArray* whole = &columns.lender().whole
         cdef const ArrowArray* column
         cdef const int64_t* times
+        cdef int64_t* own
         cdef Py_ssize_t i, n = whole.length, seen
         cdef size_t at
         cdef Verdicts found
@@ -106,8 +107,9 @@ cdef class Intake:
         if <size_t>n > self.own.size():
             self.own.resize(n)
             self.slots.resize(n)
+        own = self.own.data()
         for i in range(n):
-            self.own[i] = first + i * step
+            own[i] = first + i * step
         if self.index is not None:
             column = whole.children[self.keys[0]]
             with nogil:

@@ -319,15 +319,25 @@ struct Order {
                 continue;
             }
             // What follows fits behind it, too, as long as it rises; and it may fit an earlier run.
-            int64_t next = seen + 1;
-            if (run == runs.begin())
-                while (next < end && less(next - 1, next))
-                    next++;
+            const int64_t next = run == runs.begin() ? rising(end, less) : seen + 1;
             std::vector<int64_t>& numbers = *run->numbers;
             numbers.resize(numbers.size() + next - seen);
             std::iota(numbers.end() - (next - seen), numbers.end(), seen);
             seen = next;
         }
+    }
+
+    // Returns up to where the numbers from `seen` on rise, at most up to `end`.
+    int64_t rising(int64_t end, Less less) const
+    {
+        int64_t next = seen + 1, before = less.time[seen];
+        for (; next < end; next++) {
+            const int64_t time = less.time[next];
+            if (time <= before && (time < before || !less(next - 1, next)))
+                break;
+            before = time;
+        }
+        return next;
     }
 
     // Takes those out whose time is below a mark.

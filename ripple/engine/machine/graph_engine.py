@@ -131,7 +131,9 @@ class GraphEngine(Engine):
         if self._broken:
             self._refuse()
         self._watermarks_ns: Ints | None = watermarks_ns
-        given = self._input(source)
+        given = self._inputs.get(source) if type(source) is str else None
+        if given is None:
+            given = self._input(source)
         port = self._port_of[given.name]
         schema = batch.schema if isinstance(batch, TAKEN) else None
         if schema is None or not (schema is port.accepted or schema.equals(port.accepted)):

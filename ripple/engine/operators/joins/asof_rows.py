@@ -37,7 +37,8 @@ class AsofRows(StreamJoinRows):
 
     Invariants: every waiting row of a side is at or above the last marks. ``_matches`` knows those
     of the right side below them, a backward join the last one of each slot alone. Rows without a
-    further match, and keys without a row, are dropped once they may be as many as the others.
+    further match, and keys without a row, are dropped once they may be as many as the others;
+    keys that are few beside the rows stay.
     ``_due`` has rows of which those from ``_begin`` on are taken next; None without any.
     """
 
@@ -48,6 +49,7 @@ class AsofRows(StreamJoinRows):
         """Make an empty node; see StreamJoinRows."""
         super().__init__(node, feeds, by_input)
         left, right = self.left.held, self.right.held
+        self._is_inner = node.how == "inner"
         self._matches = Matches(
             left.waiting,
             right.waiting,
@@ -57,7 +59,7 @@ class AsofRows(StreamJoinRows):
             latenesses_ns=[side.lateness_ns for side in self.sides],
             strategy=node.strategy,
             is_strict=node.is_strict,
-            is_inner=node.how == "inner",
+            is_inner=self._is_inner,
             tolerance_ns=node.tolerance_ns,
             deleted=None if node.deleted is None else node.deleted.name,
         )
@@ -103,7 +105,9 @@ class AsofRows(StreamJoinRows):
             due = self._matches.settle(*marks_ns)
             if due is None:
                 return None
-            self._count_due(due)
+            self._unmatched += due.unmatched
+            self._matched += due.count - (0 if self._is_inner else due.unmatched)
+            self.given += due.count
         if due.count and self._is_read:
             self.taken = self._give(due)
             if self._due is not None:
@@ -114,11 +118,6 @@ class AsofRows(StreamJoinRows):
         if is_due and self.right.held.may_drop():
             self._drop()
         return self.taken
-
-    def _count_due(self, due: Taken) -> None:
-        self._unmatched += due.unmatched
-        self._matched += due.count - (0 if self.node.how == "inner" else due.unmatched)
-        self.given += due.count
 
     def _give(self, due: Taken) -> Rows:
         """Return the next rows, as many as one batch can have; the others stay in ``_due``."""
@@ -141,13 +140,15 @@ class AsofRows(StreamJoinRows):
 
     def _drop(self) -> None:
         """Drop the rows that match nothing any more, and the keys that no row has."""
-        is_used = self._matches.drop(self.oldest_ns)
-        count = len(self.keys.index)
-        if _UNUSED_SHARE * (count - np.count_nonzero(is_used)) > count:
-            live = self.keys.index.live_slots()
-            self.keys.release(live[~is_used[live]])
-            self.keys.trim()
-        self._needed_before = self.right.held.rows.count + len(self.keys.index)
+        self._matches.drop(self.oldest_ns)
+        count, kept = len(self.keys.index), self.right.held.rows.count
+        if _UNUSED_SHARE * count > kept:  # else they are few beside the rows
+            is_used = self._matches.used()
+            if _UNUSED_SHARE * (count - np.count_nonzero(is_used)) > count:
+                live = self.keys.index.live_slots()
+                self.keys.release(live[~is_used[live]])
+                self.keys.trim()
+        self._needed_before = kept + len(self.keys.index)
 
     @property
     def oldest_ns(self) -> int:
