@@ -245,6 +245,9 @@ def test_a_format_is_that_of_the_items(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"at":[1,2],"day":["31.01.2026"],"hex":["FF"]}\n')
     wanted = [{"at": [1_000_000, 2_000_000], "day": [20_484], "hex": ["ff"]}]
     assert rows_and_causes(str(tmp_path / "t.jsonl"), Formed) == (wanted, [])
+    (tmp_path / "t.jsonl").write_text('{"at":[1.5],"day":[],"hex":[]}\n')
+    words = "at is not a list of integers: an item is no integer, or does not fit in 64 bits"
+    assert rows_and_causes(str(tmp_path / "t.jsonl"), Formed) == ([], [words])
     typed = [{"at": [1, 2], "day": [dt.date(2026, 1, 31)], "hex": [b"\xff"]}]
     assert rows_and_causes(typed, Formed) == (wanted, [])
     times = pa.array([[NOON]], pa.list_(pa.timestamp("s", "UTC")))

@@ -48,7 +48,10 @@ class ListForm:
     def words(self) -> str:
         """The reason for a value that is no such list, after "the field"."""
         words = f"is not {word_of_list(self.kind)}"
-        return words if self.item is None else f"{words}: an item {self.item.words}"
+        if self.item is None:
+            return words
+        of_item = self.item.words if self.item.is_text else f"is no integer, or {self.item.words}"
+        return f"{words}: an item {of_item}"
 
     @property
     def arrow(self) -> pa.DataType:
