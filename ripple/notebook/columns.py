@@ -14,7 +14,7 @@ from ripple.engine.graph.cell import Cell
 from ripple.model.expression.bound import Values
 from ripple.model.expression.expr import Expr
 from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.keys.space import key_space
+from ripple.model.keys.space import paired_space
 from ripple.model.schema.columns import called, objects
 from ripple.model.schema.types import KEY_TYPES, TEXTS, Bool, Field, FieldType, Float, Int64, String
 from ripple.model.schema.values import value_of
@@ -41,7 +41,7 @@ def make_column(
     """Return a column written from outside; see :meth:`ripple.notebook.graph.Graph.column`."""
     rows = row_type(schema, name)
     try:
-        space = key.directory.space if isinstance(key, KeyedColumn) else key_space(_key(key))
+        space = key.directory.space if isinstance(key, KeyedColumn) else paired_space(_key(key))
     except SchemaError as error:
         raise SchemaError(f"key: {error}") from error
     directory = key.directory if isinstance(key, KeyedColumn) else Directory(space)

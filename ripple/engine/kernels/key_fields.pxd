@@ -6,9 +6,10 @@ cdef class KeyFields:
     cdef readonly int count             # of the fields
     cdef readonly int start_at          # which of them is the window's start; -1: none
     # Per field: the index that its values are found in, and whether they are text there.
-    cdef list pairs                     # of a whole key and the fields before it; none of the first
+    cdef list pairs                     # of a whole key and the fields before it; none of the first,
+                                        # which are several where they are numbers alone
     cdef list texts                     # the index of the texts; None for numbers
-    cdef list numbers                   # of the first field alone: the index of its numbers
+    cdef list numbers                   # of the first fields: the index of their numbers
 
     # ids: int64[count * n]: per field, n numbers, or slots of texts in the field's index.
     cdef int read(self, const int64_t* slots, Py_ssize_t n, int64_t* ids) except -1

@@ -121,6 +121,21 @@ cdef int gather(
     return 0
 
 
+cdef int copy_words(KeyIndex index, int64_t* slots, Py_ssize_t n, int width) except -1:
+    """Write the numbers of slots over these, n of each place after those of the one before."""
+    cdef const int64_t* words
+    cdef Py_ssize_t i
+    cdef int k
+    for i in range(n):
+        if index._keys[slots[i]].length != width * sizeof(int64_t):
+            raise IndexError(f"slot {slots[i]} has no {width} numbers")
+    for i in range(n):
+        words = <const int64_t*>index.bytes_of(slots[i])
+        for k in range(width - 1, -1, -1):
+            slots[k * n + i] = words[k]
+    return 0
+
+
 cdef class KeyFields:
     """Reads the keys of one key space, of any kind."""
 
@@ -135,7 +150,7 @@ cdef class KeyFields:
             self.pairs.insert(0, space.index)
             self.texts.insert(0, space.right.index if space.right else None)
             space = space.left
-        if self.count:
+        for _ in range(len(space.fields)):  # several only of NumberKeys
             self.pairs.insert(0, None)
             self.texts.insert(0, space.index if isinstance(space, TextKeys) else None)
         self.numbers = [space.index]
@@ -150,10 +165,11 @@ cdef class KeyFields:
         cdef int k
         cdef int64_t* left = ids
         cdef int64_t* own
+        cdef int width = self.pairs.count(None)
         if n == 0 or self.count == 0:
             return 0
         memcpy(left, slots, n * sizeof(int64_t))
-        for k in range(self.count - 1, 0, -1):
+        for k in range(self.count - 1, width - 1, -1):
             index = self.pairs[k]
             check_range(left, n, index._top)
             own = ids + k * n
@@ -163,7 +179,9 @@ cdef class KeyFields:
         if self.texts[0] is None:
             index = self.numbers[0]
             check_range(left, n, index._top)
-            for i in range(n):
+            if width > 1:
+                copy_words(index, left, n, width)
+            for i in range(n if width == 1 else 0):
                 left[i] = <int64_t>index._keys[left[i]].low
         for k in range(self.count):
             if self.texts[k] is not None:

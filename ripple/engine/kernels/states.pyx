@@ -4,7 +4,8 @@
 
 Sums and counts lie side by side in one record a slot, and those that take the same in are one. A
 batch is added to all of them in one call, and its rows are read and shown in another. Other
-aggregates (ordered ones, users' own) keep their state by slot and are called once a batch. The column that shows results holds its values, and is never linked.
+aggregates (ordered ones, users' own) keep their state by slot and are called once a batch. The column
+that shows results holds its values, and is never linked.
 """
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer

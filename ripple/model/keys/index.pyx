@@ -178,6 +178,36 @@ cdef int find_pairs(
     return 0
 
 
+cdef object slots_of_words(KeyIndex index, const int64_t[:, ::1] words, bint adds):
+    """Return the slot of each row of numbers; one that is not there is added, or -1."""
+    # By blocks, so that the cache misses of a block's keys overlap.
+    cdef Py_ssize_t i, first = 0, count, n = words.shape[0]
+    cdef uint32_t length = <uint32_t>(words.shape[1] * sizeof(int64_t))
+    cdef const uint8_t* data
+    cdef Key[BLOCK] keys
+    cdef uint64_t found
+    slots = np.empty(n, np.int64)
+    cdef int64_t[::1] out = slots
+    assert length > INLINE_MAX, "two numbers are a pair"
+    while first < n:
+        count = min(<Py_ssize_t>BLOCK, n - first)
+        for i in range(count):
+            data = <const uint8_t*>&words[first + i, 0]
+            describe(&keys[i], data, length, data + length)
+            prefetch(&index._table.entries[keys[i].tag >> index._table.shift])
+        for i in range(count):
+            prefetch(&index._keys[slot_in(index._table.entries[keys[i].tag >> index._table.shift])])
+        for i in range(count):
+            data = <const uint8_t*>&words[first + i, 0]
+            found = index._table.entries[locate(&index._table, index._keys, &keys[i], data)]
+            if found or not adds:
+                out[first + i] = slot_in(found)
+            else:
+                out[first + i] = index._insert(&keys[i], data)
+        first += count
+    return slots
+
+
 cdef class KeyIndex:
     # Invariants (check_invariants):
     #   every live key is found at its slot; live slots + free slots = slots ever handed out;
@@ -510,6 +540,14 @@ cdef class KeyIndex:
             out[i] = self.find_pair(a[i], b[i])
         return slots
 
+    def slots_of_words(self, const int64_t[:, ::1] words not None):
+        """Return the slot of each row of three or more numbers, adding the new ones."""
+        return slots_of_words(self, words, True)
+
+    def slots_of_known_words(self, const int64_t[:, ::1] words not None):
+        """Return the slot of each row of three or more numbers, -1 for one that is not there."""
+        return slots_of_words(self, words, False)
+
     def slots_of_ints(self, const int64_t[::1] values not None):
         """Return the slot of each integer key, adding the new ones."""
         cdef Py_ssize_t n = values.shape[0]
@@ -615,6 +653,22 @@ cdef class KeyIndex:
             a[i] = <int64_t>self._keys[slots[i]].low
             b[i] = <int64_t>self._keys[slots[i]].high
         return first, second
+
+    def words_at(self, const int64_t[::1] slots not None, int width):
+        """Return the numbers of ``slots``: per place among ``width`` an int64[n]."""
+        cdef Py_ssize_t i, n = slots.shape[0]
+        check_slots(slots, self._top)
+        words = np.empty((width, n), np.int64)
+        cdef int64_t[:, ::1] out = words
+        cdef const int64_t* found
+        cdef int k
+        for i in range(n):
+            if self._keys[slots[i]].length != width * sizeof(int64_t):
+                raise IndexError(f"slot {slots[i]} has no {width} numbers")
+            found = <const int64_t*>self.bytes_of(slots[i])
+            for k in range(width):
+                out[k, i] = found[k]
+        return words
 
     def live_slots(self):
         """Return every live slot in ascending order: int64[n]."""

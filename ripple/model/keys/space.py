@@ -2,6 +2,7 @@
 
 A key space maps key columns to slots and back, and frees values that no slot uses any more. A key
 of several fields is a pair of a shorter key and its last field, so every level is one hash index.
+Three or more numbers are one key.
 """
 
 from __future__ import annotations
@@ -169,6 +170,50 @@ class IntKeys:
         self.index.trim()
 
 
+class NumberKeys:
+    """Keys of three or more integer and boolean fields, in one index, with the hashes of pairs."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self.fields = tuple(fields)
+        self.index = KeyIndex()
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it."""
+        return self.index.capacity
+
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, adding new ones."""
+        return self.index.slots_of_words(_words(columns))
+
+    def known(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, -1 for a missing one."""
+        return self.index.slots_of_known_words(_words(columns))
+
+    def arrays(self, slots: Slots) -> list[pa.Array]:
+        """Return the keys of ``slots``, one Arrow array per field."""
+        words = self.index.words_at(slots, len(self.fields))
+        return [_int_array(*one) for one in zip(self.fields, words, strict=True)]
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """Return a mix of each key's numbers."""
+        hashes = np.full(len(slots), HASH_SEED)
+        for one in self.index.words_at(slots, len(self.fields)):
+            hashes = _mixed(hashes, one)
+        return hashes
+
+    def adopt(self, slots: Slots) -> None:
+        """Nothing: numbers are made of nothing else."""
+
+    def release(self, slots: Slots) -> None:
+        """Free live, distinct slots."""
+        self.index.free(slots)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+
+
 class PairKeys:
     """Keys of two or more fields: ``left``'s key and one more field.
 
@@ -308,6 +353,14 @@ class UnitKeys:
 
 def key_space(fields: Sequence[Field]) -> KeySpace:
     """Return an empty key space for keys of these fields: text, integers or booleans."""
+    if len(fields) > 2 and not any(isinstance(field.type, TEXTS) for field in fields):
+        assert all(isinstance(field.type, KEY_TYPES) for field in fields), fields
+        return NumberKeys(fields)
+    return paired_space(fields)
+
+
+def paired_space(fields: Sequence[Field]) -> KeySpace:
+    """Return the same with an index for each number of fields, for whoever reads level by level."""
     space: KeySpace = UnitKeys()
     for field in fields:
         assert isinstance(field.type, KEY_TYPES), field
@@ -352,6 +405,13 @@ def _ints(column: KeyColumn) -> Lent:
         return column
     assert not isinstance(column, Picked), "only texts are picked"
     return Lent.of(column if column.type == pa.int64() else column.cast(pa.int64()))
+
+
+def _words(columns: Sequence[KeyColumn]) -> Slots:
+    words = np.empty((len(columns[0]), len(columns)), np.int64)
+    for at, column in enumerate(columns):
+        words[:, at] = _ints(column)
+    return words
 
 
 def _int_array(field: Field, values: Slots) -> pa.Array:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripple.model.keys.space import PairKeys, key_space
+from ripple.model.keys.space import PairKeys, key_space, paired_space
 from ripple.model.schema.types import Bool, Field, Int64, String
 
 ARROW = {String: pa.string(), Int64: pa.int64(), Bool: pa.bool_()}
@@ -20,6 +20,8 @@ SHAPES = [
     (String, Int64),
     (Int64, String, Bool),
     (String, String, String),
+    (Int64, Bool, Int64),
+    (Int64, Int64, Int64, Int64),
 ]
 
 
@@ -65,6 +67,21 @@ def test_hashes_are_pinned() -> None:
     space = key_space([text, number])
     slots = space.slots([pa.array(["AAPL"]), pa.array([60])])
     assert space.hashes(slots).tolist() == [10188982615469395719]
+
+
+def test_three_numbers_have_the_hashes_of_pairs() -> None:
+    fields = [Field("id", Int64()), Field("open", Bool()), Field("window_start_ns", Int64())]
+    columns = [pa.array([7, -1, 7]), pa.array([True, False, True]), pa.array([2**62, 0, 1])]
+    one, nested = key_space(fields), paired_space(fields)
+    slots = one.slots(columns)
+    nested.adopt(nested.slots(columns))
+    assert slots.tolist() == [0, 1, 2]
+    assert one.hashes(slots).tolist() == nested.hashes(slots).tolist()
+    assert one.known([column.slice(1) for column in columns]).tolist() == [1, 2]
+    assert one.known([pa.array([8]), pa.array([True]), pa.array([0])]).tolist() == [-1]
+    one.release(slots[:1])
+    with pytest.raises(IndexError, match="slot 0 has no 3 numbers"):
+        one.arrays(slots[:1])
 
 
 @pytest.mark.parametrize("shape", [(), *SHAPES])

@@ -17,6 +17,7 @@ from ripple.model.schema.types import Bool, Field, Int64, String
 SHAPES = {
     "text": [Field("name", String())],
     "number": [Field("id", Int64())],
+    "numbers": [Field("id", Int64()), Field("open", Bool()), Field("window_start_ns", Int64())],
     "several": [Field("name", String()), Field("open", Bool()), Field("window_start_ns", Int64())],
     "total": [],
 }

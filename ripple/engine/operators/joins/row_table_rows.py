@@ -112,7 +112,7 @@ class RowTableRows(EagerRows):
     def _take(self, side: int, count: int) -> None:
         """Take the last rows of a side, as it holds them, with the slots of keys here."""
         held, of, into = self._join.sides[side].held.rows, self._join.keys, self._matched_by
-        if not isinstance(into, PairKeys):
+        if len(into.fields) < 2:
             self._rows.take(bool(side), held, count, of.index, into.index, None)
             return
         there = held.words(SLOT, np.arange(held.count - count, held.count))
