@@ -50,6 +50,7 @@ BENCHMARKS = (
     "log",
     "recovery",
     "ring",
+    "cuts",
     "spark",
     "spark_files",
     "spark_scale",
