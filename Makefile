@@ -48,7 +48,7 @@ test: $(VENV)/.dev  ## the tests, on all processors
 # files with such tests alone are read, those that take minutes first: a file is one process's.
 LONGEST := $(addsuffix .py,$(addprefix tests/,$(addprefix services/test_,\
 	spark_versions spark_run package bench kafka_chaos chaos s3_runs) client/flight/barrage/test_judges \
-	$(addprefix services/test_,spark_s3 idle spark_moves events spark spark_watch)))
+	$(addprefix services/test_,spark_kills spark_s3 idle spark_moves events spark spark_watch)))
 test-services: $(VENV)/.spark  ## tests with many processes, brokers, stores, Spark (Java, Maven)
 	$(PYTHON) -m pytest -m services --dist loadfile --no-loadscope-reorder \
 		-n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)') $(LONGEST) \
