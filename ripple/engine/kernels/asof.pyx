@@ -150,7 +150,6 @@ cdef class Matches:
         taken.count = 0
         clear_room(taken.rows)
         clear_room(taken.at)
-        clear_room(self.more)
         self.left.order.take_below(left_ns, self.left.less(), taken.rows)
         self.right.order.take_below(right_ns, self.right.less(), self.more)
         if taken.rows.empty() and self.more.empty():
@@ -171,6 +170,7 @@ cdef class Matches:
                 self.find_near(taken.rows, taken.at)
             taken.unmatched = self.drop_unmatched(taken.rows, taken.at)
         taken.count = taken.rows.size()
+        clear_room(self.more)
         return taken
 
     cdef int check(self, Waiting side, size_t slot, const vector[int64_t]& rows) except -1:
@@ -299,6 +299,9 @@ cdef class Matches:
     def drop(self, int64_t oldest_ns):
         """Drop the rows of the right side that do not wait, but for those known from a time on."""
         cdef vector[int64_t] known, kept, renumbered
+        self.taken.count = 0
+        clear_room(self.taken.rows)
+        clear_room(self.taken.at)
         self.find_needed(oldest_ns, known)
         renumbered = self.right.keep_some(known.data(), known.size(), kept)
         with nogil:

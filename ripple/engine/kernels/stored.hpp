@@ -39,7 +39,7 @@ template <typename T> void shrink(std::vector<T>& held, size_t before)
 // Lets go of room for one batch, unless the next one may have use for it.
 template <typename T> void clear_room(std::vector<T>& held)
 {
-    static constexpr size_t ROWS_MAX = 1 << 14;
+    static constexpr size_t ROWS_MAX = 1 << 11;
     held.clear();
     if (held.capacity() > ROWS_MAX)
         held.shrink_to_fit();
