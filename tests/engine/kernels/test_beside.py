@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ripple.engine.graph.canonical import Form
@@ -102,6 +102,7 @@ def _listed(columns: list[tuple[Any, Any]]) -> list[list[Any]]:
 
 
 @given(steps)
+@example([({0: (1.5, 1, "a")}, {0: (0.0, 2, "")}, {0: (0, 0)}), ({0: (0.0, 0, None)}, {}, {})])
 def test_a_linked_column_is_as_one_with_copies(of: list[Any]) -> None:
     graph, space = Graph(), _keys(ROOM)
     left, right = (InputColumn(graph, [], space, FIELDS) for _ in range(2))
