@@ -152,6 +152,11 @@ class Trial:
     def _check_struck(self, driver: subprocess.Popen[bytes]) -> None:
         """Nobody else's death ends a command; on a busy machine Spark gives up a Python process."""
         was_struck = driver.pid in self.frozen or self.struck[-1:] == ["driver killed"]
+        if (
+            not was_struck and "stop that one first" in self._tail()
+        ):  # a frozen one holds the folder
+            was_struck = strike(self.frozen, signal.SIGKILL) > 0
+            self.frozen.clear()
         assert was_struck or "waited in vain" in self._tail(), self._tail()
 
     def _strike(self, driver: subprocess.Popen[bytes]) -> None:
