@@ -24,6 +24,7 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import DiskStore
 from ripple.world import live_world
 from tests.cli.processes import RIPPLE, ripple, run
+from tests.csv_rows import lines_of, text_of
 from tests.plan_example import TRADES
 from tests.storage.checkpoint.kit import fed_engine
 
@@ -56,7 +57,7 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
     (folder / "vwap.py").write_text(code)
     runpy.run_path("vwap.py", run_name="__main__")
     window = "1708999980000000000,1709000040000000000"
-    assert (folder / "vwap.csv").read_text() == f"AAPL,{window},150.16666666666666,300,2\n"
+    assert text_of(folder / "vwap.csv") == f"AAPL,{window},150.16666666666666,300,2\n"
 
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -68,25 +69,25 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
-    assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
-    assert (folder / "large.csv").read_text() == TRADES.splitlines(keepends=True)[1]
-    assert (folder / "volumes.csv").read_text() == "AAPL,300\n"
-    assert (folder / "positions.csv").read_text() == "house,-300\nXNAS,300\n"
-    assert (folder / "per-minute.csv").read_text() == "1708999980000000000,300,1\n"
+    assert text_of(folder / "vwaps.csv") == "AAPL,150.16666666666666,45050.0\n"
+    assert text_of(folder / "large.csv") == TRADES.splitlines(keepends=True)[1]
+    assert text_of(folder / "volumes.csv") == "AAPL,300\n"
+    assert text_of(folder / "positions.csv") == "house,-300\nXNAS,300\n"
+    assert text_of(folder / "per-minute.csv") == "1708999980000000000,300,1\n"
     minute = "1708999980000000000,1709000040000000000"
-    (closed,) = (folder / "minutes.csv").read_text().splitlines()
+    (closed,) = lines_of(folder / "minutes.csv")
     assert closed.startswith(f"AAPL,{minute},")
-    assert (folder / "running.csv").read_text().startswith("AAPL,2,")
+    assert text_of(folder / "running.csv").startswith("AAPL,2,")
     first, _ = TRADES.splitlines(keepends=True)
-    assert (folder / "opened.csv").read_text() == first
-    (hour,) = (folder / "hours.csv").read_text().splitlines()
+    assert text_of(folder / "opened.csv") == first
+    (hour,) = lines_of(folder / "hours.csv")
     assert hour.startswith("AAPL,1708999200000000000,1709002800000000000,1709000040000000000,")
-    bars = (folder / "bars.csv").read_text().splitlines()
+    bars = lines_of(folder / "bars.csv")
     assert [line.rsplit(",", 1)[1] for line in bars] == ["1", "2"]
     assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")
-    fills = [line.split(",") for line in (folder / "fills.csv").read_text().splitlines()]
+    fills = [line.split(",") for line in lines_of(folder / "fills.csv")]
     assert [line[-3:] for line in fills] == [["150.0", "150.5", "1708999998000000000"], [""] * 3]
-    near = [line.split(",") for line in (folder / "near.csv").read_text().splitlines()]
+    near = [line.split(",") for line in lines_of(folder / "near.csv")]
     assert near == fills
     assert (folder / "accounts.jsonl").read_text() == (
         '{"op":"set","id":1,"country":"DE","balance":12.0}\n'
@@ -106,17 +107,17 @@ def test_ordered_state_and_event_time_documents_run(folder: Path) -> None:
     (folder / "pages.py").write_text("".join([*pages, *_python("docs/event-time.md")]))
     names = runpy.run_path("pages.py", run_name="pages")
     assert names["kept"] == names["made"]
-    pulses = (folder / "pulses.csv").read_text().splitlines()
+    pulses = lines_of(folder / "pulses.csv")
     assert pulses == ["AAPL,1,false", "AAPL,2,false", "AAPL,2,true"]
-    (bar,) = (folder / "bars.csv").read_text().splitlines()
+    (bar,) = lines_of(folder / "bars.csv")
     assert bar.startswith("AAPL,0,")
     assert bar.endswith(",300")
-    assert (folder / "of-fills.csv").read_text().splitlines() == [
+    assert lines_of(folder / "of-fills.csv") == [
         "a,100,1000.00,0.00,0.00,-1000.00,1.00",
         "a,-20,-220.00,100.00,100.00,320.00,2.00",
         "a,100,1000.00,0.00,0.00,-1000.00,1.00",  # the second fill was busted
     ]
-    assert (folder / "split.csv").read_text().splitlines()[1:] == [
+    assert lines_of(folder / "split.csv")[1:] == [
         "a,-49,-343.00,-303.00,-303.00,40.00",
         "a,1,6.67,49.97,50.00,43.30",
     ]

@@ -148,14 +148,15 @@ class Reading:
 class Writing:
     """The parameters of a sink.
 
-    output: of the plan, which is written. header: whether CSV begins with column names. epoch: of
-    the partition's owner, which fences lower ones; None without owners.
-    part: the partition of these changes; None if there is one.
+    output: of the plan, which is written. header: whether CSV begins with column names, where its
+    address does not say; None: a file does, a stream does not. epoch: of the partition's owner,
+    which fences lower ones; None without owners. part: the partition of these changes; None if
+    there is one.
     """
 
     plan: Plan
     output: Output
-    header: bool = False
+    header: bool | None = None
     epoch: int | None = None
     part: Part | None = None
 

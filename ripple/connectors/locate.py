@@ -184,17 +184,18 @@ def open_sink(
     output: str,
     *,
     continues: bool = False,
-    header: bool = False,
+    header: bool | None = None,
     epoch: int | None = None,
     part: Part | None = None,
 ) -> Sink:
     """Return the sink at ``place`` for an output of ``plan``, or a sink as it is.
 
     continues: the sink resumes after its last commit, after any crash, if its connector supports
-    that; otherwise a file is written anew. header: CSV begins with the names of the columns.
-    epoch: of the owner of a partition, which fences owners of lower epochs; a target that cannot
-    fence an owner that may still be alive is rejected. part: the partition of the pipeline with
-    these changes; a target without a part for each is rejected.
+    that; otherwise a file is written anew. header: whether CSV begins with column names, where
+    its address does not say; None: a file does, a stream does not. epoch: of the owner of a
+    partition, which fences owners of lower epochs; a target that cannot fence an owner that may
+    still be alive is rejected. part: the partition of the pipeline with these changes; a target
+    without a part for each is rejected.
 
     CSV omits Remove rows; JSON lines begin each row with its operation; so do the records of
     a log. Raises OutputError, ConnectorError, DiskLockedError, StaleEpochError and OSError.

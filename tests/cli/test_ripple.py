@@ -41,7 +41,8 @@ def test_example_with_windows_runs_over_a_file(tmp_path):
     trades.write_text("symbol,venue,price,size,timestamp_ns\nA,X,10,1,5\nA,X,20,3,6\n")
     ended = ripple("run", EXAMPLES / "vwap.py", "--source", trades, "--header", "--sink", output)
     assert ended.code == 0, ended.err
-    assert output.read_text() == "A,0,60000000000,17.5,4,2\n"
+    names = "symbol,window_start_ns,window_end_ns,vwap,total_volume,trade_count"
+    assert output.read_text() == f"{names}\nA,0,60000000000,17.5,4,2\n"
     assert ended.err.startswith("--- vwap-60s ---\nEvents processed:  2\n")
 
 

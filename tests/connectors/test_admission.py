@@ -167,7 +167,7 @@ def test_durable_runs_check_too_and_see_when_a_check_changes(tmp_path: Path) -> 
     code.write_text(PIPELINE.format(" = rp.field(gt=0)"))
     first = ripple(*arguments, "--sink", out)
     assert first.code == 0, first.err
-    assert out.read_text() == 'A,2,9\n"",1,4\n'
+    assert out.read_text() == 'symbol,n,s\nA,2,9\n"",1,4\n'
     assert "2  size is not positive" in first.err
     assert "checks size gt=0" in ripple("plan", code).out
 
@@ -179,7 +179,7 @@ def test_durable_runs_check_too_and_see_when_a_check_changes(tmp_path: Path) -> 
     assert changed in ripple("plan", code, "--checkpoint-dir", state).out
     again = ripple(*arguments, "--sink", tmp_path / "again.csv", "--rebuild", "f")
     assert again.code == 0, again.err
-    assert (tmp_path / "again.csv").read_text() == 'A,3,9\n"",1,4\n'
+    assert (tmp_path / "again.csv").read_text() == 'symbol,n,s\nA,3,9\n"",1,4\n'
 
 
 def test_events_driven_by_hand_are_checked_as_in_the_reference() -> None:

@@ -134,13 +134,13 @@ def test_name_and_header_of_a_table_of_tabs(tmp_path: Path) -> None:
     assert refused == [(4, "price is empty")]
 
 
-def test_outputs_have_a_header_where_the_uri_says_so(tmp_path: Path) -> None:
+def test_outputs_have_a_header_unless_the_uri_says_no(tmp_path: Path) -> None:
     file, out = tmp_path / "t.csv", tmp_path / "o.csv"
     file.write_text("a,1.5,,,\n")
     rows = rp.Pipeline("rows").source("rows", Row).sink("out")
-    rp.run(rows, source=file, sink=f"csv:{out}?header")
+    rp.run(rows, source=file, sink=out)
     assert out.read_text() == "text,price,n,ok,note\na,1.5,,,\n"
-    rp.run(rows, source=f"csv:{out}?header", sink=f"csv:{out}.2.csv")
+    rp.run(rows, source=f"csv:{out}?header", sink=f"csv:{out}.2.csv?header=no")
     assert Path(f"{out}.2.csv").read_text() == "a,1.5,,,\n"
     with pytest.raises(OutputError, match="of the options it takes header"):
         rp.run(rows, source=file, sink=f"csv:{out}?delimiter=;")

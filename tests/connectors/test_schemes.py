@@ -63,6 +63,7 @@ pipeline = (
 CSV, JSON = "a,1.5\nb,2.0\n", '{"name": "a", "level": 1.5}\n{"name": "b", "level": 2.0}\n'
 ROWS = [{"name": "a", "level": 1.5}, {"name": "b", "level": 2.0}]
 PLAIN = "a,1.5\nb,2.0\n"
+NAMED = f"name,top\n{PLAIN}"
 MARKED = '{"op":"set","name":"a","top":1.5}\n{"op":"set","name":"b","top":2.0}\n'
 
 
@@ -113,7 +114,7 @@ class TestSchemes:
 
     @pytest.mark.parametrize("continues", [False, True])
     @pytest.mark.parametrize(
-        ("scheme", "text"), [("csv", PLAIN), ("jsonl", MARKED)], ids=["csv", "jsonl"]
+        ("scheme", "text"), [("csv", NAMED), ("jsonl", MARKED)], ids=["csv", "jsonl"]
     )
     def test_of_a_sink(self, folder: Path, scheme: str, text: str, continues: bool) -> None:
         write(open_sink(f"{scheme}:out.txt", PLAN, "out", continues=continues))
@@ -180,7 +181,7 @@ class TestSchemes:
                 open_sink(place, PLAN, "out")
         with pytest.raises(OutputError, match=r"out\.csv\.cut says that a pipeline continues"):
             rp.run(PLAN, source=ROWS, sink=MemorySink(), dead_letters="out.csv")
-        assert (folder / "out.csv").read_text() == PLAIN
+        assert (folder / "out.csv").read_text() == NAMED
 
 
 class TestPaths:
@@ -194,14 +195,15 @@ class TestPaths:
         (folder / name).write_text(CSV)
         assert rows_at(name) == ROWS
         rp.run(PLAN, source=ROWS, sink=name)
-        assert (folder / name).read_text() == PLAIN
+        assert (folder / name).read_text() == NAMED
 
     @pytest.mark.parametrize("name", ["a:b.csv", "csv:levels.csv", "log:levels.csv"])
     def test_path_objects_are_never_schemes(self, folder: Path, name: str) -> None:
         rp.run(PLAN, source=ROWS, sink=Path(name))
-        assert (folder / name).read_text() == PLAIN
+        assert (folder / name).read_text() == NAMED
+        (folder / name).write_text(CSV)
         rp.run(PLAN, source=Path(name), sink=Path("n:out.csv"))
-        assert (folder / "n:out.csv").read_text() == PLAIN
+        assert (folder / "n:out.csv").read_text() == NAMED
 
     @pytest.mark.parametrize("use", USES)
     def test_path_like_an_unknown_scheme_is_refused_with_the_known_ones(

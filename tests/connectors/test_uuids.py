@@ -113,7 +113,7 @@ def test_uuids_leave_as_texts(tmp_path: Path) -> None:
         "f", last=rp.last("buyer")).sink("out").plan()  # fmt: skip
     for name in ("out.csv", "out.jsonl", "out.parquet"):
         rp.run(plan, source=WANTED[:1], sink=str(tmp_path / name))
-    assert (tmp_path / "out.csv").read_text() == f"{A},{B}\n"
+    assert (tmp_path / "out.csv").read_text().splitlines()[1:] == [f"{A},{B}"]
     assert json.loads((tmp_path / "out.jsonl").read_text())["last"] == str(B)
     assert pq.read_table(tmp_path / "out.parquet").to_pylist()[0]["id"] == str(A)
     rows = pa.RecordBatch.from_pylist([{"op": 1, "id": str(A), "last": str(B)}])

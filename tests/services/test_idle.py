@@ -19,6 +19,7 @@ import pytest
 import ripple as rp
 from ripple.world.broker import Record, TopicPartition
 from tests.cli.processes import RIPPLE, ROOT, ripple
+from tests.csv_rows import lines_of
 from tests.patience import PATIENCE_S, until
 from tests.services.kafka import Broker
 from tests.services.kafka_reader import read
@@ -92,7 +93,7 @@ def test_windows_over_a_silent_partition_end_despite_kills(tmp_path: Path) -> No
         )
         table = asyncio.run(shown(bootstrap))
         again = {}
-        for line in (tmp_path / "again.csv").read_text().splitlines():
+        for line in lines_of(tmp_path / "again.csv"):
             symbol, start, _, size, trades = line.split(",")
             again[symbol, int(start)] = (int(size), int(trades))
         assert again == table

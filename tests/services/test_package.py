@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.csv_rows import text_of
 from tests.plan_example import TRADES
 from tests.services.package import ROOT, Built, build, install, run
 
@@ -92,7 +93,7 @@ def test_every_command_of_the_readme_works(commands: Path, folder: Path) -> None
         run(["bash", "-c", command], folder, commands)
     run(["python", "vwap.py"], folder, commands)
     results = "AAPL,1708999980000000000,1709000040000000000,150.16666666666666,300,2\n"
-    assert (folder / "vwap.csv").read_text() == results
+    assert text_of(folder / "vwap.csv") == results
     reached = json.loads((folder / "live.csv.cut").read_text().splitlines()[0])["reached"]
     assert reached["cut"] == {"trades": 2}  # whose window the log, which may go on, leaves open
 

@@ -21,6 +21,7 @@ from ripple.engine.machine import Engine
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
 from tests.cli.processes import RIPPLE
+from tests.csv_rows import lines_of
 from tests.patience import PATIENCE_S, until
 from tests.services.spark_session import MARKS, spark
 from tests.spark.logs import append, topic_of
@@ -250,7 +251,7 @@ def test_a_replay_of_several_sources_has_the_digest_of_a_run(
     assert [part["partition"] for part in report.partitions] == [0, 1]
     assert report.counters["consumed"] == heard[-1].rows == 5000
     shown = pq.read_table(f"{tmp_path}/events").num_rows
-    assert shown == Path(tmp_path, "events.csv").read_text().count("\n")
+    assert shown == len(lines_of(tmp_path / "events.csv"))
     assert pq.read_table(f"{tmp_path}/bars").num_rows == report.rows["bars-out"]
     together = {**places, "quotes": f"{places['quotes']}/1"}
     assert "one task   read all: no number but 1" in Replay(spark, plan, together).report().text()

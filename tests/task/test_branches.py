@@ -30,6 +30,7 @@ from ripple.task.dead_letters.log import letters_in
 from ripple.task.settings import Settings
 from ripple.testing import CrashScenario, crash_test, explore
 from ripple.world.live_disk import LiveDisk
+from tests.csv_rows import text_of
 from tests.engine.machine.ticks import Tick
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 from tests.task.scenarios import events
@@ -99,8 +100,8 @@ def test_a_one_shot_run_writes_events_and_folds(tmp_path: Path) -> None:
     report = rp.run(pipeline, source=rows(9), sink=sink)
 
     kept = [row for row in rows(9) if row["size"] > 1]
-    assert (tmp_path / "events.csv").read_text() == "".join(map(tick, kept))
-    assert (tmp_path / "n.csv").read_text() == "A,5\nB,4\n"
+    assert text_of(tmp_path / "events.csv") == "".join(map(tick, kept))
+    assert text_of(tmp_path / "n.csv") == "A,5\nB,4\n"
     assert report.rows_out == len(kept) + 2
 
 
@@ -138,7 +139,7 @@ class Place:
         )
 
     def read(self, name: str) -> str:
-        return (self.path / f"{name}.csv").read_text()
+        return text_of(self.path / f"{name}.csv")
 
 
 @rp.record

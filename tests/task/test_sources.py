@@ -22,6 +22,7 @@ from ripple.task.next_source import Reading, in_order
 from ripple.testing import CrashScenario, Marker, crash_test, explore
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
+from tests.csv_rows import lines_of
 from tests.engine.machine.several import (
     INPUTS,
     Quote,
@@ -100,12 +101,12 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
         sink=sink,
         batch_rows=2,
     )
-    rows = [line.split(",") for line in (tmp_path / "all.csv").read_text().splitlines()]
+    rows = [line.split(",") for line in lines_of(tmp_path / "all.csv")]
     sizes = [int(row[2]) for row in rows]
 
     assert report.consumed == len(rows) == 16
     assert {*sizes[:8]} == {*sizes[8:]} == {1, 2}, "neither is read to its end first"
-    table = dict(line.split(",", 1) for line in (tmp_path / "n.csv").read_text().splitlines())
+    table = dict(line.split(",", 1) for line in lines_of(tmp_path / "n.csv"))
     assert table == {"A": "8,2", "B": "8,2"}
 
 

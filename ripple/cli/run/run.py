@@ -26,6 +26,7 @@ from ripple.cli.lib.statistics import (
     watermark_of,
 )
 from ripple.cli.lib.user_file import load_plan
+from ripple.connectors.files.csv.dialect import without_header
 from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import (
@@ -34,7 +35,7 @@ from ripple.connectors.locate import (
     sinks_by_output,
     sources_by_name,
 )
-from ripple.connectors.registry import forms
+from ripple.connectors.registry import find, forms, is_stream
 from ripple.core.errors import InputError
 from ripple.task.one_shot import to_its_end
 from ripple.task.one_shot_run import open_sources, plain_life
@@ -82,6 +83,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--header", action="store_true", help="the first line of a CSV source names its columns"
     )
     parser.add_argument(
+        "--no-header", action="store_true", help="CSV files are written without the columns' names"
+    )
+    parser.add_argument(
         "--dead-letter",
         type=a_place,
         metavar="FILE",
@@ -99,6 +103,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-q", "--quiet", action="store_true", help="neither progress nor statistics, only problems"
     )
     _configure_durable(parser)
+
+
+def _without_header(place: str) -> str:
+    uri = find(place, "sink")
+    is_file = uri.connector.scheme == "csv" and not is_stream(uri.path)
+    return without_header(place) if is_file else place
 
 
 def _configure_durable(parser: argparse.ArgumentParser) -> None:
@@ -158,6 +168,8 @@ def run(options: argparse.Namespace) -> int:
     started_s = time.perf_counter()
     sources = sources_by_name(plan, options.source)
     places = sinks_by_output(plan, options.sink or ["-"])
+    if options.no_header:
+        places = {name: _without_header(place) for name, place in places.items()}
     if options.checkpoint_dir is not None:
         from ripple.cli.run import durable  # noqa: PLC0415 - slow to import
 

@@ -107,7 +107,7 @@ def test_another_pipeline_feeds_on_the_log(tmp_path: Path) -> None:
         .sink("n")
     )
     run(counting, source=f"log:{tmp_path}/out", sink=tmp_path / "n.csv")
-    assert (tmp_path / "n.csv").read_text() == "A,3\nB,3\nC,3\n"
+    assert (tmp_path / "n.csv").read_text() == "symbol,n\nA,3\nB,3\nC,3\n"
 
 
 def test_two_pipelines_cannot_share_an_output(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_result_comes_back_from_every_sink_or_is_refused_by_name(
     assert in_json == [*kind.stored]
     with open(place["csv"], newline="") as file:
         in_csv = [row[1] for row in csv.reader(file)]
-    assert in_csv == [text_of(value) for value in kind.stored]
+    assert in_csv == ["x"] + [text_of(value) for value in kind.stored]
     assert pq.read_table(place["parquet"]).column("x").to_pylist() == [*kind.stored]
 
     written(f"log:{tmp_path}/o", plan, batch)

@@ -11,6 +11,7 @@ from ripple.cli.main import main
 from ripple.connectors.retries import Name, note_retried, retries_path
 from ripple.task.retried import retried_remark
 from ripple.world import LiveClock, LiveDisk, LiveRandom
+from tests.csv_rows import text_of
 
 CODE = """
 import ripple as rp
@@ -54,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> Path:
     assert main(["log", "create", "--schema", "trade", "data/trades"]) == 0
     append(FIRST)
     assert run(version("v1")) == 0
-    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+    assert text_of(Path("out.csv")) == "A,110,2\nB,50,1\n"
     capfd.readouterr()
     return tmp_path
 
@@ -94,7 +95,7 @@ def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
     append(SECOND)
     assert run(file) == 0
     assert "restored checkpoint 0000000001-" in capfd.readouterr().err
-    assert Path("out.csv").read_text().endswith("B,50,1\nA,117,3\nB,250,2\n")
+    assert text_of(Path("out.csv")).endswith("B,50,1\nA,117,3\nB,250,2\n")
 
 
 SCAN = """
@@ -137,7 +138,7 @@ def test_plan_and_run_go_on_with_the_state_of_a_scan(folder: Path, capfd) -> Non
         return f"{name}.py"
 
     assert run(scan("v1"), sink="last.csv") == 0
-    assert Path("last.csv").read_text() == "A,110\nB,50\n"
+    assert text_of(Path("last.csv")) == "A,110\nB,50\n"
     changed = {"more": "    extra: int = 1000", "added": " + state.extra"}
     capfd.readouterr()
     assert plan(scan("v2", **changed)) == 1
@@ -191,7 +192,7 @@ def test_changed_fold_is_refused_and_nothing_is_touched(folder: Path, capfd) -> 
     assert contents(folder) == before
     assert run(file) == 1
     assert "step 'large' was put before it" in capfd.readouterr().err
-    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+    assert text_of(Path("out.csv")) == "A,110,2\nB,50,1\n"
 
 
 def test_changed_fold_is_rebuilt_where_it_is_asked_for(folder: Path, capfd) -> None:
@@ -201,7 +202,7 @@ def test_changed_fold_is_rebuilt_where_it_is_asked_for(folder: Path, capfd) -> N
     append(SECOND)
     assert run(file, "--rebuild", "f") == 0
     assert "replayed 3 events from 0 to 3" in capfd.readouterr().err
-    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\nB,250,2\n"
+    assert text_of(Path("out.csv")) == "A,110,2\nB,50,1\nB,250,2\n"
     assert plan(file) == 0
 
 
@@ -248,7 +249,7 @@ def test_migrated_fold_goes_on_with_the_state_that_was_made(folder: Path, capfd)
     append(SECOND)
     assert run(file) == 0
     assert "restored checkpoint 0000000001-" in capfd.readouterr().err
-    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\nB,250,2\n"
+    assert text_of(Path("out.csv")) == "A,110,2\nB,50,1\nB,250,2\n"
 
 
 def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd) -> None:
@@ -396,7 +397,7 @@ again = pipeline.also(
     assert plan(f"{file}:again", "--rebuild", "v") == 0
     options = ["--source", "log:data/trades", *sinks, "--checkpoint-dir", "state"]
     assert main(["run", f"{file}:again", *options]) == 0
-    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+    assert text_of(Path("out.csv")) == "A,110,2\nB,50,1\n"
 
 
 def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path) -> None:

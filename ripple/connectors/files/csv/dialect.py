@@ -93,6 +93,15 @@ def parsed(text: str) -> tuple[str, Options]:
     return path, options
 
 
+def without_header(text: str) -> str:
+    """Return the address of a file that is to be written without a header, if it does not say."""
+    path, given = divided(text)
+    options = given.split("&") if given else []
+    if any(option.partition("=")[0] == "header" for option in options):
+        return text
+    return f"{path}?{'&'.join([*options, 'header=no'])}"
+
+
 def path_of(text: str) -> str:
     """Return the path without options."""
     return divided(text)[0]

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def open_csv(path: str, writing: Writing) -> TextSink:
     """Return the sink of CSV; raises OutputError."""
-    return _open(*_csv(path, writing))
+    return _open(*_csv(path, writing), writing)
 
 
 def open_json(path: str, writing: Writing) -> TextSink:
     """Return the sink of JSON lines; raises OutputError."""
-    return _open(path, json_of(writing.output))
+    return _open(path, json_of(writing.output), writing)
 
 
 def continue_csv(path: str, writing: Writing) -> Sink:
@@ -54,7 +54,11 @@ def look_json(path: str, writing: Writing) -> int:
 
 
 def _csv(text: str, writing: Writing) -> tuple[str, TextFormat]:
-    """Return the path and the form; of the options of CSV, outputs have one. Raises OutputError."""
+    """Return the path and the form; of the options of CSV, outputs have one. Raises OutputError.
+
+    A file begins with the names of its columns unless told otherwise, a stream does not: its
+    reader has often begun before.
+    """
     try:
         path, options = parsed(text)
         is_plain = options.dialect(path) == PLAIN and options.comments is None
@@ -63,18 +67,19 @@ def _csv(text: str, writing: Writing) -> tuple[str, TextFormat]:
     if not is_plain:
         raise OutputError(f"{text}: CSV is written in one form: of the options it takes header")
     header = writing.header if options.header is None else options.header
-    return path, TextFormat("csv", header=header)
+    return path, TextFormat("csv", header=not is_stream(path) if header is None else header)
 
 
-def _open(path: str, text_format: TextFormat) -> TextSink:
+def _open(path: str, text_format: TextFormat, writing: Writing) -> TextSink:
     _check_name(path)
-    return TextSink(open_target(path), text_format)
+    names = [member.name for member in writing.output.fields]
+    return TextSink(open_target(path), text_format, names)
 
 
 def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
     _check_local(path)
     if is_stream(path):
-        return _open(path, text_format)
+        return _open(path, text_format, writing)
     _check_name(path)
     file, owner, columns = _file(path, text_format, writing)
     try:

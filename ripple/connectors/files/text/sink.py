@@ -24,7 +24,7 @@ from ripple.model.schema.types import Dict, bare_type
 from ripple.model.schema.well_formed import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
@@ -118,13 +118,19 @@ class TextLines:
 
 
 class TextSink(BasicSink):
-    """Writes changes to ``target``, one write per batch so that a reader sees them at once."""
+    """Writes changes to ``target``, one write per batch so that a reader sees them at once.
+
+    names: of the columns, for a header where no row comes.
+    """
 
     takes_made = True  # see Standing
 
-    def __init__(self, target: Target, text_format: TextFormat = PLAIN) -> None:
+    def __init__(
+        self, target: Target, text_format: TextFormat = PLAIN, names: Sequence[str] = ()
+    ) -> None:
         self._target = target
         self._lines = TextLines(text_format, target.name)
+        self._names = names if text_format.header and text_format.form == "csv" else ()
         self._is_first = True
         self.name, self.promise = target.name, target.promise
 
@@ -137,11 +143,22 @@ class TextSink(BasicSink):
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Complete the target."""
+        if self._is_first and self._names:
+            self._is_first = False
+            self._target.write(_header(self._names, b"\n"))
         self._target.commit()
 
     def close(self) -> None:
         """Release the target, or give it up."""
         self._target.close()
+
+
+def _header(names: Sequence[str], end: bytes) -> bytes:
+    """Return the line of CSV with the names of columns."""
+    titles = pa.record_batch([pa.array([name]) for name in names], list(names))
+    columns: list[tuple[int, bytes, Kind, int | None]]
+    columns = [(at, b"," if at else b"", "string", None) for at in range(len(names))]
+    return RowFormatter(columns, end).format(titles)
 
 
 class _Layout:
@@ -183,10 +200,7 @@ class _Layout:
         self._formatter = RowFormatter(columns, suffix, json=is_json, left_out=left_out)
         self.header = b""
         if text_format.header and not is_json:
-            titles = pa.record_batch([pa.array([name]) for name in self.names], self.names)
-            as_text: list[tuple[int, bytes, Kind, int | None]]
-            as_text = [(at, column[1], "string", None) for at, column in enumerate(columns)]
-            self.header = RowFormatter(as_text, suffix).format(titles)
+            self.header = _header(self.names, suffix)
 
     def lines(self, changes: pa.RecordBatch | Made) -> bytes:
         """Return the lines of changes; raises SchemaError for a text that is not UTF-8."""
