@@ -14,7 +14,6 @@ a join whose rows are many holds no texts again. Only what it saves of a changed
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
-from libcpp.vector cimport vector
 
 import numpy as np
 
@@ -639,31 +638,30 @@ cdef class Column(Node):
         """
         cdef uint64_t[HASHED_TOGETHER] hashes
         cdef const uint8_t* present = self.old_present if old else self.present
-        cdef vector[const int64_t*] bits, at
-        cdef vector[const uint8_t*] valid
+        cdef const int64_t* bits
+        cdef const uint8_t* valid
         cdef const Field* field
         cdef uint64_t total = 0
         cdef const int64_t* there
         cdef Py_ssize_t first = 0, i, count
-        cdef Places room = Places()
+        cdef bint is_linked = self.side_fields != NULL and not old
+        cdef Places room = Places() if is_linked else None
         cdef int f
-        for f in range(self.field_count):
-            field = &self.fields[f] if old else self.face(f)
-            bits.push_back(field.old_bits if old else field.bits)
-            valid.push_back(field.old_valid if old else field.valid)
-            at.push_back(places if old else self.where(f, places, n, room))
         while first < n:
             count = min(<Py_ssize_t>HASHED_TOGETHER, n - first)
             memcpy(hashes, key_hashes + first, count * sizeof(uint64_t))
             for f in range(self.field_count):
-                there = at[f] + first
-                if valid[f] == NULL:
-                    mix_at(hashes, <const uint64_t*>bits[f], there, count)
+                field = self.face(f) if is_linked else &self.fields[f]
+                there = (self.where(f, places, n, room) if is_linked else places) + first
+                bits = field.old_bits if old else field.bits
+                valid = field.old_valid if old else field.valid
+                if valid == NULL:
+                    mix_at(hashes, <const uint64_t*>bits, there, count)
                     continue
                 for i in range(count):
                     hashes[i] = mix(
                         hashes[i],
-                        <uint64_t>bits[f][there[i]] if valid[f][there[i]] else RIPPLE_NULL_HASH,
+                        <uint64_t>bits[there[i]] if valid[there[i]] else RIPPLE_NULL_HASH,
                     )
             for i in range(count):
                 if present[places[first + i]]:

@@ -145,7 +145,7 @@ cdef class View(Node):
         cdef Made made = Made.__new__(Made, self.schema if with_op else self.row_schema)
         cdef KeyIndex index
         cdef const Field* field
-        cdef Places room = Places()
+        cdef Places room = Places() if column.side_fields != NULL else None
         cdef int f, k, failed
         cdef int64_t i
         cdef const uint8_t* shown = NULL
