@@ -45,7 +45,11 @@ class Tick:
 
 
 def clock(
-    name: str, *, every: str | int, since: str | int | datetime, follow: bool = True
+    name: str,
+    *,
+    every: str | int,
+    since: str | int | datetime | None = None,
+    follow: bool = True,
 ) -> ClockInputs:
     """Return the ticks of the clock as the input of source ``name``, whose record is ``Tick``.
 
@@ -64,6 +68,11 @@ def clock(
     """
     need_text("clock: name", name, InputError)
     need_bool("clock: follow", follow, InputError)
+    if since is None:
+        raise InputError(
+            "clock: since must be a time with its zone, that of the first tick, and is missing: "
+            "offsets count from it in all runs alike, as from since='2026-11-26T00:00Z'"
+        )
     return ClockInputs(name, _every_ns(every), _time_ns(since), LiveClock(), follow=follow)
 
 
