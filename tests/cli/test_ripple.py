@@ -43,6 +43,9 @@ def test_example_with_windows_runs_over_a_file(tmp_path):
     assert ended.code == 0, ended.err
     names = "symbol,window_start_ns,window_end_ns,vwap,total_volume,trade_count"
     assert output.read_text() == f"{names}\nA,0,60000000000,17.5,4,2\n"
+    both = ["--source", f"csv:{trades}?header", "--no-header", "--sink", output]
+    assert ripple("run", EXAMPLES / "vwap.py", *both).code == 0
+    assert output.read_text() == "A,0,60000000000,17.5,4,2\n"
     assert ended.err.startswith("--- vwap-60s ---\nEvents processed:  2\n")
 
 

@@ -14,7 +14,7 @@ import pytest
 import ripple as rp
 from ripple.connectors.connector import Reading
 from ripple.connectors.files.csv import parser
-from ripple.connectors.files.csv.dialect import parsed
+from ripple.connectors.files.csv.dialect import parsed, without_header
 from ripple.connectors.files.csv.source import open_source
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError, OutputError
@@ -146,6 +146,12 @@ def test_outputs_have_a_header_unless_the_uri_says_no(tmp_path: Path) -> None:
         rp.run(rows, source=file, sink=f"csv:{out}?delimiter=;")
     with pytest.raises(OutputError, match="it is the run's own source"):
         rp.run(rows, source=f"csv:{out}?header", sink=str(out))
+
+
+def test_an_address_says_once_whether_there_is_a_header() -> None:
+    assert without_header("o.csv") == "o.csv?header=no"
+    assert without_header("o.csv?header") == "o.csv?header"
+    assert without_header("a?b.csv") == "a?b.csv?header=no"
 
 
 def test_files_of_a_folder_have_the_options_of_its_uri(tmp_path: Path) -> None:

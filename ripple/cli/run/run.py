@@ -108,7 +108,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _without_header(place: str) -> str:
     uri = find(place, "sink")
     is_file = uri.connector.scheme == "csv" and not is_stream(uri.path)
-    return without_header(place) if is_file else place
+    return f"csv:{without_header(uri.path)}" if is_file else place
 
 
 def _configure_durable(parser: argparse.ArgumentParser) -> None:
