@@ -14,7 +14,7 @@ from ripple.core.errors import OutputError
 from ripple.core.events import Diverged, EventListener
 from ripple.core.row_ops import OP, OP_SET, with_named_ops
 from ripple.engine.snapshots.snapshot import SnapshotError
-from ripple.model.pipeline.nodes import TableJoin
+from ripple.model.pipeline.nodes import RowTable, TableJoin
 from ripple.task.lanes import is_lane
 from ripple.task.outputs import Outputs
 
@@ -204,6 +204,10 @@ class ReplayedOutputs(Outputs):
                 way_out += "name another store and other outputs)"
                 if shown.is_stream:
                     way_out = "give the sink another name, since events are not taken back"
+                    if output in self._changed:  # behind a narrowed join
+                        way_out = (
+                            f"go on with the code before up to its next checkpoint, or {way_out}"
+                        )
                 raise SnapshotError(
                     f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
                     f"has digest {found}, but {self.standings[output].name} recorded "
@@ -232,17 +236,20 @@ class ReplayedOutputs(Outputs):
         shown: PublishedRows,
         replayed: PublishedRows | None,
     ) -> pa.Table:
-        plan, of = self._plan, self._plan.output(output).of
+        plan = self._plan
+        fold = plan.fold(plan.output(output).of)
         if replayed is not None and replayed.has_rows:
             table = replayed.rows().select(table.column_names).cast(table.schema)
-        names = [field.name for field in plan.fold(of).row_key]
+        names = [field.name for field in fold.row_key]
         shown.settled(table.select(names))
         if self.standings[output].is_shared:
-            shown.only(_keys_held(plan, plan.fold(of), engine.snapshot().tables))
+            shown.only(_keys_held(plan, fold, engine.snapshot().tables))
         left = shown.left()
-        if replayed is None and plan.frees(plan.fold(of)) and "window_start_ns" in names:
-            # Rows of windows that are over are in no state, and stay what they were.
-            ends = plan.closes_ns(plan.fold(of), left.column("window_start_ns").to_numpy())
+        # Final rows, and those of windows that are over, are in no state, and stay what they were.
+        if replayed is None and plan.frees(fold) and isinstance(fold, RowTable):
+            left = left.slice(0, 0)
+        elif replayed is None and plan.frees(fold) and "window_start_ns" in names:
+            ends = plan.closes_ns(fold, left.column("window_start_ns").to_numpy())
             left = left.filter(pa.array(ends > engine.watermark_ns))
         op = pa.array(np.full(table.num_rows, OP_SET, np.int8))
         both = [table.append_column(OP, op), left]

@@ -164,14 +164,15 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
             # Rows that are over stay as they were shown.
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
-    shown = _of_streams(snapshot, plan)
+    # Of nodes with other keys now, but with their state: migrated scans, and behind narrowed joins.
+    moved = {one.key: one for one in comparison.nodes if one.verdict is Verdict.MIGRATE}
+    shown = _of_streams(snapshot, plan, comparison)
     digests |= shown
     freed |= {one.of: 0 for one in plan.outputs if one.is_stream and one.of not in shown}
-    scans = {one.key: one for one in comparison.nodes if one.kind == "step" and one.migration}
-    for node, side, old in _held(snapshot, plan, scans):
+    for node, side, old in _held(snapshot, plan, moved):
         name = held_key(node, side)
         taken[name] = snapshot.tables[old]
-        if (scan := scans.get(node.node_key)) is not None:
+        if (scan := moved.get(node.node_key)) is not None and scan.migration is not None:
             taken[name] = _migrated_table(node, scan, taken[name], layouts[name].schema, side)
         name = uncomputable_counter(Node("step", old).name)
         counters[uncomputable_counter(node.name)] = snapshot.counters.get(name, 0)
@@ -194,9 +195,22 @@ def _of_records(snapshot: Snapshot, plan: Plan) -> dict[str, int]:
     return {name: n for name, n in snapshot.counters.items() if name in names}
 
 
-def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
-    """Return the digests of streams that are shown: each is as it was, under any name."""
-    streams = {node.of.name: Node("step", node.of.node_key) for node in plan.nodes}
+def _of_streams(
+    snapshot: Snapshot, plan: Plan, comparison: Comparison
+) -> dict[str, tuple[int, int]]:
+    """Return the digests of streams that are shown: each is as it was, under any name.
+
+    Or it goes on behind a narrowed join, of which the sink is the same as before.
+    """
+    keys = {node.of.name: node.of.node_key for node in plan.nodes}
+    sinks = (one for one in comparison.nodes if one.kind == "sink" and one.old_key)
+    goes_on = {Node("sink", one.key).name for one in sinks}
+    was = {one.key: one.old_key for one in comparison.nodes if one.old_key}
+    of_sinks = {one.of for one in plan.outputs if one.name in goes_on}
+    streams = {
+        name: Node("step", (was.get(key) if name in of_sinks else None) or key)
+        for name, key in keys.items()
+    }
     nodes = (Node("step", key) for key in snapshot.nodes)
     before = {
         node.digest: snapshot.digests[node.name] for node in nodes if node.name in snapshot.digests
@@ -224,11 +238,11 @@ def _migrated_table(
 
 
 def _held(
-    snapshot: Snapshot, plan: Plan, scans: Mapping[str, Judged]
+    snapshot: Snapshot, plan: Plan, moved: Mapping[str, Judged]
 ) -> Iterator[tuple[Holding | Ask, int, str]]:
     """Yield the sides of the nodes that hold rows, each with the name of its old table.
 
-    scans: those with migrated states, by their keys.
+    moved: those with other keys before, by their keys.
     """
     tables = {
         (side, digest_of(name)): name
@@ -237,7 +251,7 @@ def _held(
         if name.startswith(prefix)
     }
     for node in plan.holding:
-        judged = scans.get(node.node_key)
+        judged = moved.get(node.node_key)
         key = node.node_key if judged is None else judged.old_key or ""
         for side in range(tables_of(node)):
             yield node, side, tables[side, digest_of(key)]

@@ -7,9 +7,10 @@ the log's first record; the last only on request, since it may take long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.engine.migration.lineage import (
@@ -24,6 +25,7 @@ from ripple.engine.migration.lineage import (
     source_change,
     written_lineage,
 )
+from ripple.engine.migration.narrowing import narrowing
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.engine.snapshots.snapshot import HELD
 from ripple.model.canonical import digest_of
@@ -39,19 +41,26 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.pipeline.plan import inputs_first
 
 if TYPE_CHECKING:
+    from ripple.engine.migration.narrowing import Narrowing
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.nodes import Migration
     from ripple.model.pipeline.plan import Plan
 
 _PLACES_MAX = 5  # of code that changed, in a message
+_BEHIND = {
+    "step": "the join {0!r} before it is narrower",
+    "fold": "its state so far is of rows of the wider {0!r}, and stays",
+    "sink": "what it shows so far is of the wider {0!r}; what is final there stays",
+}
 
 
 class Verdict(Enum):
     """The verdict on a node, or on its state.
 
     KEEP: as it was, perhaps under another name. REBUILD: its state has to be computed from the
-    log's first record. MIGRATE: a migration makes it. DROP: it is in the checkpoint alone. NEW,
-    CHANGED: it has no state, or state that follows from that of the fold below.
+    log's first record. MIGRATE: a migration makes it, or it is that of a wider join. DROP: it is in
+    the checkpoint alone. NEW, CHANGED: it has no state, or state that follows from that of the fold
+    below.
     """
 
     KEEP = "keep"
@@ -145,12 +154,58 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
     above them.
     """
     problems = unknown_folds(plan, rebuild)
+    if problems or rebuild:
+        return _compared(plan, snapshot, rebuild, problems)
+    found = narrowing(plan, snapshot)
+    if found.causes:
+        narrowed = _behind_narrowed(plan, _compared(found.before, snapshot), found)
+        if not narrowed.problems and not narrowed.rebuilds:
+            return narrowed
+    return _compared(plan, snapshot, reasons={**found.reasons, **found.causes})
+
+
+def _compared(
+    plan: Plan,
+    snapshot: Snapshot,
+    rebuild: Collection[str] = (),
+    problems: Sequence[str] = (),
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> Comparison:
+    """Compare every node by its own key. reasons: per key of a join its only change."""
+    problems = [*problems]
     is_same = snapshot.topology_hash == plan.topology_hash
     written = lineage_of(plan) if is_same else written_lineage(snapshot)
     if written:
         problems += _other_sources(plan, [node.name for node in written.sources])
-    judge = _Judge(plan, snapshot, written, frozenset(rebuild))
+    judge = _Judge(plan, snapshot, written, frozenset(rebuild), reasons)
     return Comparison(judge.nodes(), tuple(problems), changed_libraries(plan, snapshot))
+
+
+def _behind_narrowed(plan: Plan, former: Comparison, found: Narrowing) -> Comparison:
+    """Return a comparison with the former spans as one of ``plan``.
+
+    What is final stays as it was shown, and so does what was made of it. The rows of an eager join
+    that are not final are those of the narrower one.
+    """
+    now_of = {was: now for now, was in found.former_keys(plan).items()}
+    joins = [one for one in plan.stream_joins if one.node_key in found.causes]
+    held = {one.node_key for one in plan.holding}
+    tables = {one.node_key for one in plan.row_tables if one.input in [it.name for it in joins]}
+
+    def judged(one: Judged) -> Judged:
+        key = one.key if one.verdict is Verdict.DROP else now_of[one.key]
+        if key == one.key or one.verdict is not Verdict.KEEP:
+            return replace(one, key=key)
+        verdict = Verdict.MIGRATE if one.kind == "fold" or key in held else Verdict.CHANGED
+        by = next(it for it in joins if it.name in plan.names_below(Node(one.kind, key).name))
+        cause = found.causes.get(key, "")
+        cause = f"{cause}: its rows are kept" if cause else _BEHIND[one.kind].format(by.name)
+        if key in tables:
+            cause = f"rows that are not final follow the narrower {by.name!r}"
+        same_rows = one.same_rows and key not in tables
+        return replace(one, verdict=verdict, key=key, cause=cause, same_rows=same_rows)
+
+    return replace(former, nodes=tuple(map(judged, former.nodes)))
 
 
 def _other_sources(plan: Plan, before: Sequence[str]) -> list[str]:
@@ -186,8 +241,10 @@ class _Judge:
         snapshot: Snapshot,
         written: Lineage | None,
         rebuild: frozenset[str],
+        reasons: Mapping[str, str],
     ) -> None:
         self.plan = plan
+        self.reasons = reasons
         self.snapshot = snapshot
         self.rebuild = rebuild
         self.asked = _with_above(plan, rebuild)
@@ -338,6 +395,8 @@ class _Judge:
         python = self.snapshot.notes.get("python")
         if changed is None:
             return why
+        if reason := self.reasons.get(changed.key):
+            return reason if changed == node else f"join {changed.name!r} before it: {reason}"
         if python in (None, self.plan.notes["python"]):
             return f"{why}{self._where(changed)}"
         if has_function(self.plan, changed):

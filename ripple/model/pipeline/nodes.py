@@ -5,6 +5,7 @@ Each names its input nodes: a union several, a join two, any other node one.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import MappingProxyType
@@ -399,6 +400,11 @@ class StreamJoin:
     deleted: Field | None
 
     @property
+    @abstractmethod
+    def span_ns(self) -> tuple[int | None, ...]:
+        """How far from a row its partners are, None for any distance."""
+
+    @property
     def reads(self) -> tuple[str, str]:
         """The names of its input nodes."""
         return self.left, self.right
@@ -434,6 +440,11 @@ class AsofJoin(StreamJoin):
     is_strict: bool
     is_eager: bool = False
 
+    @property
+    def span_ns(self) -> tuple[int | None]:
+        """The tolerance."""
+        return (self.tolerance_ns,)
+
 
 @frozen
 class IntervalJoin(StreamJoin):
@@ -450,6 +461,11 @@ class IntervalJoin(StreamJoin):
     hi_ns: int
     is_eager: bool = False
     right_finals: str = ""
+
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """The bounds."""
+        return self.lo_ns, self.hi_ns
 
     @property
     def shows_right(self) -> bool:

@@ -309,12 +309,16 @@ class Plan:
         schema. ``checks``: of its fields, if there are any. ``sources``: of several sources both,
         by name. ``code``: per digest of a node with a user's code, the parts of that code, where
         they are not too many to keep. ``libraries``: the ones that code takes by their names.
+        ``spans``: per digest of a join of streams its tolerance, or its bounds.
         """
         major, minor = sys.version_info[:2]
         sources = {source.name: _source_notes(source) for source in self.sources}
         only = sources[self.sources[0].name]
         read = only if len(sources) == 1 else {"sources": json.dumps(sources)}
         notes = {"python": f"{major}.{minor}", **read, **self._code_notes()}
+        if self.stream_joins:
+            spans = {digest_of(join.node_key): join.span_ns for join in self.stream_joins}
+            notes["spans"] = json.dumps(spans)
         return notes if self.is_chain else notes | {"reads": json.dumps(self.reads)}
 
     @property
@@ -330,6 +334,16 @@ class Plan:
             if read:
                 has_several = isinstance(node, Union | StreamJoin | TableJoin)
                 found[node.node_key] = read if has_several else read[0]
+        return found
+
+    def names_below(self, name: str) -> set[str]:
+        """Return the names of the nodes that a node has its rows from, and its own."""
+        inputs = {node.of.name: node.inputs for node in self.nodes}
+        found, left = set[str](), [name]
+        while left:
+            if (one := left.pop()) not in found:
+                found.add(one)
+                left += inputs[one]
         return found
 
     def _code_notes(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,75 @@ def test_plan_and_run_go_on_with_the_state_of_a_scan(folder: Path, capfd) -> Non
     assert run(file, sink="last.csv") == 0
     # Rows that were not final are run again with the new step.
     assert Path("last.csv").read_text().endswith("A,1110\nB,1050\nA,2117\nB,2250\n")
+
+
+JOINED = """
+import ripple as rp
+
+@rp.record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+trades = rp.Pipeline("joined").source("trades", Trade)
+sizes = trades.derive("before", last=rp.col("size"))
+pipeline = trades.join_asof(
+    "j", sizes, on="symbol", tolerance="{span}", allow_exact_matches=False, lateness="{late}",
+    emit="{emit}",
+).sink("rows")
+"""
+
+
+def joined(span: str, emit: str, late: str) -> str:
+    file = f"{emit}{span}.py"
+    Path(file).write_text(JOINED.format(span=span, emit=emit, late=late))
+    return file
+
+
+def test_plan_and_run_go_on_with_the_rows_of_a_wider_join(folder: Path, capfd) -> None:
+    def shown() -> list[tuple[str, str]]:
+        rows = [line.split(",") for line in text_of(Path("final.csv")).splitlines()]
+        return [(row[3], row[-1]) for row in rows]
+
+    append("A,1.5,20,4,X\n")
+    wide, narrow, wider = (joined(span, "final", "0ns") for span in ("3ns", "1ns", "4ns"))
+    assert run(wide, sink="final.csv") == 0
+    before = [("1", ""), ("2", ""), ("3", "100")]
+    assert shown() == before
+    capfd.readouterr()
+    assert plan(wider) == 1
+    gone = "rows that the wider one needs are not there any more"
+    assert f"(its tolerance was 3ns, and is 4ns: {gone})" in capfd.readouterr().out
+    assert plan(narrow) == 0
+    listed = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed[2:4]] == ["migrate", "changed"]
+    assert listed[2].endswith("(its tolerance was 3ns, and is 1ns: its rows are kept)")
+    assert listed[-1].endswith("with migrated state.")
+    append("A,1.5,7,6,X\nB,1.5,200,7,X\nB,1.5,1,8,X\n")
+    assert run(narrow, sink="final.csv") == 0
+    # Rows that were shown stay; later ones have no match that is further away.
+    assert shown() == [*before, ("4", "10"), ("6", ""), ("7", "")]
+    assert plan(narrow) == 0
+    assert "migrate" not in capfd.readouterr().out
+
+
+def test_final_rows_of_an_eager_join_stay_when_it_is_narrowed(folder: Path) -> None:
+    def shown() -> list[tuple[str, int, int | None]]:
+        rows = map(json.loads, Path("rows.jsonl").read_text().splitlines())
+        return [(row["op"], row["row_offset"], row["last"]) for row in rows]
+
+    append("A,1.5,20,4,X\n")
+    assert run(joined("3ns", "eager", "1ns"), sink="rows.jsonl") == 0
+    before = [("set", 0, None), ("set", 1, None), ("set", 2, 100), ("set", 3, 10)]
+    assert sorted(shown(), key=str) == sorted(before, key=str)
+    append("B,1.5,200,5,X\n")
+    assert run(joined("1ns", "eager", "1ns"), sink="rows.jsonl") == 0
+    # Records 0 and 1 are final, and 2 has no match within the new tolerance.
+    after = [("set", 2, None), ("set", 3, 10), ("set", 4, None)]
+    assert sorted(shown()[4:], key=str) == sorted(after, key=str)
 
 
 def test_plan_and_run_go_on_with_answers_and_name_what_is_asked_anew(folder: Path, capfd) -> None:
