@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
+from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.folder.listing import is_pattern
 from ripple.connectors.files.remote.address import is_remote, without_secrets
 from ripple.connectors.standard import descriptor_of
@@ -49,6 +50,8 @@ OF_FILES = "files"
 """The scheme of folders and patterns."""
 OF_STREAMS = "csv"
 """The format of a pipe, a device or -, unless its name says otherwise."""
+OF_OPTIONS = "csv"
+"""The format of files whose names may have options behind them."""
 
 UseName = Literal["source", "sink", "continued_source", "continued_sink"]
 USES: tuple[UseName, ...] = ("source", "sink", "continued_source", "continued_sink")
@@ -224,7 +227,10 @@ def _of_path(text: str, use: UseName) -> Connector | None:
     is_read = use in ("source", "continued_source")
     if is_read and (not _is_claimed(text) if is_folder else is_pattern(text)):
         return own()[OF_FILES]
-    found = _of_name(text, use)
+    path, options = divided(text)
+    found = _of_name(path, use)
+    if options and found is not own()[OF_OPTIONS]:
+        return None
     if found is None and text.endswith("/") and not mode:
         raise error(f"there is no folder {text!r}")
     if found is None and is_folder:

@@ -142,6 +142,12 @@ def test_outputs_have_a_header_unless_the_uri_says_no(tmp_path: Path) -> None:
     assert out.read_text() == "text,price,n,ok,note\na,1.5,,,\n"
     rp.run(rows, source=f"csv:{out}?header", sink=f"csv:{out}.2.csv?header=no")
     assert Path(f"{out}.2.csv").read_text() == "a,1.5,,,\n"
+    rp.run(rows, source=file, sink=f"{out}?header=no")
+    assert out.read_text() == "a,1.5,,,\n"
+    with pytest.raises(OutputError, match="there is no option 'heading' of CSV"):
+        rp.run(rows, source=file, sink=f"{out}?heading=no")
+    with pytest.raises(OutputError, match=r"cannot tell how to write '.*\.jsonl\?header=no'"):
+        rp.run(rows, source=file, sink=f"{tmp_path / 'o.jsonl'}?header=no")
     with pytest.raises(OutputError, match="of the options it takes header"):
         rp.run(rows, source=file, sink=f"csv:{out}?delimiter=;")
     with pytest.raises(OutputError, match="it is the run's own source"):
