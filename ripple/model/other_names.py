@@ -22,6 +22,7 @@ _PREVIOUS = (
     '.scan("NAME", key="FIELD", settled=True, previous=rp.lag("FIELD")), which adds the value of '
     "the row before"
 )
+_ROLLING = '.scan("NAME", key="FIELD", settled=True, deviation=rp.rolling_stddev("FIELD", 20))'
 _THERE = '.filter("NAME", rp.col("FIELD").is_not_null())'
 _SINK = '.sink("NAME")'
 _ASK = '.ask("NAME", async_function, into=Record)'
@@ -87,6 +88,7 @@ _HERE_IN_RP = {
     "boolean": "bool",
     **{one: f'rp.col("FIELD").{one}()' for one in ("log", "log10", "log1p", "exp", "sqrt", "abs")},
     **dict.fromkeys(("shift", "diff"), _PREVIOUS),
+    **dict.fromkeys(("rollingstd", "rollingvar"), _ROLLING),
     **dict.fromkeys(("readcsv", "scancsv", "readparquet", "scanparquet", "readjson"), _FILE),
 }
 # The same of methods of texts and times.
@@ -94,6 +96,7 @@ _LITERAL = '.str.contains("TEXT", literal=True)'
 _PART = '.str.split("/").list.get(n)'
 _COUNT = '.str.count_matches("TEXT", literal=True)'
 _TIME_TEXT = '.dt.to_string("%Y-%m-%d")'
+_ZONE = '.dt.in_zone("America/New_York").hour()'
 
 _OF_TEXTS = {
     **dict.fromkeys(("lower", "lcase", "casefold", "tolower"), ".str.to_lowercase()"),
@@ -119,7 +122,11 @@ _OF_TEXTS = {
         '.str.json_path_match("$.user.id")',
     ),
     **dict.fromkeys(("cat", "concat", "join"), "a + b"),
-    **dict.fromkeys(("tointeger", "toint", "todecimal"), ".cast(int)"),
+    **dict.fromkeys(("tointeger", "toint"), ".cast(int)"),
+    "todecimal": ".cast(rp.Decimal(18, 2))",
+    **dict.fromkeys(("tonumber", "tonumeric", "cast", "astype"), ".cast(float)"),
+    **dict.fromkeys(("strptime", "todatetime", "totime"), ".cast(datetime.datetime)"),
+    **dict.fromkeys(("todate",), ".cast(datetime.date)"),
     "tofloat": ".cast(float)",
 }
 _OF_TIMES = {
@@ -132,6 +139,7 @@ _OF_TIMES = {
         f"{part}s": f".dt.{part}()" for part in ("year", "month", "day", "hour", "minute", "second")
     },
     "dayofmonth": ".dt.day()",
+    **dict.fromkeys(("tzconvert", "converttimezone", "astimezone"), _ZONE),
 }
 # The same of methods of expressions. What folds rows is a result of a fold.
 _X = 'rp.col("FIELD")'
@@ -163,10 +171,11 @@ _HERE_IN_EXPR = {
     **dict.fromkeys(("cumsum", "cumulativesum"), _TOTAL),
     **dict.fromkeys(("rank", "denserank", "rownumber"), _TOP),
     **dict.fromkeys(("rollingsum", "rollingmean", "rolling"), _WINDOW),
+    **dict.fromkeys(("rollingstd", "rollingvar"), _ROLLING),
     "alias": _DERIVE,
     **dict.fromkeys(("mapelements", "mapbatches", "apply", "map", "pipe"), _MAP),
     **dict.fromkeys(("isnotnull", "notnull", "notna", "isnotnone"), f"{_X}.is_not_null()"),
-    **dict.fromkeys(("isna", "isnone"), f"{_X}.is_null()"),
+    **dict.fromkeys(("isna", "isnone", "isnull"), f"{_X}.is_null()"),
     "isnotnan": f"~{_X}.is_nan()",
     "isin": f"{_X}.is_in([1, 2])",
     "fillna": f"{_X}.fill_null(0)",

@@ -171,7 +171,12 @@ def _common(
 ) -> dict[str, Any]:
     """Return the arguments that all scan nodes have. Raises PlanError."""
     need_time(draft, "rows are taken in the order of event time")
-    need_records(draft, "put it before that fold")
+    need_records(
+        draft,
+        "put it before that fold; or give each final row the one before it by .join_asof(..., "
+        "allow_exact_matches=False) with themselves, and take rolling values of them by "
+        ".window(..., rp.Sliding(...))",
+    )
     fields = dividing_fields(key, draft.fields)
     if not fields:
         raise PlanError(

@@ -585,6 +585,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "no order in time" in refused(lambda: scanned(keyed.fold("f", n=ra.count())))
     final = bars(base, rp.Tumbling(50), None, 20).finals("final")
     assert "told apart by the keys and windows" in refused(lambda: scanned(final))
+    assert "the one before it by .join_asof(..., allow_exact" in refused(lambda: scanned(final))
     rows = scanned(base)
     assert "the rows of 'scan' are never late" in refused(lambda: scanned(rows, "more"))
 
