@@ -242,13 +242,13 @@ class ReplayedOutputs(Outputs):
             table = replayed.rows().select(table.column_names).cast(table.schema)
         names = [field.name for field in fold.row_key]
         shown.settled(table.select(names))
-        if self.standings[output].is_shared:
+        if replayed is None and plan.frees(fold) and isinstance(fold, RowTable):
+            shown.only(engine.open_keys(fold.name))
+        elif self.standings[output].is_shared:
             shown.only(_keys_held(plan, fold, engine.snapshot().tables))
         left = shown.left()
         # Final rows, and those of windows that are over, are in no state, and stay what they were.
-        if replayed is None and plan.frees(fold) and isinstance(fold, RowTable):
-            left = left.slice(0, 0)
-        elif replayed is None and plan.frees(fold) and "window_start_ns" in names:
+        if replayed is None and plan.frees(fold) and "window_start_ns" in names:
             ends = plan.closes_ns(fold, left.column("window_start_ns").to_numpy())
             left = left.filter(pa.array(ends > engine.watermark_ns))
         op = pa.array(np.full(table.num_rows, OP_SET, np.int8))

@@ -536,6 +536,14 @@ class Partition(Sending):
             for fold in self._folds
         }
 
+    def open_keys(self, fold: str) -> pa.Table:
+        """Return the keys of a row table's rows that are not final, shown or not; see EagerRows."""
+        from ripple.engine.operators.joins.eager_rows import EagerRows  # noqa: PLC0415 - seldom
+
+        leaf = next(leaf for leaf in self._leaves if leaf.fold.name == fold)
+        assert isinstance(leaf, EagerRows), "only of row tables"
+        return leaf.open_keys()
+
     @property
     def windows(self) -> int:
         """Windows that are held: until their end and the lateness that is allowed."""

@@ -72,20 +72,16 @@ def _why_not(plan: Plan, was: StreamJoin, join: StreamJoin) -> str:
     if isinstance(was, IntervalJoin) and isinstance(join, IntervalJoin):
         is_wider = join.lo_ns < was.lo_ns or join.hi_ns > was.hi_ns
         is_sooner = join.hi_ns != was.hi_ns or join.shows_right
-        is_taken_back = join.is_eager
     else:
         assert isinstance(was, AsofJoin), "of one kind"
         assert isinstance(join, AsofJoin), "of one kind"
         now_ns, was_ns = join.tolerance_ns, was.tolerance_ns
         is_wider = was_ns is not None and (now_ns is None or now_ns > was_ns)
         is_sooner = join.strategy != "backward"
-        is_taken_back = join.is_eager and join.how != "left"
     if is_wider:
         return "rows that the wider one needs are not there any more"
     if is_sooner:
         return "rows would follow sooner, and some from before this cut in no output"
-    if is_taken_back:
-        return "rows that are shown would not be taken back"
     return _why_not_behind(plan, join)
 
 
@@ -94,10 +90,7 @@ def _why_not_behind(plan: Plan, join: StreamJoin) -> str:
     for ask in plan.asks:
         if join.name in plan.names_below(ask.name):
             return f"rows by the former one were asked at {ask.name!r}"
-    rows = {table.name: table for table in plan.row_tables if table.input == join.name}
-    for table in rows.values():
-        if table.steps:
-            return f"rows that are shown behind {table.steps[0].name!r} would not be taken back"
+    rows = {table.name for table in plan.row_tables if table.input == join.name}
     for fold in plan.folds:
         if fold.input in rows:
             return f"the fold {fold.name!r} has rows by the former one"

@@ -172,16 +172,16 @@ class Trade:
 
 trades = rp.Pipeline("joined").source("trades", Trade)
 sizes = trades.derive("before", last=rp.col("size"))
-pipeline = trades.join_asof(
-    "j", sizes, on="symbol", tolerance="{span}", allow_exact_matches=False, lateness="{late}",
-    emit="{emit}",
-).sink("rows")
+pipeline = trades.{match}, lateness="{late}", emit="{emit}", how="{how}").sink("rows")
 """
+ASOF = 'join_asof("j", sizes, on="symbol", tolerance="{}", allow_exact_matches=False'
+NEAR = 'join_interval("j", sizes, on="symbol", within=("-{}", "-1ns")'
 
 
-def joined(span: str, emit: str, late: str) -> str:
+def joined(span: str, emit: str, late: str, how: str = "left", match: str = ASOF) -> str:
     file = f"{emit}{span}.py"
-    Path(file).write_text(JOINED.format(span=span, emit=emit, late=late))
+    code = JOINED.format(match=match.format(span), emit=emit, late=late, how=how)
+    Path(file).write_text(code)
     return file
 
 
@@ -212,20 +212,47 @@ def test_plan_and_run_go_on_with_the_rows_of_a_wider_join(folder: Path, capfd) -
     assert "migrate" not in capfd.readouterr().out
 
 
-def test_final_rows_of_an_eager_join_stay_when_it_is_narrowed(folder: Path) -> None:
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_final_rows_of_an_eager_join_stay_when_it_is_narrowed(folder: Path, how: str) -> None:
     def shown() -> list[tuple[str, int, int | None]]:
         rows = map(json.loads, Path("rows.jsonl").read_text().splitlines())
         return [(row["op"], row["row_offset"], row["last"]) for row in rows]
 
-    append("A,1.5,20,4,X\n")
-    assert run(joined("3ns", "eager", "1ns"), sink="rows.jsonl") == 0
-    before = [("set", 0, None), ("set", 1, None), ("set", 2, 100), ("set", 3, 10)]
-    assert sorted(shown(), key=str) == sorted(before, key=str)
-    append("B,1.5,200,5,X\n")
-    assert run(joined("1ns", "eager", "1ns"), sink="rows.jsonl") == 0
-    # Records 0 and 1 are final, and 2 has no match within the new tolerance.
-    after = [("set", 2, None), ("set", 3, 10), ("set", 4, None)]
-    assert sorted(shown()[4:], key=str) == sorted(after, key=str)
+    append("A,1.5,20,4,X\nA,1.5,20,6,X\nA,1.5,20,9,X\n")
+    assert run(joined("3ns", "eager", "4ns", how), sink="rows.jsonl") == 0
+    before = [("set", 2, 100), ("set", 3, 10), ("set", 4, 20), ("set", 5, 20)]
+    alone = [("set", 0, None), ("set", 1, None)] if how == "left" else []
+    assert sorted(shown(), key=str) == sorted(before + alone, key=str)
+    append("B,1.5,200,9,X\n")
+    assert run(joined("1ns", "eager", "4ns", how), sink="rows.jsonl") == 0
+    # Records 0 to 3 are final, and 4 and 5 have no match within the new tolerance.
+    gone = "set" if how == "left" else "remove"
+    after = [(gone, 4, None), (gone, 5, None)] + ([("set", 6, None)] if how == "left" else [])
+    assert sorted(shown()[len(before + alone) :], key=str) == sorted(after, key=str)
+
+
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_pairs_that_are_not_final_are_taken_back(folder: Path, how: str) -> None:
+    def shown() -> dict[tuple[int, int | None], int | None]:
+        rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+        found = {}
+        for row in rows:
+            pair = row["row_offset"], row["right_offset"]
+            found.pop(pair, None)
+            if row["op"] == "set":
+                found[pair] = row["last"]
+        return found
+
+    append("A,1.5,20,4,X\nA,1.5,20,6,X\nA,1.5,20,9,X\n")
+    alone = {(0, 0): None, (1, 0): None} if how == "left" else {}
+    assert run(joined("3ns", "eager", "4ns", how, NEAR), sink="rows.jsonl") == 0
+    final = alone | {(2, 0): 100, (3, 0): 100, (3, 2): 10}
+    assert shown() == final | {(4, 2): 10, (4, 3): 20, (5, 4): 20}
+    append("B,1.5,200,9,X\n")
+    assert run(joined("2ns", "eager", "4ns", how, NEAR), sink="rows.jsonl") == 0
+    # The row of record 4 has one partner left, and that of 5 has none.
+    more = {(5, 0): None, (6, 0): None} if how == "left" else {}
+    assert shown() == final | {(4, 3): 20} | more
 
 
 def test_plan_and_run_go_on_with_answers_and_name_what_is_asked_anew(folder: Path, capfd) -> None:

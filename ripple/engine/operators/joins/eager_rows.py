@@ -60,6 +60,11 @@ class EagerRows(ABC):
         """The fields of its rows without the key."""
         return self.result_rows.fields
 
+    def open_keys(self) -> pa.Table:
+        """Return the keys of rows that are not final, shown or not; or some fields of them all."""
+        names = [field.name for field in self.fold.key]
+        return pa.table(self.keys.arrays(self.keys.index.live_slots()), names)
+
     def _origins(self, side: int, rows: pa.RecordBatch) -> list[pa.Array]:
         """Return the inputs of a side's rows, their offsets and indexes."""
         identities = np.asarray(rows.column(IDENTITY)) if self._finals[side] else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.engine.kernels.row_order import RowOrder
@@ -23,7 +24,6 @@ from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.joins.interval_rows import PiecewiseRows
@@ -211,6 +211,13 @@ class PairTableRows(EagerRows):
         return _either(self._sides[0].records, left, self._sides[1].records, right)
 
     # --- rows as they are ---
+
+    def open_keys(self) -> pa.Table:
+        """Return the origins of the left rows that are not final; with them their pairs are."""
+        left = self._sides[0]
+        origins = left.key_of(np.flatnonzero(self._is_waiting(left)))
+        names = [field.name for field in self.fold.key]
+        return pa.table(origins, names[: len(origins)])
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, unreadable ones: none)."""
