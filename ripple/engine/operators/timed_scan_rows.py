@@ -155,7 +155,7 @@ class TimedScanRows(StepScanRows):
             try:
                 self._states[slot], result = self._calls[number](before, (time_ns,))
             except Exception as error:  # any error of a user's function
-                result = reason_of(error)
+                result = f"timer {self.node.timers[number][0]!r}: {reason_of(error)}"
         if result is not None:
             made.append((of.now_ns, of.place + of.fired, slot, result))
 

@@ -88,7 +88,8 @@ def flat_map_of(
         _need_function(function)
     if draft.is_held:
         raise PlanError(
-            "rows of one event are told apart before: put it before .distinct, .ask and joins"
+            "rows of one event are told apart before: put it before .distinct, .scan, .ask and "
+            "joins"
         )
     if isinstance(function, Expr):
         return _explode_of(name, draft, function, into)

@@ -93,7 +93,8 @@ def _need_single_rows(draft: Draft) -> None:
             where = f"{name!r} gives" if name not in seen else f"the streams of {name!r} give"
             raise PlanError(
                 f"timers: {where} several rows of a record, and rows of timers would have the "
-                "numbers of these: scan the records, and put it behind"
+                "numbers of these: scan what is before it, or write its rows to a log, and scan "
+                "that in a pipeline of its own"
             )
         seen.add(name)
         left += () if step is None else reads_of(step)

@@ -198,7 +198,7 @@ def test_a_failing_timer_is_off_leaves_the_state_and_is_named() -> None:
     engine = engine_of(fire=fails)
     read(engine, ("A", 5, 10), ("B", 9, 100), ("A", 5, 110), ("B", 9, 300))
     first, *others = engine.uncomputable["s"].rows
-    assert (first.key, first.reason) == (("A", 14), "ValueError: at 15")
+    assert (first.key, first.reason) == (("A", 14), "timer 'silent': ValueError: at 15")
     assert [one.key for one in others] == [("A", 114), ("B", 108)]
     (states,) = (table for name, table in engine.snapshot().tables.items() if "right" in name)
     assert states.sort_by("symbol").column("ripple.state.count").to_pylist() == [2, 1]
@@ -279,7 +279,7 @@ def test_a_timer_that_cannot_be_is_refused() -> None:
     refused("'beats' takes a function of the state and the time, not 3", timers={"beats": 3})
     refused("timers needs settled=True", settled=False)
     several = start().flat_map("f", lambda row: [row], into=Tick)
-    refused("'f' gives several rows of a record", several)
+    refused("'f' gives several rows of a record, .* or write its rows to a log", several)
     one = start()
     both = rp.union("u", one, one.filter("f", rp.col("size") > 1))
     refused("the streams of 'ticks' give several rows", both)
