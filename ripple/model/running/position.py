@@ -85,6 +85,8 @@ class Position:
         """Return its text in a plan."""
         named = ((name, getattr(self, name)) for name in ("fee", "busted", "money", "split"))
         more = "".join(f", {name}={value!r}" for name, value in named if value is not None)
+        if self.lots != LOTS_MAX:
+            more += f", lots={self.lots}"
         return f"Position({self.quantity!r}, {self.price!r}, method={self.method!r}{more})"
 
     def bind(

@@ -457,4 +457,5 @@ def test_bad_uses_are_told_what_to_write() -> None:
     with pytest.raises(PlanError, match="state is given"):
         start(Odd).scan("s", "account", step=rp.Position("size", "price", method="fifo"), state=Odd)
     assert "lots must be" in refused(lots=0)
+    assert "lots=3" in repr(rp.Position("size", "price", method="fifo", lots=3))
     assert "the key 'cost' has the name of a field of rp.Position" in refused(key="cost")
