@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -61,8 +61,9 @@ class TimedScanRows(StepScanRows):
     """Calls functions with the state of a key and its rows, and at the times that the state names.
 
     A timer that is due at T gives a row at T - 1, with the place of the last row of its key and the
-    next index. Invariants: ``_of`` has the key of each slot, and ``_due`` each key with a timer at
-    its ``due_ns``; no timer is due below the last mark.
+    next index. Invariants: ``_of`` has the key of each slot, and ``_due_keys`` each key with a
+    timer at its ``due_ns``, and at most as many other times as there are slots; no timer is due
+    below the last mark.
     """
 
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
@@ -191,6 +192,14 @@ class TimedScanRows(StepScanRows):
         if due is not None and due[0] > above_ns and (of.due_ns == _NONE or due[0] < of.due_ns):
             of.due_ns = due[0]
             heappush(self._due_keys, (due[0], slot))
+            if len(self._due_keys) > 2 * len(self._of):
+                self._forget_moved()
+
+    def _forget_moved(self) -> None:
+        """Drop the times of keys that are looked at earlier now, or have ended."""
+        each = enumerate(self._of)
+        self._due_keys = [(of.due_ns, slot) for slot, of in each if of.due_ns != _NONE]
+        heapify(self._due_keys)
 
     def _shown(self, made: list[_Made]) -> Rows | None:
         """Return the rows made, in their order; count the failed ones."""
@@ -224,8 +233,8 @@ class TimedScanRows(StepScanRows):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, about 200 more of them by state."""
-        return super().nbytes + 200 * len(self._of)
+        """Bytes held, about 200 more of them by state and 120 by time in ``_due_keys``."""
+        return super().nbytes + 200 * len(self._of) + 120 * len(self._due_keys)
 
     def _state_columns(self, slots: Ints) -> tuple[list[pa.Field], list[pa.Array]]:
         fields, arrays = super()._state_columns(slots)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import ripple as rp
 from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
+from ripple.engine.machine.inspection import inspected
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline, crash_test
@@ -226,6 +227,25 @@ def test_a_timer_ends_with_its_state() -> None:
         ("A", "tick", 20),
         ("A", "silent", 24),
     ]
+
+
+def test_timers_that_move_to_earlier_times_or_end_with_their_state_take_no_more_room() -> None:
+    def sooner(state: Silence, row: Tick) -> None:
+        state.count += 1
+        state.silent = 10**12 - state.count
+
+    def never(state: Silence, row: Tick) -> None:
+        state.count += 1
+
+    def size(engine: Engine, keys: int) -> int:
+        for at in range(400):
+            read(engine, (f"k{at % keys}", 1, 10 * at))
+        (scan,) = (one for one in inspected(engine)["nodes"] if one["name"] == "s")
+        return int(scan["bytes"])
+
+    for keys, ttl in ((1, None), (400, 5)):
+        timed, plain = (size(engine_of(step=step, ttl=ttl), keys) for step in (sooner, never))
+        assert timed - plain <= 130 * 120
 
 
 def test_rows_of_timers_are_told_apart_by_their_index_in_the_record_before() -> None:
