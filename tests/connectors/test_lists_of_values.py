@@ -340,6 +340,25 @@ def test_items_are_those_of_the_interpreter() -> None:
 LARGE_SUM = col("large").list.sum()
 
 
+@pytest.mark.parametrize(
+    ("last", "total"),
+    [
+        ([], math.inf),
+        ([math.inf], math.inf),
+        ([-math.inf], -math.inf),
+        ([math.nan], math.nan),
+        ([math.inf, -math.inf], math.nan),
+        ([math.inf, math.nan], math.nan),
+    ],
+)
+def test_sum_of_huge_floats_is_decided_by_those_without_a_value(
+    last: list[float], total: float
+) -> None:
+    rows = [{**samples()[0], "floats": [1e308, 1e308, *last]}]
+    summed = ROWS.derive("d", sum=FOUND["floats_sum"]).sink("o")
+    assert repr(rp.collect(summed, rows).table()["sum"][0].as_py()) == repr(total)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_items_become_rows_of_their_type(name: str) -> None:
     each = ROWS.flat_map("each", col(name), into="item")
