@@ -12,6 +12,7 @@ from ripple.connectors.files.text.sink import TextSink, json_of
 from ripple.connectors.target import STAYS
 from ripple.core.errors import OutputError
 from ripple.core.row_ops import with_named_ops
+from ripple.model.schema.logical.showing import map_names, showing
 from ripple.model.schema.python_rows import python_rows
 
 if TYPE_CHECKING:
@@ -63,15 +64,19 @@ def python_sink(place: Any, output: Output) -> Sink | None:
 class CallingSink(BasicSink):
     """A sink that calls a function with each batch of changes, ``op`` as text, and its commit."""
 
+    takes_stored = True  # see OutputStatus: values are shown here, with maps also in keys
+
     def __init__(
         self, name: str, output: Output, write: Callable[[pa.RecordBatch, Commit], object]
     ) -> None:
         self.name = name
         self._is_stream = output.is_stream
         self._write = write
+        self._show = showing(output.fields, map_names(output.fields, ()))
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Pass the changes on."""
+        changes = changes if self._show is None else self._show(changes)
         self._write(changes if self._is_stream else with_named_ops(changes), reached)
 
 

@@ -253,6 +253,20 @@ def test_maps_are_read_and_unfolded_as_in_the_interpreter(tmp_path: Path) -> Non
     assert repr(col("a").dict.keys().list.get(0)) == 'col("a").dict.keys().list.get(0)'
 
 
+def test_sinks_in_the_program_get_maps_also_in_keys() -> None:
+    posts = rp.Pipeline("p").source("posts", Post, time="at")
+    counted = posts.partition("k", key="labels").fold("f", n=rp.count()).sink("o")
+    row = {"at": 1, "labels": {"b": "x", "a": "y"}, "sizes": {"n": 1}, "marks": None}
+    rows: list[Any] = []
+    batches: list[Any] = []
+    rp.run(posts.sink("o"), source=[row], sink=rows)
+    rp.run(counted, source=[row], sink=batches.append)
+    assert (rows[0]["labels"], rows[0]["sizes"]) == (row["labels"], row["sizes"])
+    rp.run(counted, source=[row], sink=rows)
+    assert rows[1] == {"op": "set", "labels": {"a": "y", "b": "x"}, "n": 1}
+    assert pa.types.is_map(batches[0].schema.field("labels").type)
+
+
 def test_maps_have_no_order() -> None:
     rows = rp.Pipeline("p").source("posts", Post, time="at").partition("k", key="at")
     for one in (
