@@ -342,7 +342,8 @@ class Expr:
         """Divide decimals or integers, rounded once to ``scale`` digits behind the point.
 
         rounding: half_even, half_up, half_down, down, up, floor or ceiling, as Python's decimal
-        has them. Division by zero, and a result of more than 18 digits, fails its row.
+        has them. Division by zero, and a result of more than 18 digits, or 38 of a wide operand,
+        fails its row.
         """
         need_whole("the scale of .divide", scale, 0, most=PRECISION_MAX)
         if rounding not in ROUNDINGS:
