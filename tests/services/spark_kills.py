@@ -54,7 +54,7 @@ class Trial:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
         self._chance = Random(self.seed)
-        self._log = self.folder / "said"
+        self._log, self._begun = self.folder / "said", 0
         signals = (signal.SIGKILL, signal.SIGSTOP)
         self._left = [
             (self._chance.choice(WHO), self._chance.choice(signals))
@@ -124,7 +124,8 @@ class Trial:
         return re.findall(r"Digest: +(\w{16})", self._log.read_text())[-1]
 
     def _tail(self) -> str:
-        return self._log.read_text()[-2000:]
+        """Return the end of what the last command said."""
+        return self._log.read_bytes()[self._begun :].decode()[-2000:]
 
     def _done(
         self,
@@ -151,13 +152,15 @@ class Trial:
 
     def _check_struck(self, driver: subprocess.Popen[bytes]) -> None:
         """Nobody else's death ends a command; on a busy machine Spark gives up a Python process."""
-        was_struck = driver.pid in self.frozen or self.struck[-1:] == ["driver killed"]
-        if (
-            not was_struck and "stop that one first" in self._tail()
-        ):  # a frozen one holds the folder
-            was_struck = strike(self.frozen, signal.SIGKILL) > 0
+        said = self._tail()
+        if driver.pid in self.frozen or driver.poll() == -signal.SIGKILL:
+            return
+        # A frozen driver rightly holds its folder; tasks of a killed one do for a moment.
+        if "stop that one first" in said:
+            assert strike(self.frozen, signal.SIGKILL) or "driver killed" in self.struck, said
             self.frozen.clear()
-        assert was_struck or "waited in vain" in self._tail(), self._tail()
+            return
+        assert "waited in vain" in said, said
 
     def _strike(self, driver: subprocess.Popen[bytes]) -> None:
         who, how = self._left.pop(0)
@@ -186,6 +189,7 @@ class Trial:
             "JAVA_TOOL_OPTIONS": JVM,
         }
         with self._log.open("ab") as said:
+            self._begun = said.tell()
             return subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=said, stderr=said
             )

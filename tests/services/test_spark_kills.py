@@ -1,6 +1,7 @@
 """Processes of a standalone cluster are killed and frozen by chance, and results are the same.
 
-$RIPPLE_SPARK_SEEDS: other seeds, each of a replay, a backfill or a streaming query.
+$RIPPLE_SPARK_SEEDS: other seeds, each of a replay, a backfill or a streaming query. The one of a
+plain run kills a Python process of a replay: nobody has to notice that something is frozen.
 """
 
 from __future__ import annotations
@@ -16,5 +17,5 @@ pytestmark = [pytest.mark.services, pytest.mark.usefixtures("quick_jvms")]
 
 
 def test_killed_and_frozen_processes_change_no_bit(tmp_path: Path) -> None:
-    seeds = [int(word) for word in os.environ.get("RIPPLE_SPARK_SEEDS", "1 2 3").split()]
+    seeds = [int(word) for word in os.environ.get("RIPPLE_SPARK_SEEDS", "3").split()]
     assert main(tmp_path, seeds) == 0
