@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -18,6 +19,7 @@ from ripple.model.schema.logical.values import numbers_of, values_of
 from ripple.model.schema.nested import paths_in
 from ripple.model.schema.types import (
     Bool,
+    Dict,
     Float,
     Int,
     Int64,
@@ -130,8 +132,8 @@ def _call_of(
         _Fitting(made, "the field"),
         partial(attributes_of, names=wanted),
     )
-    has_lists = any(isinstance(bare_type(one.type), List) for one in node.state_fields)
-    copied = _with_copies(call) if has_lists else call
+    can_change = any(isinstance(bare_type(one.type), List | Dict) for one in node.state_fields)
+    copied = _with_copies(call) if can_change else call
     return _with_timers(node, copied) if node.timers else copied
 
 
@@ -153,10 +155,13 @@ def _with_timers(node: StepScan, call: Call) -> Call:
 
 
 def _with_copies(call: Call) -> Call:
-    """Return a call that gives the function lists of its own, so that none of a state changes."""
+    """Return a call that gives the function lists and maps of its own, so that no state changes.
+
+    A default is one object for all keys, and a call that fails leaves the state as it was.
+    """
 
     def copied(before: Stored, row: Stored) -> tuple[Stored, Stored | None]:
-        return call(tuple(list(x) if isinstance(x, list) else x for x in before), row)
+        return call(tuple(x.copy() if isinstance(x, list | dict) else x for x in before), row)
 
     return copied
 
@@ -193,16 +198,16 @@ class _Fitting:
                 return None
             raise TypeError(f"{self._what} {field.name!r} is None, and not declared so")
         bare = bare_type(of)
+        what = f"{self._what} {field.name!r}"
+        self._refuse_long(what, value, bare)
         if isinstance(bare, Logical):
             number = rule_of(bare).number(value)
             if number is not None:
                 return rule_of(bare).value(number)
-        what = f"{self._what} {field.name!r}"
         found = fitted([value], of, what, 1)
         for reason in found.misfits.values():
             raise TypeError(reason)
         if isinstance(bare, List):
-            self._refuse_long(what, value)
             if has_logical(of):
                 return values_of(numbers_of([value], of), of)[0]
             return list(as_list(found.values)[0])
@@ -212,10 +217,17 @@ class _Fitting:
             return found.values[0]
         return as_list(Values(found.values, found.valid))[0]
 
-    def _refuse_long(self, what: str, items: Any) -> None:
-        if self._lists_max is not None and len(items) > self._lists_max:
+    def _refuse_long(self, what: str, items: Any, of: FieldType) -> None:
+        if (
+            self._lists_max is None
+            or not isinstance(of, List | Dict)
+            or not isinstance(items, Sized)
+        ):
+            return
+        if len(items) > self._lists_max:
+            kind = "list" if isinstance(of, List) else "map"
             raise TypeError(
-                f"{what} has {len(items)} items: a state keeps up to {LIST_MAX} of a list"
+                f"{what} has {len(items)} items: a state keeps up to {self._lists_max} of a {kind}"
             )
 
 

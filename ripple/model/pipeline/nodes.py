@@ -301,7 +301,7 @@ class Scan:
     reads: str
 
 
-LIST_MAX = 1000  # items of a list of a state
+LIST_MAX = 1000  # items of a list or a map of a state
 TIMERS_MAX = FLAT_ROWS_MAX  # calls of timers between two rows of a key: their rows have its indexes
 
 

@@ -44,8 +44,8 @@ def state_of(state: type) -> tuple[Fields, tuple[Any, ...]]:
         if not isinstance(of, _STATE_TYPES):
             raise PlanError(
                 f"state: {state.__name__}.{field.name} is {type_text(field.type)}, and a state "
-                "holds numbers, texts, booleans, dates, times and decimals, and lists of these: "
-                "write a field for each of its values"
+                "holds numbers, texts, booleans, dates, times and decimals, lists of these and "
+                "maps: write a field for each of its values"
             )
         member = members[field.name]
         if not member.default_none and not member.default_other:

@@ -101,6 +101,8 @@ def called(
             object.__delattr__(state, name)  # raises AttributeError where the step deleted it
         if extra := getattr(state, "__dict__", None):
             raise TypeError(f"the step sets {sorted(extra)}")
+        if any(isinstance(one, dict) and len(one) > LIST_MAX for one in after.values()):
+            raise TypeError("a map of the state has too many members")
         after = {one.name: checked(after[one.name], one) for one in node.state_fields}
         if any(isinstance(one, list) and len(one) > LIST_MAX for one in after.values()):
             raise TypeError("a list of the state has too many items")

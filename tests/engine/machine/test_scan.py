@@ -501,6 +501,37 @@ def test_lists_of_a_state_are_bounded_and_unchanged_by_a_failure() -> None:
     assert states.column("ripple.state.sizes").to_pylist() == [[1, 3, 2]]
 
 
+@dataclass
+class Counts:
+    """A state with a map, which the step changes in place before it fails."""
+
+    of: dict[str, int] = field(default_factory=dict)
+
+
+def counts(state: Counts, tick: Tick) -> dict[str, Any]:
+    state.of[str(tick.size)] = state.of.get(str(tick.size), 0) + 1
+    if tick.size == 7:
+        raise ValueError("refused")
+    if tick.size == 3:
+        state.of |= {str(one): 0 for one in range(1000, 2200)}
+    return {"number": sum(state.of.values()), "size": tick.size, "before": None, "venues": ""}
+
+
+def test_maps_of_a_state_are_of_one_key_bounded_and_unchanged_by_a_failure() -> None:
+    plan = start().scan("s", "symbol", state=Counts, step=counts, into=Seen, settled=True)
+    happened = rows_of(*(("AB"[at % 2], size, at) for at, size in enumerate((1, 1, 7, 7, 3, 2, 2))))
+    check_pipeline(plan.sink("out"), happened, SIZES, restarts=[3])
+    with pytest.warns(rp.LostRecordsWarning):
+        result = rp.collect(plan.sink("out"), happened)
+    assert [(row["symbol"], row["number"]) for row in result.rows()] == [
+        ("A", 1), ("B", 1), ("B", 2), ("A", 2)]  # fmt: skip
+    reasons = [row.reason for row in result.report.uncomputable["s"].rows]
+    assert (
+        sum(one.endswith("has 1202 items: a state keeps up to 1000 of a map") for one in reasons)
+        == 1
+    )
+
+
 def test_states_end_and_are_freed() -> None:
     engine = Engine(scanned(start(), lateness=0, ttl=100).sink("out").plan())
     assert read(engine, ("A", 1, 10), ("A", 1, 109), ("A", 1, 209), ("A", 1, 300)) == [
