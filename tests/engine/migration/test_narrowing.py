@@ -225,3 +225,29 @@ def test_old_checkpoints_and_rebuilds_are_as_before() -> None:
     assert Verdict.MIGRATE not in {one.verdict for one in without.nodes}
     assert without.problems
     assert Engine.restore(wide, replace(snapshot, notes=notes)).digests == old.digests
+
+
+def test_joins_behind_one_another_are_narrowed_at_once() -> None:
+    def line(tolerance: int, lowest: int) -> Plan:
+        trades, quotes = start()
+        said: dict[str, Any] = {"on": "symbol", "lateness": 3, "emit": "final"}
+        first = trades.join_asof("j", quotes, tolerance=tolerance, **said)
+        both = first.join_interval("k", quotes, within=(lowest, 0), suffix="_k", how="left", **said)
+        return both.sink("out").plan()
+
+    records, plan = rows(3), line(5, -5)
+    old = Engine(line(30, -30))
+    shown = fed(old, records[:60])
+    engine, verdicts = went_on(old.snapshot(), plan)
+    assert [verdicts[name] for name in ("j", "k", "out")] == ["migrate", "migrate", "changed"]
+    after = fed(engine, records[60:])
+    fresh = fed(Engine(plan), records)
+    # Rows that the second join held have their matches of the first one.
+    assert [row["t"] for row in after] == [row["t"] for row in fresh[-len(after) :]]
+    assert [row["t_k"] for row in after] == [row["t_k"] for row in fresh[-len(after) :]]
+    assert shown
+    # A wider one among them is named, and everything behind it is refused.
+    wider = compare(line(40, -5), old.snapshot())
+    causes = {one.cause for one in wider.nodes if one.verdict is Verdict.REBUILD}
+    assert len(causes) == 2
+    assert all("its tolerance was 30ns, and is 40ns" in cause for cause in causes)
