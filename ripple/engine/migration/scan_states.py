@@ -13,6 +13,7 @@ from ripple.engine.operators.rows import made_by
 from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.schema.types import Option
+from ripple.model.window.watermark import EVENT_TIME_NS_MAX
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Migration, StepScan
@@ -48,6 +49,12 @@ def migrated_states(
     _refuse_nulls(scan, found, [*keys, TIME], None)
     required = [one.name for one in scan.state_fields if not isinstance(type_of(one), Option)]
     _refuse_nulls(scan, found, [f"{_OF_STATE}{name}" for name in required], None)
+    for name, _ in scan.timers:
+        of = f"{_OF_STATE}{name}"
+        # Not pc.abs: it overflows.
+        bounds = pc.min_max(found.column(of)).as_py()
+        if any(abs(one or 0) > EVENT_TIME_NS_MAX for one in bounds.values()):
+            raise wrong(scan, f"column {of!r} has a time at which no event is: write null for none")
     if scan.is_last:
         made_fields = [one.name for one in made_by(scan) if not isinstance(type_of(one), Option)]
         has_last = found.column(_LAST)
@@ -65,7 +72,9 @@ def _column(
     if name in made.column_names:
         column = made.column(name)
     elif name in first or name.startswith(f"{_LAST}."):
-        column = pa.chunked_array([pa.repeat(pa.scalar(first.get(name), field.type), len(made))])
+        value, count = pa.scalar(first.get(name), field.type), len(made)
+        # Arrow repeats no list 0 times.
+        column = pa.chunked_array([pa.repeat(value, count)] if count else [], field.type)
     else:
         raise wrong(scan, f"column {name!r} is missing: return it from a function")
     if column.type != field.type:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +39,11 @@ class After:
     count: int = 0
     most: int = -1
     ends: rp.Timestamp | None = None
+
+
+@dataclass
+class Listed(After):
+    sizes: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -174,12 +179,30 @@ def test_what_does_not_fit_is_named() -> None:
         lambda states: pa.concat_tables([states, states]).drop_columns(["ripple.state.gone"]),
     )
     assert two.endswith("each key (symbol) must have one row")
+    said: Any = {"settled": True, "timers": {"ends": over}}
+    timed = start().scan("s", "symbol", state=After, step=after, into=Made, lateness=20, **said)
+    never = pa.array([-(2**63)] * 2)
+    far = timed.migrate(
+        "s",
+        lambda states: states.select(["symbol", "ripple.time"]).append_column(
+            "ripple.state.ends", never
+        ),
+        from_digest=of(old),
+    )
+    with pytest.raises(MigrationError, match=r"ends' has a time at which no event is: write null"):
+        decide(far.sink("other").plan(), old.snapshot())
     other = line(After, after, start().derive("d", more=rp.col("size")))
     assert "rows that are not final yet have another form" in refused(other, old)
     with pytest.raises(PlanError, match="the state's field 'at' is datetime"):
         line(Dated, after).migrate("s", from_digest=of(old))
     with pytest.raises(PlanError, match=r"its rows follow from the state of a scan: migrate 's'"):
         whole.migrate("s.last", from_digest=of(old))
+
+
+def test_a_list_may_be_added_where_there_are_no_states_yet() -> None:
+    old = Engine(line(Before, before).sink("out").plan())
+    plan = line(Listed, after).migrate("s", from_digest=of(old)).sink("out").plan()
+    assert rows_in(fed(went_on(old, plan))) == rows_in(fed(Engine(plan)))
 
 
 def test_without_a_migration_it_is_refused_and_named() -> None:
