@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,3 +101,31 @@ def test_another_type_has_no_such_form() -> None:
         made = type("Odd", (), {"__annotations__": {"x": kind}, "x": rp.field(format="json")})
         with pytest.raises(SchemaError, match="format"):
             rp.Pipeline("p").source("t", rp.record(made))
+
+
+@rp.record
+class Texts:
+    x: str = rp.field(format="json")
+
+
+def test_values_without_a_form_in_json_are_texts_or_refused() -> None:
+    noon = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+    one = {"at": noon, "day": noon.date(), "price": decimal.Decimal("1.50"),
+           "id": uuid.UUID(int=1), "blob": b"a"}  # fmt: skip
+    written = {"at": "2026-01-31T12:00:00.000000000Z", "day": "2026-01-31", "price": "1.50",
+               "id": "00000000-0000-0000-0000-000000000001", "blob": "YQ=="}  # fmt: skip
+    same = rp.Pipeline("p").source("s", Texts).sink("o")
+
+    def texts(source: Any) -> list[Any]:
+        return [json.loads(row["x"]) for row in rp.collect(same, source).rows()]
+
+    assert texts([{"x": [one]}, {"x": ["\ud800"]}]) == [[written], ["\ud800"]]
+    far = dt.datetime(3000, 1, 1, tzinfo=dt.UTC)
+    for unit in ("s", "us"):  # of Arrow, also without a zone and beyond nanoseconds
+        times = pa.array([[noon], [far]], pa.list_(pa.timestamp(unit)))
+        assert texts(pa.table({"x": times})) == [[written["at"]], ["3000-01-01T00:00:00+00:00"]]
+    twice = pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))
+    assert texts(pa.table({"x": twice})) == [{"a": 2}]
+    for kind in (pa.list_(pa.duration("s")), pa.map_(pa.date32(), pa.int64())):
+        with pytest.raises(SchemaError, match="column 'x' of the table is"):
+            texts(pa.table({"x": pa.array([None], kind)}))
