@@ -132,7 +132,8 @@ def _call_of(
         _Fitting(made, "the field"),
         partial(attributes_of, names=wanted),
     )
-    can_change = any(isinstance(bare_type(one.type), List | Dict) for one in node.state_fields)
+    given = (*node.state_fields, *node.fields_in)
+    can_change = any(isinstance(bare_type(one.type), List | Dict) for one in given)
     copied = _with_copies(call) if can_change else call
     return _with_timers(node, copied) if node.timers else copied
 
@@ -155,15 +156,20 @@ def _with_timers(node: StepScan, call: Call) -> Call:
 
 
 def _with_copies(call: Call) -> Call:
-    """Return a call that gives the function lists and maps of its own, so that no state changes.
+    """Return a call that gives the function lists and maps of its own, which it may change.
 
-    A default is one object for all keys, and a call that fails leaves the state as it was.
+    A default is one object for all keys, a call that fails leaves the state as it was, and a held
+    row is given again after a late event.
     """
 
     def copied(before: Stored, row: Stored) -> tuple[Stored, Stored | None]:
-        return call(tuple(x.copy() if isinstance(x, list | dict) else x for x in before), row)
+        return call(_own(before), _own(row))
 
     return copied
+
+
+def _own(values: Stored) -> Stored:
+    return tuple(x.copy() if isinstance(x, list | dict) else x for x in values)
 
 
 def _changeable(cls: type) -> Any:

@@ -532,6 +532,29 @@ def test_maps_of_a_state_are_of_one_key_bounded_and_unchanged_by_a_failure() -> 
     )
 
 
+@rp.record
+class Tagged:
+    symbol: str
+    tags: list[str]
+    labels: dict[str, str]
+    at: rp.Timestamp
+
+
+def tagged(state: Run, row: Tagged) -> dict[str, Any]:
+    state.count += 1
+    row.tags.append("seen")
+    row.labels["n"] = row.labels.get("n", "") + "x"
+    return {"number": len(row.tags), "size": len(row.labels["n"]), "before": None, "venues": ""}
+
+
+def test_lists_and_maps_of_a_row_are_as_read_when_it_is_applied_again() -> None:
+    plan = rp.Pipeline("again").source("rows", Tagged)
+    plan = plan.scan("s", "symbol", state=Run, step=tagged, into=Seen).sink("out")
+    rows = [{"symbol": "A", "tags": ["a"], "labels": {}, "at": at} for at in (2, 3, 1)]
+    result = rp.collect(plan, rows, batch_rows=1)
+    assert [(row["number"], row["size"]) for row in result.rows()] == [(2, 1)] * 3
+
+
 def test_states_end_and_are_freed() -> None:
     engine = Engine(scanned(start(), lateness=0, ttl=100).sink("out").plan())
     assert read(engine, ("A", 1, 10), ("A", 1, 109), ("A", 1, 209), ("A", 1, 300)) == [
