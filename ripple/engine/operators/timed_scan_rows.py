@@ -35,7 +35,7 @@ _PLACED = itemgetter(0, 1)
 _Made: TypeAlias = "tuple[int, int, int, Stored | str]"
 """The time and the place of a row or a timer, its slot, and its result, or why there is none."""
 
-_TOO_MANY = f"timers were called {TIMERS_MAX} times since the last row of the key: they are off"
+_TOO_MANY = f"timers were called {TIMERS_MAX - 1} times since the last row of the key: they are off"
 
 
 class _Key:

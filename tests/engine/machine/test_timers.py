@@ -214,7 +214,7 @@ def test_a_timer_that_sets_itself_for_ever_is_off_after_some_calls_until_the_nex
     engine = engine_of(fire=again)
     read(engine, ("A", 5, 10), ("B", 90, 30), ("A", 5, 60), ("B", 900, 100))
     assert [row.reason for row in engine.uncomputable["s"].rows] == [
-        "timers were called 10000 times since the last row of the key: they are off"
+        "timers were called 9999 times since the last row of the key: they are off"
     ] * 2
     (states,) = (table for name, table in engine.snapshot().tables.items() if "right" in name)
     assert states.sort_by("symbol").column("ripple.state.calls").to_pylist()[0] == 2 * 9999
