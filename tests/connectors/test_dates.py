@@ -267,10 +267,6 @@ def test_bytes_of_keys_and_of_values() -> None:
     assert [one.hex() for one in key_bytes(days, ("day",)).to_pylist()] == [
         "0000000000005004", "ffffffffffffffff"
     ]  # fmt: skip
-    plan = folded()
-    output = plan.output("out")
-    with pytest.raises(rp.OutputError, match="'all' is a List"):
-        row_values("msgpack", output, "kafka:x")
     narrow = rp.Pipeline("n").source("fills", Fill).partition("p", key="day")
     shown = narrow.fold("f", ends=rp.max("ends")).sink("o").plan().output("o")
     changes = pa.record_batch({"day": pa.array([DAY]), "ends": pa.array([LAST])})

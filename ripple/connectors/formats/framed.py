@@ -11,7 +11,17 @@ from ripple.connectors.formats.json import buffers_of
 from ripple.connectors.formats.registry import RegistryError
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.schema.compat import check_readable
-from ripple.model.schema.types import Field, Int, Int64, Logical, Option, Schema, String
+from ripple.model.schema.types import (
+    Dict,
+    Field,
+    FieldType,
+    Int,
+    Int64,
+    Logical,
+    Option,
+    Schema,
+    String,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,9 +139,13 @@ def _as_columns(schema: Schema) -> Schema:
         kind, optional = field.type, field.optional
         if isinstance(kind, Option):
             kind, optional = kind.of, True
-        if isinstance(kind, Int64):
-            kind = Int()
-        elif isinstance(kind, Logical):
-            kind = String()
-        fields.append(Field(field.name, kind, optional))
+        fields.append(Field(field.name, _as_column(kind), optional))
     return Schema(schema.name, tuple(fields))
+
+
+def _as_column(kind: FieldType) -> FieldType:
+    if isinstance(kind, Int64):
+        return Int()
+    if isinstance(kind, Dict):
+        return Dict(_as_column(kind.of))
+    return String() if isinstance(kind, Logical) else kind

@@ -89,7 +89,7 @@ def committed(path: str) -> bytes:
 
 
 def read_csv(path: str) -> list[Row]:
-    lines = csv.reader(committed(path).decode().splitlines())
+    lines = csv.reader(committed(path).decode().splitlines()[1:])
     return [{"name": name, "number": number, "price": price} for name, number, price in lines]
 
 

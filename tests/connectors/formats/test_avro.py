@@ -161,7 +161,7 @@ def test_a_writer_with_more_in_its_records_is_read_one_by_one() -> None:
         ({"price": "string"}, ("price", "string", "Float")),
         ({"size": ["null", "long"]}, ("size",)),
         ({"symbol": None}, ("symbol",)),
-        ({"price": {"type": "map", "values": "long"}}, ("price", "map")),
+        ({"price": {"type": "map", "values": "long"}}, ("price", "Dict")),
     ],
 )
 def test_a_schema_that_does_not_fit_names_the_field(changed: Any, said: tuple[str, ...]) -> None:
@@ -287,8 +287,9 @@ def test_json_in_the_frame_of_a_registry_is_held_to_the_pipelines_fields() -> No
 def test_rows_that_are_no_flat_columns_are_refused_by_name() -> None:
     from ripple.core.errors import OutputError
 
+    rows = List(Record((Field("tag", String()),)))
     with pytest.raises(OutputError, match="'tags' is a List"):
-        FlatValues((Field("tags", List(String())),), "kafka:b/t", avro=True)
+        FlatValues((Field("tags", rows),), "kafka:b/t", avro=True)
 
 
 MOMENT_NS = 1_708_905_600_123_456_000
