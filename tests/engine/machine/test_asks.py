@@ -299,7 +299,10 @@ def test_held_rows_stay_where_other_code_has_changed() -> None:
         (lambda p: asked(p.distinct("d", "symbol", within=1)), "'d' gives rows later: ask before"),
         (lambda p: asked(p.partition("k", key="symbol")), "put it before"),
         (lambda p: asked(counted(p)), "ask before .partition"),
-        (lambda p: asked(p).flat_map("f", list, into=Tick), "before .distinct, .ask and joins"),
+        (
+            lambda p: asked(p).flat_map("f", list, into=Tick),
+            "before .distinct, .scan, .ask and joins",
+        ),
         (lambda p: partly(asked(p)), "the order in which rows of 'rated' come: use OnWatermark"),
         (lambda p: rp.union("u", p.ask("a", rate, into=Rating), asked(p)), "rows of the same"),
     ],

@@ -492,7 +492,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "have rows of the same events, of 'trades', and 'j' gives them later" in refused(
         lambda: rp.union("u", rows, trades.join_asof("k", quotes, on="symbol", emit="final"))
     )
-    assert "put it before .distinct, .ask and joins" in refused(
+    assert "put it before .distinct, .scan, .ask and joins" in refused(
         lambda: rows.flat_map("m", lambda row: [row], into=Trade)
     )
     assert "leave lateness= out" in refused(

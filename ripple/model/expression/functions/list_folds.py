@@ -126,9 +126,9 @@ def exact_sum(values: list[float]) -> float:
     except ValueError:  # infinities of both signs
         return math.nan
     except OverflowError:
-        special = {value for value in values if not math.isfinite(value)}
+        special = [value for value in values if not math.isfinite(value)]
         if special:
-            return special.pop() if len(special) == 1 else math.nan
+            return special[0] if all(value == special[0] for value in special) else math.nan
         exact = sum(map(Fraction, values))
         try:
             return float(exact)
