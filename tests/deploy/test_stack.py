@@ -148,7 +148,7 @@ def _of_one_process(folder: Path) -> Rows:
         subprocess.run(feed, stdout=out, cwd=ROOT, check=True)
     ripple = str(Path(sys.executable).parent / "ripple")
     pipeline = str(ROOT / "examples/vwap.py")
-    places = ["--source", str(trades), "--sink", str(folder / "vwap.csv")]
+    places = ["--no-header", "--source", str(trades), "--sink", str(folder / "vwap.csv")]
     subprocess.run([ripple, "run", pipeline, *places], check=True, capture_output=True)
     with (folder / "vwap.csv").open() as found:
         rows = {
