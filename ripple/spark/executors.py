@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import ripple
 from ripple.core.errors import InputError
-from ripple.core.extras import needed
 from ripple.spark import executor_probe
 from ripple.spark.environment import is_this_python
-
-with needed("spark", "ripple.spark"):
-    from pyspark import cloudpickle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +110,7 @@ def another_python(name: str, found: str, python: str) -> str:
 
 def _told(context: Any, names: Mapping[str, str]) -> list[str]:
     """Run a task on each executor."""
+    from pyspark import cloudpickle  # noqa: PLC0415 - what is found wrong is told without it
     from pyspark.core.rdd import RDD  # noqa: PLC0415 - not there with Spark Connect alone
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - likewise
 
