@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from ripple.core.arguments import shown
@@ -22,7 +21,6 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import (
     Draft,
-    check_count,
     check_ended,
     check_read,
     refusal,
@@ -32,23 +30,22 @@ from ripple.model.pipeline.draft import (
 from ripple.model.pipeline.event_source import event_source
 from ripple.model.pipeline.folding import fold_of, window_of, with_unnamed
 from ripple.model.pipeline.node_keys import keyed
-from ripple.model.pipeline.nodes import (
-    BookScan,
-    Fields,
-    FlatMap,
-    StepScan,
-)
+from ripple.model.pipeline.nodes import BookScan, Fields, FlatMap, StepScan
 from ripple.model.pipeline.output import output_of
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.row_steps import derive_of, filter_of, flat_map_of, map_of
 from ripple.model.pipeline.table import table_fold, table_source, versions_of
 from ripple.model.pipeline.transitions import (
-    RAW,
     grown,
+    with_fold,
     with_joined,
+    with_joined_tables,
     with_row_table,
+    with_source,
     with_step,
     with_stream,
+    with_table,
+    with_versions,
 )
 from ripple.model.pipeline.waiting import distinct_of, finals_of
 from ripple.model.schema.types import Schema
@@ -133,13 +130,7 @@ class Pipeline:
                 key=key,
                 idle=idle,
             )
-            sources = (*draft.sources, spec)
-            check_count(sources)
-            seen = {"fields": spec.schema.fields, "row": spec.record, "path": (name,), "at": name}
-            raw = RAW | {"origins": (name,)}
-            return pipeline_of(
-                grown(draft, "source", sources=sources, read=(spec,), root=name, **raw, **seen)
-            )
+            return pipeline_of(with_source(draft, spec))
 
     @named
     def table(
@@ -189,26 +180,7 @@ class Pipeline:
                 reject_future=reject_future,
                 idle=idle,
             )
-            sources = (*draft.sources, source)
-            check_count(sources)
-            fold = table_fold(source, ttl)
-            made = (fold.partition, fold.name, fold.steps[0].name)
-            raw = RAW | {"is_table": True, "origins": (name,), "fold": fold}
-            return pipeline_of(
-                grown(
-                    reduce(Draft.begun, made, draft),
-                    "table",
-                    **raw,
-                    sources=sources,
-                    read=(source,),
-                    root=name,
-                    folds=(*draft.folds, fold),
-                    fields=fold.row,
-                    row=None,
-                    path=(name, fold.partition, fold.name),
-                    at=fold.steps[0].name,
-                )
-            )
+            return pipeline_of(with_table(draft, source, table_fold(source, ttl)))
 
     @named
     def versions(self, name: str, /) -> Pipeline:
@@ -221,23 +193,7 @@ class Pipeline:
         which goes by offsets.
         """
         with self._step("versions", name) as draft:
-            node, fold = versions_of(name, draft), draft.fold
-            assert fold is not None, "versions are those of a table"
-            read = {*(one.of for one in draft.outputs), *(one.input for one in draft.folds)}
-            folds = tuple(one for one in draft.folds if one is not fold or one.name in read)
-            return pipeline_of(
-                grown(
-                    draft,
-                    "versions",
-                    **(RAW | {"deleted": node.deleted}),
-                    steps=(*draft.steps, node),
-                    folds=folds,
-                    fields=node.fields_out,
-                    row=None,
-                    path=(draft.root,),
-                    at=name,
-                )
-            )
+            return pipeline_of(with_versions(draft, versions_of(name, draft)))
 
     @named
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
@@ -389,23 +345,7 @@ class Pipeline:
         """
         with self._step("fold", name) as draft:
             fold = fold_of(name, draft, with_unnamed(unnamed, aggregates))
-            return pipeline_of(
-                grown(
-                    draft,
-                    "fold",
-                    folds=(*draft.folds, fold),
-                    fold=fold,
-                    partition="",
-                    key=(),
-                    partitions=None,
-                    via_log=False,
-                    window=None,
-                    fields=fold.row,
-                    row=None,
-                    path=(*draft.path, name),
-                    at=name,
-                )
-            )
+            return pipeline_of(with_fold(draft, fold))
 
     @named
     def distinct(
@@ -713,21 +653,7 @@ class Pipeline:
                 how=how,
                 suffix=suffix,
             )
-            whole = united(draft, other)
-            read = {source.name for source in (*draft.read, *other.read)}
-            return pipeline_of(
-                grown(
-                    whole,
-                    "join",
-                    read=tuple(source for source in whole.sources if source.name in read),
-                    folds=(*whole.folds, join),
-                    fold=join,
-                    fields=join.row,
-                    row=None,
-                    path=(*draft.path, name),
-                    at=name,
-                )
-            )
+            return pipeline_of(with_joined_tables(draft, other, join))
 
     @named
     def finals(self, name: str, /) -> Pipeline:

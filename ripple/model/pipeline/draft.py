@@ -214,9 +214,9 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 # folded from them; ``deleted`` names the field that is true in deletions, of versions of a table;
 # ``path`` names the source, partitions, windows and folds before. ``partition`` is set from its
 # step to the fold, ``window`` likewise. The nodes have their paths for keys: their meaning is not
-# examined yet. ``used`` has each name's step, with the namespace of the name, which distinguishes a
-# step common to branches from two of one name. ``is_open`` until a sink shows the last step. All
-# branches of one Pipeline share ``ordinals``.
+# examined yet. ``used`` has each name's step, which distinguishes a step common to branches from
+# two of one name; partitions are no nodes, and have a namespace of their own. ``is_open`` until a
+# sink shows the last step. All branches of one Pipeline share ``ordinals``.
 @frozen
 class Draft:
     """A pipeline as far as it has been written."""
@@ -253,24 +253,19 @@ class Draft:
 
     def begun(self, name: str, verb: str = "") -> Draft:
         """Return the draft with a step of that name and verb to be put here. Raises PlanError."""
-        used = _name_of(verb, name)
+        is_partition = verb == "partition"
+        used = ("partition" if is_partition else "node", name)
         if used in self.used:
-            why = "partitions share one namespace"
-            if verb != "partition":
-                why = "sources, steps, folds and sinks share one namespace"
+            shared = "partitions" if is_partition else "sources, steps, folds and sinks"
             raise PlanError(
-                f"another step has that name: choose another one, as '{name}-out', since {why}"
+                f"another step has that name: choose another one, as '{name}-out', since {shared} "
+                "share one namespace"
             )
         return replace(self, used={**self.used, used: object()}, is_open=True)
 
     def below(self, name: str) -> str:
         """Return the path of a node that is put here."""
         return "/".join((*self.path, name))
-
-
-def _name_of(verb: str, name: str) -> tuple[str, str]:
-    """Return a step's name with its namespace: a partition is no node, so none is taken for it."""
-    return "partition" if verb == "partition" else "node", name
 
 
 def refusal(draft: Draft, verb: str) -> str | None:

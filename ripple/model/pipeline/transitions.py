@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import check_result_field
-from ripple.model.pipeline.draft import TRANSITIONS, Draft, Stage
+from ripple.model.pipeline.draft import TRANSITIONS, Draft, Stage, check_count, united
 from ripple.model.pipeline.nodes import (
     BookScan,
     FlatMap,
+    Fold,
     Map,
     RowTable,
+    SourceSpec,
     Step,
     StepScan,
     StreamJoin,
+    TableJoin,
+    Versions,
     Waiting,
 )
 
@@ -34,6 +39,96 @@ RAW: dict[str, Any] = {
 def grown(draft: Draft, verb: str, **changes: Any) -> Draft:
     """Return the draft after a step. changes: of its members."""
     return replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes)
+
+
+def with_source(draft: Draft, source: SourceSpec) -> Draft:
+    """Return the draft with the events of a source. Raises PlanError for one source too many."""
+    sources, name = (*draft.sources, source), source.name
+    check_count(sources)
+    raw = RAW | {"origins": (name,), "row": source.record}
+    return grown(
+        draft,
+        "source",
+        **raw,
+        sources=sources,
+        read=(source,),
+        root=name,
+        fields=source.schema.fields,
+        path=(name,),
+        at=name,
+    )
+
+
+def with_table(draft: Draft, source: SourceSpec, fold: Fold) -> Draft:
+    """Return the draft with a table from a topic. fold: of its rows. Raises PlanError."""
+    sources, name = (*draft.sources, source), source.name
+    check_count(sources)
+    raw = RAW | {"is_table": True, "origins": (name,), "fold": fold, "row": None}
+    return grown(
+        reduce(Draft.begun, (fold.partition, fold.name, fold.steps[0].name), draft),
+        "table",
+        **raw,
+        sources=sources,
+        read=(source,),
+        root=name,
+        folds=(*draft.folds, fold),
+        fields=fold.row,
+        path=(name, fold.partition, fold.name),
+        at=fold.steps[0].name,
+    )
+
+
+def with_versions(draft: Draft, node: Versions) -> Draft:
+    """Return the draft with the versions of its table, whose fold goes if nothing reads it."""
+    read = {*(one.of for one in draft.outputs), *(one.input for one in draft.folds)}
+    folds = tuple(one for one in draft.folds if one is not draft.fold or one.name in read)
+    raw = RAW | {"deleted": node.deleted, "row": None}
+    return grown(
+        draft,
+        "versions",
+        **raw,
+        steps=(*draft.steps, node),
+        folds=folds,
+        fields=node.fields_out,
+        path=(draft.root,),
+        at=node.name,
+    )
+
+
+def with_fold(draft: Draft, fold: Fold) -> Draft:
+    """Return the draft with the result rows of a fold."""
+    return grown(
+        draft,
+        "fold",
+        folds=(*draft.folds, fold),
+        fold=fold,
+        partition="",
+        key=(),
+        partitions=None,
+        via_log=False,
+        window=None,
+        fields=fold.row,
+        row=None,
+        path=(*draft.path, fold.name),
+        at=fold.name,
+    )
+
+
+def with_joined_tables(left: Draft, right: Draft, join: TableJoin) -> Draft:
+    """Return the draft with the joined rows of two tables. Raises PlanError."""
+    whole = united(left, right)
+    read = {source.name for source in (*left.read, *right.read)}
+    return grown(
+        whole,
+        "join",
+        read=tuple(source for source in whole.sources if source.name in read),
+        folds=(*whole.folds, join),
+        fold=join,
+        fields=join.row,
+        row=None,
+        path=(*left.path, join.name),
+        at=join.name,
+    )
 
 
 def with_stream(
