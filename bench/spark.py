@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from bench import spark_streaming as streaming
 from bench.row import Row, at_least, beside
-from bench.spark_processes import least_s, say, used, used_since
+from bench.spark_processes import rates_of
 from bench.timing import QUICK
 from bench.trades import Trade, blocks, vwap_plan
 from ripple.engine.operators.arrow_types import arrow_fields
@@ -69,10 +69,9 @@ def measure() -> list[Row]:
         same = {one.report().digest for one in (replay, frame)}
         if len(same) > 1:
             raise RuntimeError(f"the replays of the log and of the DataFrame differ: {same}")
-        rates = _rates(calls)
-        pandas = _rates(
-            {"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}, PANDAS_EVENTS, rounds=1
-        )
+        rates = rates_of(calls, EVENTS, ROUNDS)
+        in_pandas = {"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}
+        pandas = rates_of(in_pandas, PANDAS_EVENTS, rounds=1)
     streamed = streaming.measure(spark)
     spark.stop()
     others = {
@@ -120,23 +119,6 @@ def _vwap(key: tuple[Any, ...], rows: Any) -> Any:
     volume = rows["size"].sum()
     vwap = (rows["price"] * rows["size"]).sum() / volume
     return pd.DataFrame([(*key, vwap, volume, len(rows))])
-
-
-def _rates(
-    calls: dict[str, Callable[[], Any]], events: int = EVENTS, *, rounds: int = ROUNDS
-) -> dict[str, float]:
-    """Return millions of events per second of processor time; the calls take turns."""
-    spent_s: dict[str, list[float]] = {name: [] for name in calls}
-    for round_ in range(rounds + 1):
-        for name, call in calls.items():
-            before = used()
-            call()
-            used_s = used_since(before)
-            told = "a process has ended" if used_s is None else f"{used_s:.2f} s"
-            say(f"{name}, round {round_} of {rounds}: {told} for {events:,} trades")
-            if round_ and used_s is not None:  # in the first, code is compiled
-                spent_s[name].append(used_s)
-    return {name: events / least_s(all_s) / 1e6 for name, all_s in spent_s.items()}
 
 
 def _written(folder: str) -> str:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from bench.row import Row, at_most
 from bench.spark import grouped
-from bench.spark_processes import least_s, say, used, used_since
+from bench.spark_processes import spent_s_of
 from bench.timing import QUICK
 from bench.trades import blocks, vwap_plan
 from ripple.spark import Replay
@@ -49,7 +49,7 @@ def measure() -> list[Row]:
             raise RuntimeError(f"replays of the same rows differ: {digests}")
         calls: dict[str, Callable[[], Any]] = {name: one.report for name, one in replays.items()}
         calls["sql"] = lambda: grouped(spark, ten)
-        spent_s = _spent_s(calls)
+        spent_s = spent_s_of(calls, ROUNDS)
     spark.stop()
     rows = []
     for kind in ("", " by name"):
@@ -63,21 +63,6 @@ def measure() -> list[Row]:
 
 def _limit(ratio: float) -> Any:
     return at_most(ratio, of_ratio=True)
-
-
-def _spent_s(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the least seconds of processor time of each call; the calls take turns."""
-    spent: dict[str, list[float]] = {name: [] for name in calls}
-    for round_ in range(ROUNDS + 1):
-        for name, call in calls.items():
-            before = used()
-            call()
-            used_s = used_since(before)
-            told = "a process has ended" if used_s is None else f"{used_s:.2f} s"
-            say(f"{name}, round {round_} of {ROUNDS}: {told}")
-            if round_ and used_s is not None:  # in the first, code is compiled
-                spent[name].append(used_s)
-    return {name: least_s(all_s) for name, all_s in spent.items()}
 
 
 def _write(folder: str) -> None:

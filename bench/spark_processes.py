@@ -1,32 +1,32 @@
-"""What processes of Spark have used, and how far a benchmark of them is."""
+"""Processor time and memory of processes of Spark, and the progress of a benchmark of them."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def say(line: str) -> None:
-    """Tell whoever waits, on standard error."""
+    """Print a line of progress on standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
 class Used(NamedTuple):
-    """What this process and all that it has started have used so far; see ``used_since``."""
+    """Processor time of this process and its descendants so far; see ``used_since``."""
 
     ticks: int
     parents: dict[int, int]
 
 
 def used() -> Used:
-    """Look at the processes that are there."""
-    time.sleep(0.2)  # what was done is noted when tasks end
+    """Return the use of the present processes."""
+    time.sleep(0.2)  # the time of a task is noted at its end
     parents, ticks = {}, {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -45,7 +45,7 @@ def used() -> Used:
 def used_since(before: Used) -> float | None:
     """Return the processor time since then, seconds; None where some of it cannot be known.
 
-    What an ended process has used, its parent has, unless that has ended too.
+    The time of an ended process is its parent's, unless that has ended too.
     """
     after = used()
     ended = before.parents.keys() - after.parents.keys()
@@ -72,10 +72,36 @@ def peaks_mb() -> dict[str, float]:
 
 
 def least_s(spent_s: Collection[float]) -> float:
-    """Return the least of what rounds have used. Raises RuntimeError where none is known."""
+    """Return the least processor time of a round. Raises RuntimeError where none is known."""
     if not spent_s:
         raise RuntimeError("processes of Spark ended in every round: measure in more quiet")
     return min(spent_s)
+
+
+def spent_s_of(
+    calls: Mapping[str, Callable[[], Any]], rounds: int, what: str = ""
+) -> dict[str, float]:
+    """Return the least seconds of processor time of each call; the calls take turns.
+
+    what: the work of a call, for lines of progress.
+    """
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for round_ in range(rounds + 1):
+        for name, call in calls.items():
+            before = used()
+            call()
+            used_s = used_since(before)
+            told = "a process has ended" if used_s is None else f"{used_s:.2f} s"
+            say(f"{name}, round {round_} of {rounds}: {told}{what and f' for {what}'}")
+            if round_ and used_s is not None:  # in the first, code is compiled
+                spent[name].append(used_s)
+    return {name: least_s(all_s) for name, all_s in spent.items()}
+
+
+def rates_of(calls: Mapping[str, Callable[[], Any]], events: int, rounds: int) -> dict[str, float]:
+    """Return millions of trades per second of processor time; the calls take turns."""
+    spent = spent_s_of(calls, rounds, f"{events:,} trades")
+    return {name: events / one_s / 1e6 for name, one_s in spent.items()}
 
 
 def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bench.row import Row, at_least, beside
 from bench.spark import grouped
-from bench.spark_processes import least_s, peaks_mb, say, used, used_since
+from bench.spark_processes import peaks_mb, rates_of
 from bench.timing import QUICK
 from bench.trades import INTERVAL_NS, Trade, vwap_plan
 from ripple.engine.operators.arrow_types import arrow_fields
@@ -39,9 +39,8 @@ from ripple.world import LiveClock, LiveDisk
 
 ROWS = int(os.environ.get("RIPPLE_BENCH_ROWS") or (2_000_000 if QUICK else 20_000_000))
 KEYS = 1_000_000
-SKEW = (
-    4  # the share of keys below x is x ** (1 / SKEW): 0.1 % of the keys have a sixth of the trades
-)
+SKEW = 4
+"""The first share x of keys has x ** (1 / SKEW) of the trades: 0.1 % of them has a sixth."""
 PARTITIONS, FEW = 64, 8
 ROUNDS = 1 if QUICK else 3
 _BLOCK = 1_000_000
@@ -78,7 +77,7 @@ def measure() -> list[Row]:
         digests = {count: one.report().digest for count, one in replays.items()}
         if len(set(digests.values())) > 1:
             raise RuntimeError(f"replays of the same trades differ: {digests}")
-        rates = _rates(calls)
+        rates = rates_of(calls, ROWS, ROUNDS)
         peaks = peaks_mb()
     spark.stop()
     what = f"replay of {ROWS / 1e6:g} M trades, {KEYS / 1e6:g} M keys, {PARTITIONS} partitions"
@@ -90,21 +89,6 @@ def measure() -> list[Row]:
     memory = [Row(f"most memory of {name}", value, "MB") for name, value in sorted(peaks.items())]
     return [*beside(f"{what}, per core", rates["many"], "M/s", others,
                     at_least(0.7, of_ratio=True)), *memory]  # fmt: skip
-
-
-def _rates(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return millions of trades per second of processor time; the calls take turns."""
-    spent_s: dict[str, list[float]] = {name: [] for name in calls}
-    for round_ in range(ROUNDS + 1):
-        for name, call in calls.items():
-            before = used()
-            call()
-            used_s = used_since(before)
-            told = "a process has ended" if used_s is None else f"{used_s:.2f} s"
-            say(f"{name}, round {round_} of {ROUNDS}: {told} for {ROWS:,} trades")
-            if round_ and used_s is not None:  # in the first, code is compiled
-                spent_s[name].append(used_s)
-    return {name: ROWS / least_s(all_s) / 1e6 for name, all_s in spent_s.items()}
 
 
 def _blocks() -> Iterator[pa.RecordBatch]:
