@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, TypeGuard
 from ripple.connectors.connector import Part, Reading, Writing
 from ripple.connectors.contract import check_not_async, is_sink
 from ripple.connectors.cutting import check_batch_rows
+from ripple.connectors.files.csv import dialect
+from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.registry import find, forms, innermost
+from ripple.connectors.registry import find, forms, innermost, is_stream, of_written_file
 from ripple.connectors.source_inputs import ended, is_readable
 from ripple.core.errors import InputError, OutputError
 from ripple.core.named_uris import name_and_uri
@@ -312,6 +314,19 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
         if times > 1:
             raise OutputError(f"output {name!r} has {times} sinks: it can have one")
     return dict(pairs)
+
+
+def without_header(place: str) -> str:
+    """Return the URI of a sink, of a CSV file without a header unless it says; raises as ``find``.
+
+    It has the scheme, since not each name goes with options: not one with a colon, nor of S3.
+    """
+    found = find(place, "sink")
+    if is_remote(place):
+        found = of_written_file(place)
+    if found.connector.scheme != "csv" or is_stream(found.path):
+        return place
+    return f"csv:{dialect.without_header(found.path)}"
 
 
 def sources_by_name(plan: Plan, given: Sequence[str], flag: str = "--source") -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Annotated
 import pytest
 
 import ripple as rp
+from ripple.connectors import locate
 from ripple.connectors.connector import Reading
 from ripple.connectors.files.csv import parser
 from ripple.connectors.files.csv.dialect import parsed, without_header
@@ -158,6 +159,16 @@ def test_an_address_says_once_whether_there_is_a_header() -> None:
     assert without_header("o.csv") == "o.csv?header=no"
     assert without_header("o.csv?header") == "o.csv?header"
     assert without_header("a?b.csv") == "a?b.csv?header=no"
+
+
+def test_a_sink_has_no_header_by_any_of_its_uris() -> None:
+    for place in ("o.csv", "csv:o.csv", "csv:o.txt", "./a:b.csv", "s3://bucket/o.csv"):
+        uri = locate.without_header(place)
+        assert uri == f"csv:{place.removeprefix('csv:')}?header=no"
+        assert locate.without_header(uri) == uri
+    for other in ("-", "csv:-", "o.jsonl", "o.parquet", "s3://bucket/o.parquet"):
+        assert locate.without_header(other) == other
+    assert locate.without_header("o.csv?header") == "csv:o.csv?header"
 
 
 def test_files_of_a_folder_have_the_options_of_its_uri(tmp_path: Path) -> None:

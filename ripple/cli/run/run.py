@@ -26,7 +26,6 @@ from ripple.cli.lib.statistics import (
     watermark_of,
 )
 from ripple.cli.lib.user_file import load_plan
-from ripple.connectors.files.csv.dialect import without_header
 from ripple.connectors.hints import Hints
 from ripple.connectors.identity import check_places
 from ripple.connectors.locate import (
@@ -34,8 +33,9 @@ from ripple.connectors.locate import (
     path_of,
     sinks_by_output,
     sources_by_name,
+    without_header,
 )
-from ripple.connectors.registry import find, forms, is_stream
+from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import to_its_end
 from ripple.task.one_shot_run import open_sources, plain_life
@@ -105,12 +105,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_durable(parser)
 
 
-def _without_header(place: str) -> str:
-    uri = find(place, "sink")
-    is_file = uri.connector.scheme == "csv" and not is_stream(uri.path)
-    return f"csv:{without_header(uri.path)}" if is_file else place
-
-
 def _configure_durable(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "recovery after a crash",
@@ -169,7 +163,7 @@ def run(options: argparse.Namespace) -> int:
     sources = sources_by_name(plan, options.source)
     places = sinks_by_output(plan, options.sink or ["-"])
     if options.no_header:
-        places = {name: _without_header(place) for name, place in places.items()}
+        places = {name: without_header(place) for name, place in places.items()}
     if options.checkpoint_dir is not None:
         from ripple.cli.run import durable  # noqa: PLC0415 - slow to import
 
