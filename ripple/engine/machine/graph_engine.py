@@ -36,13 +36,14 @@ from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.nodes import (
+from ripple.model.pipeline.nodes import LastTable
+from ripple.model.pipeline.plan import inputs_first
+from ripple.model.pipeline.waiting_nodes import (
     Ask,
     AsofJoin,
     BookScan,
     Distinct,
     IntervalJoin,
-    LastTable,
     RunningScan,
     Scan,
     StepScan,
@@ -50,7 +51,6 @@ from ripple.model.pipeline.nodes import (
     sides_of,
     tables_of,
 )
-from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ if TYPE_CHECKING:
     from ripple.engine.snapshots.saving import SavedTable
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.batch import Answers
-    from ripple.model.pipeline.nodes import Fold, Holding, RowTable, SourceSpec
+    from ripple.model.pipeline.nodes import Fold, RowTable, SourceSpec
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
     from ripple.model.schema.exported import Lent, Part
 
     Ints = npt.NDArray[np.int64]

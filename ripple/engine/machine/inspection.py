@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from ripple.model.pipeline.nodes import Ask, Finals, StreamJoin, TableJoin, reads_of, tables_below
+from ripple.model.pipeline.nodes import TableJoin, reads_of, tables_below
+from ripple.model.pipeline.waiting_nodes import Ask, Finals, StreamJoin
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.waiting import Waiting
     from ripple.model.pipeline.nodes import Fold
-    from ripple.model.pipeline.nodes import Waiting as WaitingNode
+    from ripple.model.pipeline.waiting_nodes import Waiting as WaitingNode
 
 VERSION = 1
 

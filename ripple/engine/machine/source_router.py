@@ -23,7 +23,7 @@ from ripple.engine.machine.waiting_rows import WaitingRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
 from ripple.model.pipeline.input_names import source_of
-from ripple.model.pipeline.nodes import sides_of
+from ripple.model.pipeline.waiting_nodes import sides_of
 from ripple.model.schema.exported import Part
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.engine.operators.union_rows import united
-from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Union, Waiting, reads_of
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Union, reads_of
+from ripple.model.pipeline.waiting_nodes import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,15 +22,15 @@ from ripple.engine.snapshots.snapshot import (
     uncomputable_counter,
 )
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.nodes import StepScan, tables_of
 from ripple.model.pipeline.topology import stages_of
+from ripple.model.pipeline.waiting_nodes import StepScan, tables_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.nodes import Ask, Holding
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Ask, Holding
 
 
 class ChangedPlanError(RippleError):

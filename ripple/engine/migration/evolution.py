@@ -30,15 +30,9 @@ from ripple.engine.snapshots.fitting import reads_alike
 from ripple.engine.snapshots.snapshot import HELD
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.node_keys import unknown_folds
-from ripple.model.pipeline.nodes import (
-    Fold,
-    Holding,
-    RowTable,
-    StepScan,
-    is_join,
-    tables_below,
-)
+from ripple.model.pipeline.nodes import Fold, RowTable, is_join, tables_below
 from ripple.model.pipeline.plan import inputs_first
+from ripple.model.pipeline.waiting_nodes import Holding, StepScan
 
 if TYPE_CHECKING:
     from ripple.engine.migration.narrowing import Narrowing

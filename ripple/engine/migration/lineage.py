@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.sexp import dumps, loads
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.nodes import (
-    Ask,
-    AsofJoin,
-    ConstantJoin,
-    Distinct,
-    IntervalJoin,
-    Scan,
-    TableJoin,
-    Union,
-)
+from ripple.model.pipeline.nodes import ConstantJoin, TableJoin, Union
+from ripple.model.pipeline.waiting_nodes import Ask, AsofJoin, Distinct, IntervalJoin, Scan
 from ripple.model.schema import notation
 from ripple.model.schema.fingerprint import canonical
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ripple.core.errors import RippleError
 from ripple.engine.operators.windowed_fold import FAILED
 from ripple.engine.snapshots.internal import internal
-from ripple.model.pipeline.nodes import StepScan
+from ripple.model.pipeline.waiting_nodes import StepScan
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import Fold, Migration

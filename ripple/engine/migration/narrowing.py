@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, TypeVar
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.description import bound_text, span_text
 from ripple.model.pipeline.node_keys import keyed
-from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin
+from ripple.model.pipeline.waiting_nodes import AsofJoin, IntervalJoin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.nodes import EventNode, Fold, Output, SourceSpec, Step, StreamJoin
+    from ripple.model.pipeline.nodes import EventNode, Fold, Output, SourceSpec, Step
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import StreamJoin
 
 _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 

@@ -16,7 +16,8 @@ from ripple.model.schema.types import Option
 from ripple.model.window.watermark import EVENT_TIME_NS_MAX
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import Migration, StepScan
+    from ripple.model.pipeline.nodes import Migration
+    from ripple.model.pipeline.waiting_nodes import StepScan
 
 _OF_STATE = internal("state.")
 _LAST = internal("last")

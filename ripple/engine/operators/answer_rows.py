@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.model.pipeline.nodes import Ask
+    from ripple.model.pipeline.waiting_nodes import Ask
 
     Ints = npt.NDArray[np.int64]
 

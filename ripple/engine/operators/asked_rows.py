@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.waiting import ByInput, Mark
-    from ripple.model.pipeline.nodes import Ask
+    from ripple.model.pipeline.waiting_nodes import Ask
 
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]

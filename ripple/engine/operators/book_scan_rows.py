@@ -14,7 +14,8 @@ from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.snapshots.internal import internal
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, BookScan, type_of
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, type_of
+from ripple.model.pipeline.waiting_nodes import BookScan
 from ripple.model.running.order_book import ACTIONS, KEPT_MAX, REASONS, RULES, SIDES, STATUSES
 from ripple.model.schema.types import Decimal, Float, bare_type
 from ripple.model.window import watermark

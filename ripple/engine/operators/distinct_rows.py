@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.engine.operators.held_by_key import HeldByKey
 from ripple.engine.operators.held_rows import PLACE, TIME
-from ripple.model.pipeline.nodes import Distinct
+from ripple.model.pipeline.waiting_nodes import Distinct
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.nodes import EventNode, Fields, Fold, Holding
+    from ripple.model.pipeline.nodes import EventNode, Fields, Fold
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
 
 
 _OR_DIVIDE = ", or repartition the records, with .partition(..., via='log')"

@@ -16,7 +16,7 @@ from ripple.engine.operators.uncomputable import Failure, UncomputableRow, Uncom
 from ripple.engine.operators.waiting import PlacedRows, settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.space import key_space
-from ripple.model.pipeline.nodes import Distinct, Scan, sides_of
+from ripple.model.pipeline.waiting_nodes import Distinct, Scan, sides_of
 from ripple.model.schema.exported import as_arrow
 from ripple.model.window import watermark
 

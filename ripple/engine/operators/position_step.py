@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.state_step import Stored
-    from ripple.model.pipeline.nodes import PositionScan
+    from ripple.model.pipeline.waiting_nodes import PositionScan
     from ripple.model.schema.types import FieldType
 
     Ints = npt.NDArray[np.int64]

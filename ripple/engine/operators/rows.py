@@ -20,7 +20,6 @@ from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
-    Ask,
     ConstantJoin,
     Derive,
     EventNode,
@@ -28,9 +27,9 @@ from ripple.model.pipeline.nodes import (
     Filter,
     FlatMap,
     Map,
-    StepScan,
     type_of,
 )
+from ripple.model.pipeline.waiting_nodes import Ask, StepScan
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import Fitted, called, fitted, objects, read_only
 from ripple.model.schema.logical.fields import has_logical

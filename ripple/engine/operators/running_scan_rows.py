@@ -15,7 +15,8 @@ from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.snapshots.internal import internal
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import kind_of
-from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, RunningScan, type_of
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, type_of
+from ripple.model.pipeline.waiting_nodes import RunningScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.held_by_key import HeldByKey
 from ripple.engine.operators.held_rows import TIME
 from ripple.engine.snapshots.held_saving import Dumped
-from ripple.model.pipeline.nodes import Scan
+from ripple.model.pipeline.waiting_nodes import Scan
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:

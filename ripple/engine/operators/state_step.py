@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ripple.engine.kernels.state_call import Filled, StateCall
 from ripple.engine.operators.rows import as_list, attributes_of, made_by
 from ripple.model.expression.bound import Values
-from ripple.model.pipeline.nodes import LIST_MAX, PositionScan, type_of
+from ripple.model.pipeline.nodes import type_of
+from ripple.model.pipeline.waiting_nodes import LIST_MAX, PositionScan
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.columns import fitted
 from ripple.model.schema.logical.fields import has_logical
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.position_step import PositionStep
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.nodes import Fields, StepScan
+    from ripple.model.pipeline.nodes import Fields
+    from ripple.model.pipeline.waiting_nodes import StepScan
     from ripple.model.schema.types import FieldType
 
     Call: TypeAlias = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]]

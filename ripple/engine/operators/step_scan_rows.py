@@ -14,7 +14,7 @@ from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.operators.state_step import step_of
 from ripple.engine.operators.step_logs import versions
 from ripple.engine.snapshots.internal import internal
-from ripple.model.pipeline.nodes import StepScan
+from ripple.model.pipeline.waiting_nodes import StepScan
 from ripple.model.schema.logical.values import numbers_of, values_of
 
 if TYPE_CHECKING:

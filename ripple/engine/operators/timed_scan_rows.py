@@ -15,7 +15,7 @@ from ripple.engine.operators.rows import RejectedRow, Rows, reason_of
 from ripple.engine.operators.state_step import timer_calls
 from ripple.engine.operators.step_scan_rows import StepScanRows
 from ripple.engine.snapshots.internal import internal
-from ripple.model.pipeline.nodes import TIMERS_MAX
+from ripple.model.pipeline.timers import TIMERS_MAX
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.state_step import Stored
     from ripple.engine.operators.waiting import ByInput, Mark
-    from ripple.model.pipeline.nodes import StepScan
+    from ripple.model.pipeline.waiting_nodes import StepScan
 
     Ints = npt.NDArray[np.int64]
 

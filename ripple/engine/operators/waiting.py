@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.snapshots.saving import SavedTable
-    from ripple.model.pipeline.nodes import Fields, Holding
+    from ripple.model.pipeline.nodes import Fields
+    from ripple.model.pipeline.waiting_nodes import Holding
 
     Ints = npt.NDArray[np.int64]
     Origins: TypeAlias = Iterator[tuple[str, Ints, Ints, Ints]]

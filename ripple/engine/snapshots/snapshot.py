@@ -13,7 +13,7 @@ from ripple.core.errors import RippleError
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import Ask, Holding
+    from ripple.model.pipeline.waiting_nodes import Ask, Holding
 
 
 class SnapshotError(RippleError):

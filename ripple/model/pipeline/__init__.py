@@ -2,8 +2,9 @@
 
 builder     the calls of users; draft: order of steps, and union of branches; transitions:
             the draft after a step; checks: the rules for their arguments; migration: of states
-plan        the plan; nodes: its parts; description: as readable text; keeping: its state;
-            file: the user's file with it; input_names: the source of an input
+plan        the plan; nodes: its parts, waiting_nodes: streams that begin anew; description: as
+            readable text; keeping: its state; file: the user's file with it; input_names: the
+            source of an input
 stages      where it may be cut; topology: the stages that it has; division, copartition: how
             its records must be divided; repartitioned: the sources to repartition;
             new_division: their fields, as a value
@@ -11,8 +12,8 @@ event_source, row_steps, output  the source of events, steps of each row, and ou
 table       the source and the fold of a table from a topic
 folding     windows and folds, checked; union: of streams
 joining     joins of streams, checked; table_join: those of tables
-scanning    scans, checked; state_class: the state of a user's function; market_scans: order
-            books and positions
+scanning    scans, checked; state_class: the state of a user's function; timers: of its fields;
+            market_scans: order books and positions
 constant    tables whose rows are part of the plan, and joins with them; given_rows: their rows
 asking      nodes that wait for answers, checked
 waiting     distinct and final rows, checked

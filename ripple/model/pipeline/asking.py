@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import check_new_field, record_of
-from ripple.model.pipeline.nodes import Ask, types_of
+from ripple.model.pipeline.nodes import types_of
+from ripple.model.pipeline.waiting_nodes import Ask
 from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from ripple.model.pipeline.draft import (
 from ripple.model.pipeline.event_source import event_source
 from ripple.model.pipeline.folding import fold_of, window_of, with_unnamed
 from ripple.model.pipeline.node_keys import keyed
-from ripple.model.pipeline.nodes import BookScan, Fields, FlatMap, StepScan
+from ripple.model.pipeline.nodes import Fields, FlatMap
 from ripple.model.pipeline.output import output_of
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.row_steps import derive_of, filter_of, flat_map_of, map_of
@@ -48,6 +48,7 @@ from ripple.model.pipeline.transitions import (
     with_versions,
 )
 from ripple.model.pipeline.waiting import distinct_of, finals_of
+from ripple.model.pipeline.waiting_nodes import BookScan, StepScan
 from ripple.model.schema.types import Schema
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 

@@ -16,8 +16,9 @@ from ripple.model.schema.types import Int, Int64, Option
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from ripple.model.pipeline.nodes import Holding, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
     from ripple.model.schema.types import Field
 
 

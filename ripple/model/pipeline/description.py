@@ -7,28 +7,18 @@ from collections.abc import Iterator
 from ripple.model.pipeline.division import divided_into, divided_why, undivided_why
 from ripple.model.pipeline.nodes import (
     DELETED,
-    Ask,
-    AsofJoin,
-    BookScan,
     ConstantJoin,
     Derive,
-    Distinct,
     EventNode,
     Explode,
     Fields,
     Filter,
-    Finals,
     FlatMap,
     Fold,
-    IntervalJoin,
     LastTable,
     Map,
     RowTable,
-    RunningScan,
-    Scan,
     SourceSpec,
-    StepScan,
-    StreamJoin,
     TableJoin,
     TableSpec,
     Union,
@@ -39,6 +29,18 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.stages import Stage, Transport
 from ripple.model.pipeline.topology import stages_of
+from ripple.model.pipeline.waiting_nodes import (
+    Ask,
+    AsofJoin,
+    BookScan,
+    Distinct,
+    Finals,
+    IntervalJoin,
+    RunningScan,
+    Scan,
+    StepScan,
+    StreamJoin,
+)
 from ripple.model.running.functions import Running
 from ripple.model.schema.types import DECIMALS, Field, FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec, ZonedTumbling

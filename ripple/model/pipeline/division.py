@@ -20,8 +20,9 @@ from ripple.model.window.spec import OnEveryElement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.model.pipeline.nodes import Fold, Holding
+    from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
 
 
 def divided_into(plan: Plan) -> int:

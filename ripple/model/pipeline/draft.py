@@ -19,10 +19,10 @@ from ripple.model.pipeline.nodes import (
     Migration,
     Output,
     RowTable,
-    Scan,
     SourceSpec,
 )
 from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.waiting_nodes import Scan
 from ripple.model.window.spec import LATENESS_DEFAULT, WindowSpec
 
 

@@ -13,27 +13,23 @@ from ripple.model.pipeline.description import (
 )
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import (
-    Ask,
     ConstantJoin,
     Derive,
-    Distinct,
     Explode,
     Filter,
-    Finals,
     Fold,
     LastTable,
     Map,
     Output,
     RowTable,
-    Scan,
     SourceSpec,
-    StreamJoin,
     TableJoin,
     Union,
     Versions,
 )
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.pipeline.topology import stages_of
+from ripple.model.pipeline.waiting_nodes import Ask, Distinct, Finals, Scan, StreamJoin
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import EventNode, FoldAggregate

@@ -17,18 +17,11 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import Stage, need_time, united
-from ripple.model.pipeline.nodes import (
-    PAIR_KEY,
-    ROW_KEY,
-    AsofJoin,
-    IntervalJoin,
-    RowTable,
-    type_of,
-    types_of,
-)
+from ripple.model.pipeline.nodes import PAIR_KEY, ROW_KEY, RowTable, type_of, types_of
 from ripple.model.pipeline.row_table import row_table
 from ripple.model.pipeline.table_join import HOWS
 from ripple.model.pipeline.union import finals_of
+from ripple.model.pipeline.waiting_nodes import AsofJoin, IntervalJoin
 from ripple.model.schema.types import KEY_TYPES, Field, Float, Int, Int64, Option, bare_type
 from ripple.model.window.duration import duration_ns, signed_duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT

@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.frozen import frozen
 from ripple.model.pipeline.description import bound_text, span_text
-from ripple.model.pipeline.nodes import (
+from ripple.model.pipeline.nodes import Fold, LastTable, RowTable, TableJoin
+from ripple.model.pipeline.plan import inputs_first
+from ripple.model.pipeline.waiting_nodes import (
     Ask,
     AsofJoin,
     Distinct,
     Finals,
-    Fold,
     IntervalJoin,
-    LastTable,
-    RowTable,
     Scan,
     StreamJoin,
-    TableJoin,
     sides_of,
 )
-from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import blaming_field, check_new_field, field_of
-from ripple.model.pipeline.nodes import BookScan, PositionScan, type_of, types_of
+from ripple.model.pipeline.nodes import type_of, types_of
+from ripple.model.pipeline.waiting_nodes import BookScan, PositionScan
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ripple.core.arguments import need_text, shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import digest_in, type_text
-from ripple.model.pipeline.nodes import Migration, RowTable, StepScan, is_join, type_of
+from ripple.model.pipeline.nodes import Migration, RowTable, is_join, type_of
+from ripple.model.pipeline.waiting_nodes import StepScan
 from ripple.model.schema.types import List, Logical, bare_type
 
 if TYPE_CHECKING:

@@ -19,47 +19,43 @@ from ripple.model.canonical import canonical, digest_of, node_key
 from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.nodes import (
-    Ask,
-    AsofJoin,
-    BookScan,
     ConstantJoin,
     Derive,
-    Distinct,
     Explode,
     Filter,
-    Finals,
     FlatMap,
     Fold,
-    IntervalJoin,
     Map,
     Output,
-    PositionScan,
     RowTable,
-    RunningScan,
-    Scan,
     SourceSpec,
-    StepScan,
-    StreamJoin,
     TableJoin,
     Union,
     type_of,
 )
 from ripple.model.pipeline.plan import inputs_first
+from ripple.model.pipeline.waiting_nodes import (
+    Ask,
+    AsofJoin,
+    BookScan,
+    Distinct,
+    Finals,
+    IntervalJoin,
+    PositionScan,
+    RunningScan,
+    Scan,
+    StepScan,
+    StreamJoin,
+)
 from ripple.model.schema.notation import type_to_sexp
 
 if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.canonical import OfCode
     from ripple.model.code_fingerprint.form import CodeForm
-    from ripple.model.pipeline.nodes import (
-        EventNode,
-        Fields,
-        FoldAggregate,
-        Holding,
-        NodeOf,
-        Step,
-    )
+    from ripple.model.pipeline.nodes import EventNode, Fields, FoldAggregate, NodeOf, Step
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
 
 _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 

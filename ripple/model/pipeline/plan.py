@@ -24,28 +24,30 @@ from ripple.core.sexp import dumps
 from ripple.model.canonical import digest, digest_of
 from ripple.model.code_fingerprint.owner import version_of
 from ripple.model.pipeline.nodes import (
-    Ask,
-    Distinct,
     EventNode,
     Explode,
     Fields,
-    Finals,
     FlatMap,
     Fold,
-    Holding,
     LastTable,
     Migration,
     Node,
     Output,
     RowTable,
-    Scan,
     SourceSpec,
-    StreamJoin,
     TableJoin,
     Union,
     Versions,
-    Waiting,
     reads_of,
+)
+from ripple.model.pipeline.waiting_nodes import (
+    Ask,
+    Distinct,
+    Finals,
+    Holding,
+    Scan,
+    StreamJoin,
+    Waiting,
 )
 from ripple.model.schema import notation
 from ripple.model.schema.checks import checks_to_sexp

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ripple.model.pipeline.new_division import Key
-    from ripple.model.pipeline.nodes import Holding
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
     from ripple.model.schema.types import Field
 
     Keyed = Fold | Holding

@@ -9,7 +9,8 @@ from ripple.model.pipeline.checks import check_result_field
 from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, LastTable, RowTable
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import AsofJoin, BookScan, Fields, IntervalJoin, StepScan
+    from ripple.model.pipeline.nodes import Fields
+    from ripple.model.pipeline.waiting_nodes import AsofJoin, BookScan, IntervalJoin, StepScan
 
 ROWS, LAST = ".rows", ".last"
 """The endings of the names of these tables, after the name of the node."""

@@ -17,17 +17,11 @@ from ripple.model.pipeline.checks import (
 )
 from ripple.model.pipeline.draft import lateness_of, need_records, need_time
 from ripple.model.pipeline.market_scans import book_scan, need_none, position_scan
-from ripple.model.pipeline.nodes import (
-    ROW_KEY,
-    BookScan,
-    RunningScan,
-    StepScan,
-    type_of,
-    types_of,
-)
+from ripple.model.pipeline.nodes import ROW_KEY, type_of, types_of
 from ripple.model.pipeline.row_table import last_table, row_table
 from ripple.model.pipeline.state_class import state_of
 from ripple.model.pipeline.timers import timers_of
+from ripple.model.pipeline.waiting_nodes import BookScan, RunningScan, StepScan
 from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position

@@ -9,13 +9,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.core.frozen import frozen
-from ripple.model.pipeline.nodes import Ask, TableJoin
+from ripple.model.pipeline.nodes import TableJoin
+from ripple.model.pipeline.waiting_nodes import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from ripple.model.pipeline.nodes import Fold, Holding
+    from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
 
 N = TypeVar("N", bound="Fold | Holding")
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import type_text
-from ripple.model.pipeline.nodes import (
-    BookScan,
-    Explode,
-    FlatMap,
-    IntervalJoin,
-    RunningScan,
-    StepScan,
-    reads_of,
-    type_of,
-)
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Explode, FlatMap, reads_of, type_of
+from ripple.model.pipeline.waiting_nodes import BookScan, IntervalJoin, RunningScan, StepScan
 from ripple.model.running.functions import Bar
 from ripple.model.schema.types import Int, Int64, Option
 
@@ -28,6 +20,8 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import EventNode, Fields
 
     Timer = tuple[str, Callable[[Any, int], Any]]
+
+TIMERS_MAX = FLAT_ROWS_MAX  # calls of timers between two rows of a key: their rows have its indexes
 
 
 def timers_of(

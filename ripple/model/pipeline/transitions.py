@@ -10,19 +10,16 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import check_result_field
 from ripple.model.pipeline.draft import TRANSITIONS, Draft, Stage, check_count, united
 from ripple.model.pipeline.nodes import (
-    BookScan,
     FlatMap,
     Fold,
     Map,
     RowTable,
     SourceSpec,
     Step,
-    StepScan,
-    StreamJoin,
     TableJoin,
     Versions,
-    Waiting,
 )
+from ripple.model.pipeline.waiting_nodes import BookScan, StepScan, StreamJoin, Waiting
 
 RAW: dict[str, Any] = {
     "fold": None,

@@ -8,14 +8,8 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import dividing_fields
 from ripple.model.pipeline.draft import lateness_of, need_records, need_time, window_below
-from ripple.model.pipeline.nodes import (
-    SOURCES_MAX,
-    WINDOW_FIELD_NAMES,
-    Distinct,
-    Finals,
-    TableJoin,
-    tables_below,
-)
+from ripple.model.pipeline.nodes import SOURCES_MAX, WINDOW_FIELD_NAMES, TableJoin, tables_below
+from ripple.model.pipeline.waiting_nodes import Distinct, Finals
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Sliding, ZonedTumbling
 from ripple.model.window.trading_sessions import TradingSessions

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.core.cut import Cut
-    from ripple.model.pipeline.nodes import Ask
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Ask
     from ripple.storage.fenced import Added
     from ripple.world.ports import Guards, ObjectStore, Random
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.core.cut import Cut
-    from ripple.model.pipeline.nodes import Ask
+    from ripple.model.pipeline.waiting_nodes import Ask
 
 OBJECT_BYTES_MAX = 4 << 20
 """The bytes of answers in one object of the journal; a larger answer has an object of its own."""

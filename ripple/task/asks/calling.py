@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.core.events import EventListener
-    from ripple.model.pipeline.nodes import Ask
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Ask
     from ripple.world.ports import Clock, Random
 
 GIVEN_UP_MAX = CONCURRENCY_MAX

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.nodes import BookScan
+from ripple.model.pipeline.waiting_nodes import BookScan
 from ripple.model.running.order_book import KEPT_MAX, REASONS
 from ripple.testing.reference.steps import RefusedRow
 

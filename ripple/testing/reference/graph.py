@@ -12,23 +12,19 @@ from itertools import count as counting
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import answers_of, inputs_by_source, source_of
-from ripple.model.pipeline.nodes import (
-    FLAT_ROWS_MAX,
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Fold, LastTable, RowTable, TableJoin
+from ripple.model.pipeline.plan import inputs_first
+from ripple.model.pipeline.waiting_nodes import (
     Ask,
     AsofJoin,
     BookScan,
     Distinct,
     Finals,
-    Fold,
     IntervalJoin,
-    LastTable,
-    RowTable,
     Scan,
     StepScan,
-    TableJoin,
     sides_of,
 )
-from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.held import Held, counted
@@ -68,8 +64,9 @@ from ripple.testing.reference.trading import refuse_outside
 from ripple.testing.reference.windows import Event, Key, Window
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import Holding, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.waiting_nodes import Holding
 
 
 @dataclass

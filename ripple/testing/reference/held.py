@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.nodes import StepScan
+from ripple.model.pipeline.waiting_nodes import StepScan
 from ripple.testing.reference.interpreter import END_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ripple.model.pipeline.nodes import Scan
+    from ripple.model.pipeline.waiting_nodes import Scan
     from ripple.testing.reference.steps import Row
     from ripple.testing.reference.windows import Key
 

@@ -13,7 +13,7 @@ from ripple.testing.reference.steps import RefusedRow, given_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.model.pipeline.nodes import PositionScan
+    from ripple.model.pipeline.waiting_nodes import PositionScan
     from ripple.model.running.position import BoundPosition
     from ripple.model.schema.types import FieldType
     from ripple.testing.reference.steps import Row

@@ -16,14 +16,8 @@ from ripple.testing.reference.stream_joins import added, is_pair, matched, right
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ripple.model.pipeline.nodes import (
-        AsofJoin,
-        BookScan,
-        IntervalJoin,
-        LastTable,
-        RowTable,
-        Scan,
-    )
+    from ripple.model.pipeline.nodes import LastTable, RowTable
+    from ripple.model.pipeline.waiting_nodes import AsofJoin, BookScan, IntervalJoin, Scan
     from ripple.testing.reference.held import Held
     from ripple.testing.reference.steps import Row
     from ripple.testing.reference.windows import Key

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.model.aggregate.quantiles import Quantile
 from ripple.model.aggregate.spread import Spread
 from ripple.model.expression.functions import exact
-from ripple.model.pipeline.nodes import RunningScan
+from ripple.model.pipeline.waiting_nodes import RunningScan
 from ripple.model.running.functions import (
     Bar,
     Ema,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ripple.model.aggregate import Aggregate
-    from ripple.model.pipeline.nodes import Scan
+    from ripple.model.pipeline.waiting_nodes import Scan
     from ripple.model.schema.types import Field
     from ripple.testing.reference.steps import Row
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.model.pipeline.nodes import LIST_MAX, BookScan, PositionScan, RunningScan, StepScan
+from ripple.model.pipeline.waiting_nodes import (
+    LIST_MAX,
+    BookScan,
+    PositionScan,
+    RunningScan,
+    StepScan,
+)
 from ripple.model.records.instances import instances_of
 from ripple.testing.reference.books import with_book
 from ripple.testing.reference.positions import positioned
@@ -15,7 +21,7 @@ from ripple.testing.reference.steps import TIME_END_NS, RefusedRow, checked, giv
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ripple.model.pipeline.nodes import Scan
+    from ripple.model.pipeline.waiting_nodes import Scan
     from ripple.testing.reference.steps import Row
 
 States: TypeAlias = dict[tuple[Any, ...], tuple[int, Any]]

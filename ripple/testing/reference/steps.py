@@ -24,9 +24,9 @@ from ripple.model.pipeline.nodes import (
     SourceSpec,
     Step,
     Union,
-    Waiting,
     type_of,
 )
+from ripple.model.pipeline.waiting_nodes import Waiting
 from ripple.model.records.instances import instances_of
 from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.rule import rule_of

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ripple.model.pipeline.nodes import AsofJoin, IntervalJoin
+    from ripple.model.pipeline.waiting_nodes import AsofJoin, IntervalJoin
     from ripple.testing.reference.held import Held
     from ripple.testing.reference.steps import Row
 

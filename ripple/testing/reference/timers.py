@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.model.pipeline.nodes import TIMERS_MAX
+from ripple.model.pipeline.timers import TIMERS_MAX
 from ripple.testing.reference.interpreter import END_NS
 from ripple.testing.reference.scans import States, applied, called, is_over
 from ripple.testing.reference.steps import RefusedRow
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import StepScan
+    from ripple.model.pipeline.waiting_nodes import StepScan
     from ripple.testing.reference.held import Held
     from ripple.testing.reference.steps import Row
 

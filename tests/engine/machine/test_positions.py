@@ -16,7 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.operators.state_step import step_of
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.nodes import PositionScan
+from ripple.model.pipeline.waiting_nodes import PositionScan
 from ripple.testing import check_pipeline, crash_test
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 

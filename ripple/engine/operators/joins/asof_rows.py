@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.engine.snapshots.held_saving import HeldSaving
-    from ripple.model.pipeline.nodes import AsofJoin
+    from ripple.model.pipeline.waiting_nodes import AsofJoin
 
     Ints = npt.NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.stateless import Stateless
 from ripple.model.keys.space import key_space
-from ripple.model.pipeline.nodes import IntervalJoin, StreamJoin
+from ripple.model.pipeline.waiting_nodes import IntervalJoin, StreamJoin
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.waiting import ByInput, Mark
-    from ripple.model.pipeline.nodes import IntervalJoin
+    from ripple.model.pipeline.waiting_nodes import IntervalJoin
 
     Ints = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields, null_rows
 from ripple.engine.operators.held_rows import HeldRows
 from ripple.engine.operators.waiting import settled_ns
-from ripple.model.pipeline.nodes import IntervalJoin, sides_of
+from ripple.model.pipeline.waiting_nodes import IntervalJoin, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.waiting import Gate, Mark
     from ripple.model.keys.space import KeySpace
-    from ripple.model.pipeline.nodes import StreamJoin
+    from ripple.model.pipeline.waiting_nodes import StreamJoin
     from ripple.model.schema.exported import Made
 
     Ints = npt.NDArray[np.int64]

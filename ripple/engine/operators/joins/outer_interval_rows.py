@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.join_state import JoinState
     from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.engine.snapshots.held_saving import HeldSaving
-    from ripple.model.pipeline.nodes import IntervalJoin
+    from ripple.model.pipeline.waiting_nodes import IntervalJoin
 
     Ints = npt.NDArray[np.int64]
 

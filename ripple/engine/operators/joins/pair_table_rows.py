@@ -18,7 +18,8 @@ from ripple.engine.operators.key_log import take_final
 from ripple.engine.operators.waiting import settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.index import KeyIndex
-from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, IntervalJoin
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
+from ripple.model.pipeline.waiting_nodes import IntervalJoin
 from ripple.model.schema.exported import as_arrow
 from ripple.model.window import watermark
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import ByInput, Mark, Origins
     from ripple.engine.snapshots.held_saving import HeldSaving
-    from ripple.model.pipeline.nodes import StreamJoin
+    from ripple.model.pipeline.waiting_nodes import StreamJoin
     from ripple.model.schema.exported import Made
 
     Ints = npt.NDArray[np.int64]
