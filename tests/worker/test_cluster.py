@@ -127,7 +127,7 @@ MISSED = {
     "come_back": ("chain", 17),
     "fence": ("rows", 37),
     "final_rows": ("window_totals", 0),
-    "lane_holes": ("events_moved", 1),
+    "lane_holes": ("events_moved", 10),
     "lane_watermarks": ("both_moved", 1),
     "marker_follow": ("idle", 3),
     "marker_put": ("idle", 2),

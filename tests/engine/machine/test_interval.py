@@ -308,6 +308,11 @@ BROKEN = {
         ),
     ),
 }
+# The seeds that found broken rules late when this was written: these are tried first.
+FOUND_BY = {
+    "a left row is given before rows on time precede it": 13,
+    "right rows are freed as if the lower bound were one more": 187,
+}
 MATCH, PAIRED, HAS_GROWN = NearRows.match, interval_rows.paired, NearRows.has_grown
 
 
@@ -315,7 +320,7 @@ MATCH, PAIRED, HAS_GROWN = NearRows.match, interval_rows.paired, NearRows.has_gr
 def test_a_broken_rule_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for of, name, value in BROKEN[rule]:
         monkeypatch.setattr(of, name, value)
-    assert any(differs(seed) for seed in range(1000))
+    assert any(differs(seed) for seed in (FOUND_BY.get(rule, 0), *range(1000)))
 
 
 def test_no_rule_is_found_broken_without_a_cause() -> None:
