@@ -14,7 +14,7 @@ from ripple.task.retried import retried_remark
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.csv_rows import text_of
 
-CODE = """
+RECORD = """
 import ripple as rp
 
 @rp.record
@@ -24,7 +24,10 @@ class Trade:
     size: int
     timestamp_ns: rp.Timestamp
     venue: str
-
+"""
+CODE = (
+    RECORD
+    + """
 def same(old):
     return old
 
@@ -33,6 +36,7 @@ pipeline = (
     .fold("{fold}", volume=rp.sum("size"), n=rp.count()){results}.sink("rows")
 )
 """
+)
 RATING = """
 import ripple as rp
 
@@ -99,18 +103,10 @@ def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
     assert text_of(Path("out.csv")).endswith("B,50,1\nA,117,3\nB,250,2\n")
 
 
-SCAN = """
+SCAN = (
+    RECORD
+    + """
 from dataclasses import dataclass
-
-import ripple as rp
-
-@rp.record
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
-    venue: str
 
 @rp.record
 class Row:
@@ -131,6 +127,7 @@ pipeline = (
     {migrate}.sink("rows")
 )
 """
+)
 
 
 def test_plan_and_run_go_on_with_the_state_of_a_scan(folder: Path, capfd) -> None:
@@ -159,21 +156,14 @@ def test_plan_and_run_go_on_with_the_state_of_a_scan(folder: Path, capfd) -> Non
     assert Path("last.csv").read_text().endswith("A,1110\nB,1050\nA,2117\nB,2250\n")
 
 
-JOINED = """
-import ripple as rp
-
-@rp.record
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
-    venue: str
-
+JOINED = (
+    RECORD
+    + """
 trades = rp.Pipeline("joined").source("trades", Trade)
 sizes = trades.derive("before", last=rp.col("size"))
 pipeline = trades.{match}, lateness="{late}", emit="{emit}", how="{how}").sink("rows")
 """
+)
 ASOF = 'join_asof("j", sizes, on="symbol", tolerance="{}", allow_exact_matches=False'
 NEAR = 'join_interval("j", sizes, on="symbol", within=("-{}", "-1ns")'
 
@@ -366,18 +356,10 @@ def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd)
     assert "--rebuild goes with --checkpoint-dir" in capfd.readouterr().err
 
 
-READING = """
-import ripple as rp
-
+READING = (
+    RECORD
+    + """
 LIMIT = 100
-
-@rp.record
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
-    venue: str
 
 class Conf:
     def __init__(self, factor):
@@ -393,6 +375,7 @@ pipeline = (
     .partition("by-symbol", key="symbol").fold("f", s=rp.sum("price")).sink("rows")
 )
 """
+)
 
 
 @pytest.mark.parametrize(
