@@ -10,7 +10,7 @@ from libcpp.deque cimport deque
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from ripple.model.aggregate.errors import AggregateError
+from ripple.model.aggregate.errors import InsertOnlyError
 from ripple.core.int64s cimport int64s
 from ripple.model.aggregate.strips cimport Encoded, Strip, encoded, strip, strips
 from ripple.model.keys.checked cimport check_length, check_slots
@@ -98,9 +98,7 @@ cdef class BestOf:
             self.best.add(&slots[0], n, first, &time_ns[0], &offset[0], others)
 
     def remove(self, slots, *columns):
-        raise AggregateError(
-            "this state was made for a stream that only grows: ask for retractable=True"
-        )
+        raise InsertOnlyError
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i

@@ -40,5 +40,14 @@ class StateError(AggregateError):
     """A dumped state is not this aggregate's: a checkpoint of something else."""
 
 
+class InsertOnlyError(AggregateError):
+    """A row was to be removed from a state that keeps no others to show in its place."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this state was made for a stream that only grows: ask for retractable=True"
+        )
+
+
 class InverseError(AggregateError):
     """A user's ``remove`` does not undo its ``add``; the message holds the counterexample."""

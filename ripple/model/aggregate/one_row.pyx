@@ -13,7 +13,7 @@ from ripple.model.aggregate.strips cimport Encoded, Strip, encoded, strip, strip
 from ripple.model.keys.checked cimport check_length, check_range, check_slots
 from ripple.model.schema.exported cimport ArrowArray, valid_bits, values_of
 
-from ripple.model.aggregate.errors import AggregateError
+from ripple.model.aggregate.errors import InsertOnlyError
 
 
 cdef class OneRowOf(KeptRows):
@@ -75,9 +75,7 @@ cdef class OneRowOf(KeptRows):
         return 0
 
     def remove(self, slots, *columns):
-        raise AggregateError(
-            "this state was made for a stream that only grows: ask for retractable=True"
-        )
+        raise InsertOnlyError
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i

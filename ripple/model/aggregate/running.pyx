@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from ripple.model.aggregate.errors import AggregateError
+from ripple.model.aggregate.errors import InsertOnlyError
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
@@ -49,9 +49,7 @@ cdef class Running:
         self.best.resize(slots)
 
     def remove(self, slots, *columns):
-        raise AggregateError(
-            "this state was made for a stream that only grows: ask for retractable=True"
-        )
+        raise InsertOnlyError
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
