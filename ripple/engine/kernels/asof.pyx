@@ -105,9 +105,9 @@ cdef class Matches:
         """Match rows that wait, whose keys have slots in ``keys``, in the columns ``slot``.
 
         beside: makes batches of rows of the left side beside those of the right. latenesses_ns: how
-        far below the watermark rows of each side still come. is_inner: whether rows without a match are left out. tolerance_ns: how far a
-        match may be; None for any distance. deleted: of the right side, a column of flags: where it
-        is true, a match counts as none; or None.
+        far below the watermark rows of each side still come. is_inner: whether rows without a match
+        are left out. tolerance_ns: how far a match may be; None for any distance. deleted: of the
+        right side, a column of flags: where it is true, a match counts as none; or None.
         """
         self.left, self.right, self.keys = left, right, keys
         self.taken = Taken.__new__(Taken)

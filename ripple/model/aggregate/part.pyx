@@ -197,6 +197,8 @@ cdef class Read:
         return values, valid if self.is_nullable else None
 
 
+# An extension type cannot be abstract: `Read` and `KeptRows` refuse what their kinds define. `KeptRows`
+# is here, so that a fold loads the module of a kind only where it has such rows.
 cdef class KeptRows:
     cdef int add_columns(
         self, const int64_t* slots, Py_ssize_t n, const ArrowArray** columns, const char* kinds,
