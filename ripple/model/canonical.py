@@ -33,6 +33,11 @@ def node_key(path: str, upstream: str, meaning: Sexp) -> str:
     return f"{path}#{digest([upstream, meaning])}"
 
 
+def name_of(key: str) -> str:
+    """Return the name of a node in its pipeline: the last part of its key's path."""
+    return key.rpartition("#")[0].rpartition("/")[2]
+
+
 def digest_of(key: str) -> str:
     """Return the digest in a node key: the node's computation, without the names in its path."""
     return key.rpartition("#")[2]

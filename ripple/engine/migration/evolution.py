@@ -7,7 +7,7 @@ the log's first record; the last only on request, since it may take long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
@@ -348,7 +348,7 @@ class _Judge:
             return replace(judged, verdict=Verdict.REBUILD)
         migration = self._migration(fold)
         if migration is not None:
-            key = next(k for k in self.snapshot.tables if k.endswith(f"#{migration.from_digest}"))
+            key = _key_from(migration, self.snapshot.tables)
             return replace(judged, verdict=Verdict.MIGRATE, old_key=key, migration=migration)
         if fold.input in self.migrations and old is not None and isinstance(fold, RowTable):
             cause = f"its rows follow from the migrated state of {fold.input!r}"
@@ -448,9 +448,7 @@ class _Judge:
             return judged
         asked = node.name in self.asked
         if migration := self.migrations.get(node.name):
-            old_key = next(
-                key for key in _held(self.snapshot) if key.endswith(migration.from_digest)
-            )
+            old_key = _key_from(migration, _held(self.snapshot))
             cause = judged.cause or "it is new"
             return replace(
                 judged, verdict=Verdict.MIGRATE, old_key=old_key, cause=cause, migration=migration
@@ -553,6 +551,11 @@ def _held(snapshot: Snapshot) -> Iterator[str]:
     """Yield the keys of nodes with states of keys, such as scans."""
     prefix = HELD[1]
     return (name.removeprefix(prefix) for name in snapshot.tables if name.startswith(prefix))
+
+
+def _key_from(migration: Migration, keys: Iterable[str]) -> str:
+    """Return the key of the state that a migration takes."""
+    return next(key for key in keys if digest_of(key) == migration.from_digest)
 
 
 def _is_step_scan(plan: Plan, name: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.sexp import dumps, loads
-from ripple.model.canonical import digest_of
+from ripple.model.canonical import digest_of, name_of
 from ripple.model.pipeline.nodes import ConstantJoin, TableJoin, Union
 from ripple.model.pipeline.waiting_nodes import Ask, AsofJoin, Distinct, IntervalJoin, Scan
 from ripple.model.schema import notation
@@ -37,7 +37,7 @@ class Node:
     @property
     def name(self) -> str:
         """The step's name in the pipeline."""
-        return self.key.rpartition("#")[0].rpartition("/")[2]
+        return name_of(self.key)
 
     @property
     def digest(self) -> str:

@@ -12,6 +12,8 @@ from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.waiting_nodes import StepScan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ripple.model.pipeline.nodes import Fold, Migration
 
 
@@ -64,10 +66,7 @@ def _check_keys(fold: Fold, made: pa.Table) -> None:
     keys = [name for name in fold.identity if name != "window_end_ns"]
     own = map(internal, ("members", "elements", "shown", "unshown"))
     whole = {*fold.identity, *own} & {*made.column_names}
-    for name in sorted(whole):
-        nulls = made.column(name).null_count
-        if nulls:
-            raise wrong(fold, f"column {name!r} must have no nulls, and has {nulls}")
+    refuse_nulls(fold, made, sorted(whole))
     rows = made.group_by(keys).aggregate([]).num_rows if keys else min(made.num_rows, 1)
     if rows != made.num_rows:
         raise wrong(
@@ -75,6 +74,19 @@ def _check_keys(fold: Fold, made: pa.Table) -> None:
             f"each key ({', '.join(keys) or 'one total'}) must have one row, but "
             f"{made.num_rows} rows have {rows} keys",
         )
+
+
+def refuse_nulls(
+    node: Fold | StepScan,
+    made: pa.Table,
+    names: Iterable[str],
+    where: pa.ChunkedArray | None = None,
+) -> None:
+    """Raise MigrationError for a null in one of these columns, of rows where ``where`` is true."""
+    for name in names:
+        of = made.column(name) if where is None else made.column(name).filter(where)
+        if of.null_count:
+            raise wrong(node, f"column {name!r} must have no nulls, and has {of.null_count}")
 
 
 def check_accepted(fold: Fold, made: pa.Table, loaded: pa.Table) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from ripple.model.canonical import digest_of
+from ripple.model.canonical import digest_of, name_of
 from ripple.model.pipeline.description import bound_text, span_text
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.waiting_nodes import AsofJoin, IntervalJoin
@@ -50,7 +50,7 @@ def narrowing(plan: Plan, snapshot: Snapshot) -> Narrowing:
     """Return the joins of ``plan`` that have another span than in ``snapshot``, and no more."""
     before, causes, reasons = plan, dict[str, str](), dict[str, str]()
     spans: dict[str, list[int | None]] = json.loads(snapshot.notes.get("spans", "{}"))
-    known = {(digest_of(key), _name_in(key)) for key in snapshot.nodes}
+    known = {(digest_of(key), name_of(key)) for key in snapshot.nodes}
     for join in plan.stream_joins if snapshot.topology_hash != plan.topology_hash else ():
         for digest, span in spans.items():
             if (digest, join.name) not in known or tuple(span) == join.span_ns:
@@ -128,10 +128,6 @@ def _with_span(join: StreamJoin, span: list[int | None]) -> StreamJoin:
 
 def _named(plan: Plan, name: str) -> StreamJoin:
     return next(one for one in plan.stream_joins if one.name == name)
-
-
-def _name_in(key: str) -> str:
-    return key.rpartition("#")[0].rpartition("/")[2]
 
 
 def _text(join: StreamJoin) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.engine.migration.migration import called, wrong
+from ripple.engine.migration.migration import called, refuse_nulls, wrong
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.rows import made_by
 from ripple.engine.snapshots.internal import internal
@@ -47,9 +47,9 @@ def migrated_states(
     columns = [_column(scan, made, field, first | _BEGINS_WITH) for field in layout]
     found = pa.Table.from_arrays(columns, schema=layout)
     keys = [field.name for field in scan.key]
-    _refuse_nulls(scan, found, [*keys, TIME], None)
+    refuse_nulls(scan, found, [*keys, TIME])
     required = [one.name for one in scan.state_fields if not isinstance(type_of(one), Option)]
-    _refuse_nulls(scan, found, [f"{_OF_STATE}{name}" for name in required], None)
+    refuse_nulls(scan, found, [f"{_OF_STATE}{name}" for name in required])
     for name, _ in scan.timers:
         of = f"{_OF_STATE}{name}"
         # Not pc.abs: it overflows.
@@ -59,7 +59,7 @@ def migrated_states(
     if scan.is_last:
         made_fields = [one.name for one in made_by(scan) if not isinstance(type_of(one), Option)]
         has_last = found.column(_LAST)
-        _refuse_nulls(scan, found, [f"{_LAST}.{name}" for name in made_fields], has_last)
+        refuse_nulls(scan, found, [f"{_LAST}.{name}" for name in made_fields], has_last)
     if found.group_by(keys).aggregate([]).num_rows != found.num_rows:
         raise wrong(scan, f"each key ({', '.join(keys)}) must have one row")
     return found.combine_chunks()
@@ -89,16 +89,6 @@ def _column(
         except pa.ArrowInvalid as error:
             raise wrong(scan, f"column {name!r}: {error}") from error
     return column
-
-
-def _refuse_nulls(
-    scan: StepScan, found: pa.Table, names: list[str], where: pa.ChunkedArray | None
-) -> None:
-    """Raise MigrationError for a null in one of these columns, where a column is true if given."""
-    for name in names:
-        of = found.column(name) if where is None else found.column(name).filter(where)
-        if of.null_count:
-            raise wrong(scan, f"column {name!r} must have no nulls, and has {of.null_count}")
 
 
 def _widens(was: pa.DataType, of: pa.DataType) -> bool:
