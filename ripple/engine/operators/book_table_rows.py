@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +14,7 @@ from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.book_scan_rows import COLUMNS
 from ripple.engine.operators.held_rows import PLACE, TIME
-from ripple.engine.operators.joins.eager_rows import EagerRows
-from ripple.engine.operators.key_log import KeyLog, drop_final, take_final
+from ripple.engine.operators.joins.eager_rows import EagerRows, take_final
 from ripple.engine.operators.rows import Rows, as_list
 from ripple.model.running.order_book import REASONS
 
@@ -22,29 +23,42 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.book_scan_rows import BookScanRows
-    from ripple.engine.operators.key_log import Key
     from ripple.model.pipeline.nodes import RowTable
 
     Ints = npt.NDArray[np.int64]
 
+Key: TypeAlias = tuple[Any, ...]
+Mark: TypeAlias = tuple[int, int]
+"""The time and the place of a message."""
 
-class _Log(KeyLog[int]):
-    """The slots of a key's messages that are not final, in their order.
+
+class _Log:
+    """The messages of a key that are not final, in their order: of each its slot and its mark.
 
     book: the slot of the book after all of them. last_ns: the time of the message before them, None
     without one.
     """
 
-    __slots__ = ("book", "last_ns")
+    __slots__ = ("book", "last_ns", "marks", "slots")
 
     def __init__(self, book: int, last_ns: int | None) -> None:
-        super().__init__()
         self.book, self.last_ns = book, last_ns
+        self.marks: list[Mark] = []
+        self.slots: list[int] = []
+
+    def add(self, mark: Mark, slot: int) -> int:
+        """Take a message where it belongs; return its place."""
+        at = len(self.marks)
+        if self.marks and mark < self.marks[-1]:
+            at = bisect_left(self.marks, mark)
+        self.marks.insert(at, mark)
+        self.slots.insert(at, slot)
+        return at
 
     def drop(self, count: int) -> None:
         """Forget the first, final messages."""
         self.last_ns = self.marks[count - 1][0]
-        super().drop(count)
+        del self.marks[:count], self.slots[:count]
 
 
 class _Message(NamedTuple):
@@ -147,7 +161,7 @@ class BookTableRows(EagerRows):
         ttl_ns = self._node.ttl_ns
         for key, start in starts.items():
             log = self._logs[key]
-            own = log.entries[start:]
+            own = log.slots[start:]
             slots += own
             books += [log.book] * len(own)
             if ttl_ns is None:
@@ -193,8 +207,13 @@ class BookTableRows(EagerRows):
         over, self._ends = take_final(self._ends, self._scan.watermark_ns)
         if not len(over):
             return
-        keys = (self._messages[slot].key for slot in over.tolist())
-        ended = [log.book for log in drop_final(self._logs, keys)]
+        ended: list[int] = []
+        for key, count in Counter(self._messages[slot].key for slot in over.tolist()).items():
+            log = self._logs[key]
+            log.drop(count)
+            if not log.marks:
+                ended.append(log.book)
+                del self._logs[key]
         self._books.end(np.array(ended, np.int64))
         self._free_books += ended
         self._over = np.concatenate([self._over, over])

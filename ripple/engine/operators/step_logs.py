@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.kernels.step_entry import Logs
 from ripple.engine.operators.held_rows import PLACE, TIME
-from ripple.engine.operators.key_log import take_final
+from ripple.engine.operators.joins.eager_rows import take_final
 from ripple.engine.operators.rows import as_list, reason_of
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.kernels.step_entry import Entry
-    from ripple.engine.operators.key_log import Key
     from ripple.engine.operators.state_step import Stored
     from ripple.engine.operators.step_scan_rows import StepScanRows
 
     Ints = npt.NDArray[np.int64]
+
+Key: TypeAlias = tuple[Any, ...]
 
 
 def versions(

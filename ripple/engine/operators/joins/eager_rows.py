@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.graph.column import InputColumn
+from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.held_rows import IDENTITY, PLACE
 from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
@@ -16,6 +17,7 @@ from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.stateless import Stateless
 from ripple.model.keys.space import key_space
 from ripple.model.pipeline.waiting_nodes import IntervalJoin, StreamJoin
+from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -135,3 +137,10 @@ class EagerRows(ABC):
     @abstractmethod
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Show the rows that the join holds, which was loaded before."""
+
+
+def take_final(ends: RowOrder, mark_ns: int) -> tuple[Ints, RowOrder]:
+    """Return the numbers of the rows that a watermark makes final, in order, and the rest."""
+    if mark_ns == watermark.END:
+        return ends.rows()[2], RowOrder()
+    return ends.take_below(mark_ns), ends

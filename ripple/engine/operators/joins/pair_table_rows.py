@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 
 from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.operators.held_rows import PLACE, TIME
-from ripple.engine.operators.joins.eager_rows import EagerRows
+from ripple.engine.operators.joins.eager_rows import EagerRows, take_final
 from ripple.engine.operators.joins.eager_side import EagerSide
 from ripple.engine.operators.joins.join_side import key_slots
 from ripple.engine.operators.joins.pieces import pieces
-from ripple.engine.operators.key_log import take_final
 from ripple.engine.operators.waiting import settled_ns
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.index import KeyIndex
