@@ -15,7 +15,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.operators import held_rows
 from ripple.engine.operators.joins import (
     asof_rows,
-    due_rows,
+    known_side,
     near_rows,
     row_table_rows,
     stream_join_rows,
@@ -163,8 +163,8 @@ def test_texts_of_an_outer_interval_join_leave_by_spans_and_pieces(
         return in_order(batch)
 
     whole = shown(step)
-    in_order = due_rows.in_order
-    monkeypatch.setattr(due_rows, "in_order", few_in_order)
+    in_order = known_side.in_order
+    monkeypatch.setattr(known_side, "in_order", few_in_order)
     for module in (near_rows, held_rows):
         monkeypatch.setattr(module, "gathered", few)
     assert shown(step) == whole

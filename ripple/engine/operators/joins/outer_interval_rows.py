@@ -12,8 +12,9 @@ from ripple.engine.kernels.columns import Columns
 from ripple.engine.kernels.runs import paired
 from ripple.engine.operators.held_rows import IDENTITY, TIME
 from ripple.engine.operators.joins import pieces
-from ripple.engine.operators.joins.due_rows import DueOfBoth, KnownSide, of_both
+from ripple.engine.operators.joins.due_rows import DueOfBoth, of_both
 from ripple.engine.operators.joins.interval_rows import TOO_MANY, PiecewiseRows
+from ripple.engine.operators.joins.known_side import KnownSide
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
@@ -96,12 +97,11 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
             self._due_ns = self._span(mark_ns, spans)
             try:
                 self._due = self._due_of_both(self._due_ns)
+                return
             except _OVERFLOWS as error:
                 if not _is_of_texts(error) or not self._is_divisible(self._due_ns):
                     raise
                 spans //= 2
-                continue
-            break
 
     def _know(self, known: KnownSide, freed_ns: int) -> None:
         """Look at the rows of a side below its mark."""
@@ -254,8 +254,9 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
         Raises LimitError where one batch cannot have the texts of one event time, or record.
         """
         try:
-            while (rows := super().take()) is None and self._given_ns < self.watermark_ns:
-                pass  # a span of time without rows
+            rows = super().take()
+            while rows is None and self._given_ns < self.watermark_ns:
+                rows = super().take()  # of the next span of time
             return rows
         except _OVERFLOWS as error:
             if not _is_of_texts(error):
