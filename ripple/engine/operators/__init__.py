@@ -10,6 +10,9 @@ result_rows, uncomputable   results as rows, and those that cannot be computed
 stream_rows, final_rows   rows on their way to outputs, and out of a windowed fold
 waiting, join_state   the contract of nodes that hold rows; where a join is
 held_rows, passed_rows   rows until a mark has passed them, and after it; their order
+scan_rows       scans, by their step: running_scan_rows, book_scan_rows, step_scan_rows (state_step,
+                position_step; with timers timed_scan_rows)
+book_table_rows, step_table_rows, last_table_rows   the same at once, corrected; step_logs: by key
 distinct_rows, asked_rows   rows of ``.distinct``, and those that wait for answers
 answer_names, answer_rows, arrow_types   columns of answers, their rows; types of columns
 joins           of streams and of tables

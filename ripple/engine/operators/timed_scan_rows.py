@@ -51,11 +51,6 @@ class _Key:
         self.place, self.fired = 0, 0
         self.row_ns = self.now_ns = self.due_ns = _NONE
 
-    def take(self, time_ns: int, place: int) -> None:
-        """Note a row."""
-        self.row_ns = self.now_ns = time_ns
-        self.place, self.fired = place, 0
-
 
 class TimedScanRows(StepScanRows):
     """Calls functions with the state of a key and its rows, and at the times that the state names.
@@ -249,6 +244,6 @@ class TimedScanRows(StepScanRows):
         places, fired = (one.to_pylist() for one in columns[-2:])
         for slot, place, count in zip(slots.tolist(), places, fired, strict=True):
             of = self._of[slot]
-            of.take(int(self._last[slot]), place)
-            of.fired = count
+            of.row_ns = of.now_ns = int(self._last[slot])
+            of.place, of.fired = place, count
             self._arm(slot)
