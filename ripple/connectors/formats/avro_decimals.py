@@ -39,8 +39,7 @@ def written(column: pa.Array, kind: Decimal | WideDecimal) -> pa.Array:
         halves = np.ascontiguousarray(units_in(column)[:, ::-1], ">i8").view(np.uint8)
         offsets = np.arange(len(column) + 1, dtype=np.int32) * np.int32(2 * _WORD_BYTES)
         return text_column(offsets, halves, valid_in(column))
-    most = 10**kind.precision - 1 if kind.precision <= PRECISION_MAX else (1 << 63) - 1
-    width = most.bit_length() // 8 + 1
+    width = rule_of(kind).bounds[1].bit_length() // 8 + 1
     units = np.ascontiguousarray(column.fill_null(0), ">i8").view(np.uint8)
     data = np.ascontiguousarray(units.reshape(-1, _WORD_BYTES)[:, _WORD_BYTES - width :])
     offsets = np.arange(len(column) + 1, dtype=np.int32) * np.int32(width)

@@ -131,11 +131,7 @@ class Decimal(Logical):
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
-        most = PRECISION_OTHERS
-        precision = need_whole("rp.Decimal: precision", self.precision, 1, most=most)
-        scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
-        object.__setattr__(self, "precision", precision)
-        object.__setattr__(self, "scale", scale)
+        _check_digits(self, 1)
 
     @classmethod
     def wide(cls, scale: int) -> Decimal:
@@ -170,18 +166,20 @@ class WideDecimal(LogicalText):
     scale: int = 0
 
     def __post_init__(self) -> None:
-        most = PRECISION_OTHERS
-        precision = need_whole(
-            "rp.Decimal: precision", self.precision, PRECISION_MAX + 1, most=most
-        )
-        scale = need_whole("rp.Decimal: scale", self.scale, 0, most=precision)
-        object.__setattr__(self, "precision", precision)
-        object.__setattr__(self, "scale", scale)
+        _check_digits(self, PRECISION_MAX + 1)
 
     def __str__(self) -> str:
         return f"rp.Decimal({self.precision}, {self.scale})"
 
     __repr__ = __str__
+
+
+def _check_digits(kind: Decimal | WideDecimal, least: int) -> None:
+    """Make the numbers of digits plain integers. Raises PlanError for numbers out of range."""
+    precision = need_whole("rp.Decimal: precision", kind.precision, least, most=PRECISION_OTHERS)
+    scale = need_whole("rp.Decimal: scale", kind.scale, 0, most=precision)
+    object.__setattr__(kind, "precision", precision)
+    object.__setattr__(kind, "scale", scale)
 
 
 @frozen
