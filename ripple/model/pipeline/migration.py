@@ -29,7 +29,7 @@ def migration_of(
     table = folds.get(fold)
     if isinstance(table, RowTable) and table.input in scans:
         raise PlanError(f"its rows follow from the state of a scan: migrate {table.input!r}")
-    if is_join(folds.get(fold)):
+    if is_join(table):
         raise PlanError(
             "a join has no state of its own, only that of its sides: migrate the folds below it"
         )
@@ -48,7 +48,7 @@ def migration_of(
 
 
 def _need_plain(scan: StepScan, function: Callable[[pa.Table], pa.Table] | None) -> None:
-    """Raise PlanError where a checkpoint does not say what the state's numbers mean."""
+    """Raise PlanError without a function for numbers whose unit is in no checkpoint."""
     for field in scan.state_fields if function is None else ():
         of = bare_type(type_of(field))
         if isinstance(of.of if isinstance(of, List) else of, Logical):

@@ -74,9 +74,7 @@ class ListForm:
         is_odd = np.asarray(odd)
         lists, failed = self._halved(pc.if_else(odd, None, column))
         own, failed[is_odd] = self._one_by_one(column.filter(odd))
-        places = np.arange(len(column))
-        places[is_odd] = len(column) + np.arange(len(own))
-        return pa.concat_arrays([lists, own]).take(pa.array(places)), failed
+        return _with_rows(lists, is_odd, own), failed
 
     def _written(self, column: pa.Array) -> tuple[pa.Array, Mask]:
         """Return the lists with their items as the source writes these: texts, or integers."""
@@ -92,17 +90,15 @@ class ListForm:
         lists, failed = form.parsed(texts)
         if not failed.any():
             return lists, failed
-        rows, own = np.flatnonzero(failed), []
-        for text in column.take(pa.array(rows)).to_pylist():
+        was_failed, own = failed.copy(), []
+        for text in column.filter(pa.array(failed)).to_pylist():
             try:
                 read = json.loads(text, parse_int=_Digits, parse_float=_Digits)
                 own.append(converter(form.kind)(read))
             except (ValueError, RecursionError, Misfit):
                 own.append(None)
-        failed[rows] = [one is None for one in own]
-        places = np.arange(len(column))
-        places[rows] = len(column) + np.arange(len(own))
-        return pa.concat_arrays([lists, pa.array(own, form.arrow)]).take(pa.array(places)), failed
+        failed[was_failed] = [one is None for one in own]
+        return _with_rows(lists, was_failed, pa.array(own, form.arrow)), failed
 
     def _of_items(self, lists: pa.Array, failed: Mask) -> tuple[pa.Array, Mask]:
         """Return lists as stored, from lists of items as the source writes them."""
@@ -178,6 +174,13 @@ class _Digits(str):
     """A number of JSON, as it is written."""
 
     __slots__ = ()
+
+
+def _with_rows(column: pa.Array, where: Mask, rows: pa.Array) -> pa.Array:
+    """Return a column with other values in some rows."""
+    places = np.arange(len(column))
+    places[where] = len(column) + np.arange(len(rows))
+    return pa.concat_arrays([column, rows]).take(pa.array(places))
 
 
 def _has_whole(items: pa.Array) -> Any:

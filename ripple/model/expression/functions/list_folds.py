@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,12 @@ def _parts(lists: Any, kind: Kind) -> tuple[Any, Any]:
     null = np.asarray(lists.is_null())
     lengths = np.diff(np.asarray(lists.offsets).astype(np.int64))
     return lists.flatten().cast(_ARROW[kind]), np.where(null, 0, lengths)
+
+
+def _pieces(values: list[Any], lengths: Any) -> Iterator[list[Any]]:
+    """Yield the items of each list. values: of all of them."""
+    ends = np.cumsum(lengths).tolist()
+    return (values[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
 
 
 def _rows(lengths: Any) -> Any:
@@ -138,19 +144,12 @@ def exact_sum(values: list[float]) -> float:
 
 def _float_sums(lists: Any) -> Any:
     items, lengths = _parts(lists, Kind.FLOAT)
-    ends = np.cumsum(lengths).tolist()
-    numbers = np.asarray(items).tolist()
-    return np.array(
-        [exact_sum(numbers[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)],
-        np.float64,
-    )
+    return np.array(list(map(exact_sum, _pieces(np.asarray(items).tolist(), lengths))), np.float64)
 
 
 def _wide_sums(lists: Any) -> Any:
     items, lengths = _parts(lists, Kind.TEXT)
-    units = whole(units_in(items))
-    ends = np.cumsum(lengths).tolist()
-    sums = [sum(units[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
+    sums = list(map(sum, _pieces(whole(units_in(items)), lengths)))
     beyond = [abs(one) >= _WIDE_END for one in sums]
     kept = [0 if is_beyond else one for one, is_beyond in zip(sums, beyond, strict=True)]
     return stored_of(halves(kept)), np.where(beyond, NO_ROOM, 0).astype(np.uint8)

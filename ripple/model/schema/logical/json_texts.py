@@ -1,4 +1,4 @@
-"""Texts of JSON: what a source has as an array or an object, in a field of text."""
+"""Texts of JSON: arrays and objects of a source, in a field of text."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.types as kinds
 from ripple.model.schema.json_form import JsonForm
 from ripple.model.schema.logical.items import plain_item
 from ripple.model.schema.logical.objects import ObjectArrays
+from ripple.model.schema.text_columns import is_text
 from ripple.model.schema.types import Bytes, Date, DateTime, Uuid
 
 if TYPE_CHECKING:
@@ -107,15 +108,15 @@ def _item_of_arrow(item: Any) -> Any:
 
 _LEAVES = (
     kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal,
-    kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_timestamp, kinds.is_date,
-    kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary, kinds.is_binary_view,
+    is_text, kinds.is_timestamp, kinds.is_date, kinds.is_binary, kinds.is_large_binary,
+    kinds.is_fixed_size_binary, kinds.is_binary_view,
 )  # fmt: skip
-_KEYS = (kinds.is_integer, kinds.is_string, kinds.is_large_string, kinds.is_string_view)
 
 
 def _is_json(kind: pa.DataType) -> bool:
     if kinds.is_map(kind):
-        return any(is_one(kind.key_type) for is_one in _KEYS) and _is_json(kind.item_type)
+        is_key = kinds.is_integer(kind.key_type) or is_text(kind.key_type)
+        return is_key and _is_json(kind.item_type)
     if kinds.is_dictionary(kind):
         return _is_json(kind.value_type)
     if kinds.is_struct(kind):
