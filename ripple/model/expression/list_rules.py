@@ -1,4 +1,4 @@
-"""The type rules of lists: plain fields, whose items have the operators of their type."""
+"""The type rules of lists: plain fields, with items that have the operators of their type."""
 
 from __future__ import annotations
 

@@ -360,7 +360,7 @@ def key_space(fields: Sequence[Field]) -> KeySpace:
 
 
 def paired_space(fields: Sequence[Field]) -> KeySpace:
-    """Return the same with an index for each number of fields, for whoever reads level by level."""
+    """Return the same with an index for each number of fields, for readers level by level."""
     space: KeySpace = UnitKeys()
     for field in fields:
         assert isinstance(field.type, KEY_TYPES), field

@@ -405,24 +405,24 @@ class Pipeline:
         Or, with ``step=rp.OrderBook(...)``, give the best levels of an order book at each change.
 
         The order is by event time; rows of one time stand in the order of sources and offsets. key:
-        the field, or fields; never null. state: a dataclass of numbers, texts, booleans and lists
-        of them, each with a default as its value for a new key. step: changes the state, and
-        returns an instance of ``into``, or anything else with its fields as attributes, or a dict
-        of them, or None for no row; or an ``rp.Position``, without state and into. It reads no
-        clock, draws no random number and keeps nothing elsewhere. If it raises, the state is
-        unchanged, and the row counts as one that cannot be computed. into: the fields of a row,
-        beside the key. settled: False, the rows are a table. Each is there from its reading on, and
-        corrected by earlier rows of its key, until it is final. True, they are a stream. Each comes
-        once, when no row on time can precede it: the watermark is past it by ``lateness``. show:
-        "last", without settled=True: the table has one row for each key, the newest that the step
-        made, as long as the state lasts. version_of: a field; rows of a key with the same time and
-        the same value there are versions of one row: the newest, in the order of sources and
-        offsets, counts in the place of the first. lateness: how far below the watermark a row still
-        counts, "60s" by default; rows that come by the watermark are never late, and take none.
-        ttl: how long after its last row a key's state lasts, in event time; for ever by default.
-        timers: with settled=True, fields of the state of type ``rp.Timestamp | None``, each with a
-        function. At the time that the field holds it is called with the state, where the field is
-        None again, and the time, and returns as ``step`` does.
+        the field, or fields; never null. state: a dataclass of numbers, texts, booleans, dates,
+        times and decimals, lists of these and maps, each with a default for a new key. step:
+        changes the state, and returns an instance of ``into``, or anything else with its fields as
+        attributes, or a dict of them, or None for no row; or an ``rp.Position``, without state and
+        into. It reads no clock, draws no random number and keeps nothing elsewhere. If it raises,
+        the state is unchanged, and the row counts as one that cannot be computed. into: the fields
+        of a row, beside the key. settled: False, the rows are a table. Each is there from its
+        reading on, and corrected by earlier rows of its key, until it is final. True, they are a
+        stream. Each comes once, when no row on time can precede it: the watermark is past it by
+        ``lateness``. show: "last", without settled=True: the table has one row for each key, the
+        newest that the step made, as long as the state lasts. version_of: a field; rows of a key
+        with the same time and the same value there are versions of one row: the newest, in the
+        order of sources and offsets, counts in the place of the first. lateness: how far below the
+        watermark a row still counts, "60s" by default; rows that come by the watermark are never
+        late, and take none. ttl: how long after its last row a key's state lasts, in event time;
+        for ever by default. timers: with settled=True, fields of the state of type
+        ``rp.Timestamp | None``, each with a function. At the time that the field holds it is called
+        with the state, where the field is None again, and the time, and returns as ``step`` does.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415

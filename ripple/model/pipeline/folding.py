@@ -56,7 +56,7 @@ def window_of(
 def with_unnamed(unnamed: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     """Return all aggregates of a fold by name, of the unnamed ones that of their kind.
 
-    Raises PlanError for one whose result needs a name, and for two of one kind.
+    Raises PlanError for a result without a name of its own, and for two aggregates of one kind.
     """
     aggregates: dict[str, Any] = {}
     for aggregate in unnamed:

@@ -280,7 +280,7 @@ class GraphReference(Reference):
             self._give_parts(node, row, parts, arrived)
 
     def _timed(self, node: StepScan, mark_ns: int, arrived: dict[str, list[Event]]) -> None:
-        """Pass on what the rows that became final give, and the timers by the mark."""
+        """Pass on the results of rows that became final, and of timers by the mark."""
         scan = self._timers.setdefault(node.name, Timers(node))
         each = counted(node, self._in_order(node.name, 0))
         due = [(row, values) for row, values in each if row.is_due(mark_ns)]

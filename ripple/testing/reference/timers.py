@@ -39,7 +39,7 @@ class Timers:
         self._positions: dict[Key, _Position] = {}
 
     def take(self, due: Iterable[tuple[Held, Row]], mark_ns: int) -> list[Result]:
-        """Return what final rows and timers up to a mark give, in the order of time and place.
+        """Return the results of final rows and timers up to a mark, in the order of time and place.
 
         due: the rows, each with the values that count.
         """
@@ -53,12 +53,12 @@ class Timers:
         return sorted(found, key=lambda one: (one[0].time_ns, one[0].place))
 
     def _fired(self, key: Key, until_ns: int) -> Iterator[Result]:
-        """Yield what the timers of a key give up to a time."""
+        """Yield the results of the timers of a key up to a time."""
         while (due := self._next(key, self._names)) is not None and due[0] <= until_ns:
             yield self._called(key, *due)
 
     def _ended(self, key: Key) -> Iterator[Result]:
-        """Yield what each timer gives that is set at the end of inputs; none is set any more."""
+        """Yield the result of each timer that is set at the end of inputs; none is set any more."""
         state = self._states[key][1] or {}
         left = [name for name in self._names if state.get(name) is not None]
         while (due := self._next(key, left)) is not None:
@@ -85,7 +85,7 @@ class Timers:
         return None if due is None or is_over(self._node, last_ns, due[0]) else due
 
     def _called(self, key: Key, time_ns: int, number: int) -> Result:
-        """Call a timer; return what it gives, with its place."""
+        """Call a timer; return its result, with its place."""
         of = self._positions[key]
         of.now_ns, of.fired = time_ns - 1, of.fired + 1
         *record, index = of.row.place

@@ -2,8 +2,8 @@
 
    A loop without branches computes a block of rows, so that a compiler can compute several at once.
    Each row gets a result, the lower of two numbers around the exact one, and a gap: the distance to
-   the upper one. It is 0 where all numbers between are rounded alike, and else something else, also
-   for what these functions do not take. ``rounded.h`` computes the rows with a gap.
+   the upper one. It is 0 where all numbers between are rounded alike, and not 0 otherwise, as for
+   operands out of range. ``rounded.h`` computes the rows with a gap.
 
    The errors, of products and sums that are fused or not. A float errs by 2^-53 of itself at most.
 

@@ -2,8 +2,8 @@
    bound of their error; ``maths`` has the proof of the bounds.
 
    Each function answers whether all numbers within the bound are rounded alike; if not, the result
-   is left to another. ``quick.h`` computes columns with fewer operations, and asks these for what
-   it leaves undecided, and for what is no ordinary number. */
+   is left to another. ``quick.h`` computes columns with fewer operations, and asks these for the
+   undecided rows, and for subnormal numbers, infinities and NaN. */
 
 #include <math.h>
 #include <stdint.h>
@@ -189,7 +189,7 @@ HERE int exponential(Parted p, double margin, int fused, double* out) {
     return is_sure_scaled(exp_of(p, 0, fused), margin, p.k, out);
 }
 
-/* Of an x beyond most and least, or of what is no number. */
+/* The limit at an x out of range, which is always sure; NaN of NaN. */
 HERE int beyond(double x, double lowest, double* out) {
     *out = x > 0 ? INFINITY : x < 0 ? lowest : NAN;
     return 1;

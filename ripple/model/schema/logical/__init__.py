@@ -17,8 +17,8 @@ type          outside       Arrow                   text
 
 A decimal of 19 digits or more is a ``WideDecimal``, stored as 32 hexadecimal digits.
 
-rule      the rule of a type: all that is particular to it; dates, times, decimals, uuids, binary,
-          wide_decimals
+rule      the rule of a type: all that is particular to it; dates, times, patterns, decimals,
+          wide_decimals, uuids, binary, lists, maps, items, json_texts
 fields    the logical types among fields, and the storage types
 columns   columns stored and shown, lists and structs of them too; texts: for files of text
 objects   arrays of Python values; forms: types with one form of texts

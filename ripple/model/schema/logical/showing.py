@@ -82,7 +82,7 @@ def showing(fields: Iterable[Field], maps: Iterable[str] = ()) -> Showing | None
 
 
 def map_names(fields: Iterable[Field], key: Iterable[str]) -> list[str]:
-    """Return the fields that an output has as maps. Those of its key are compared, as texts."""
+    """Return the fields that become maps in an output. Fields of its key stay texts, to compare."""
     keys = set(key)
     return [
         one.name for one in fields if isinstance(bare_type(one.type), Dict) and one.name not in keys
