@@ -12,19 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.model.expression.functions.function import Function, table
+from ripple.model.expression.functions.lists import ARROW, LIST
 from ripple.model.expression.functions.wide_decimals import halves, whole
 from ripple.model.expression.program import NO_ROOM, OVERFLOWN
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.logical.wide_decimals import stored_of, units_in
 from ripple.model.schema.types import PRECISION_OTHERS
 
-_LIST = ((Kind.OTHER,),)
-_ARROW = {
-    Kind.FLOAT: pa.float64(),
-    Kind.INT: pa.int64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TEXT: pa.string(),
-}
 _LOW = (1 << 32) - 1
 _WIDE_END = 10**PRECISION_OTHERS
 
@@ -33,7 +27,7 @@ def _parts(lists: Any, kind: Kind) -> tuple[Any, Any]:
     """Return the items of all lists, and how many each has."""
     null = np.asarray(lists.is_null())
     lengths = np.diff(np.asarray(lists.offsets).astype(np.int64))
-    return lists.flatten().cast(_ARROW[kind]), np.where(null, 0, lengths)
+    return lists.flatten().cast(ARROW[kind]), np.where(null, 0, lengths)
 
 
 def _pieces(values: list[Any], lengths: Any) -> Iterator[list[Any]]:
@@ -50,14 +44,14 @@ def _contains(kind: Kind) -> Function:
     def columns(lists: Any, wanted: Any) -> Any:
         items, lengths = _parts(lists, kind)
         rows = _rows(lengths)
-        each = pa.array(wanted, _ARROW[kind]).take(pa.array(rows))
+        each = pa.array(wanted, ARROW[kind]).take(pa.array(rows))
         equal = np.asarray(pc.fill_null(pc.equal(items, each), False))
         return np.bincount(rows[equal], minlength=len(lengths)) > 0
 
     def plain(value: list[Any], wanted: Any) -> bool:
         return any(one == wanted for one in value)
 
-    takes = (*_LIST, (kind,))
+    takes = (*LIST, (kind,))
     return Function(f"list.contains.{kind.name.lower()}", takes, Kind.BOOL, plain, columns=columns)
 
 
@@ -88,7 +82,7 @@ def _extreme(name: str, kind: Kind, ufunc: Any, of: Callable[..., Any]) -> Funct
         items, lengths = _parts(lists, kind)
         there = np.flatnonzero(lengths)
         if not len(there):
-            return pa.nulls(len(lengths), _ARROW[kind])
+            return pa.nulls(len(lengths), ARROW[kind])
         ranks = _ranks(items, kind)
         starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
         best = ufunc.reduceat(ranks, starts[there])
@@ -102,7 +96,7 @@ def _extreme(name: str, kind: Kind, ufunc: Any, of: Callable[..., Any]) -> Funct
         return of(value, key=_place, default=None)
 
     function = f"list.{name}.{kind.name.lower()}"
-    return Function(function, _LIST, kind, plain, columns=columns, may_be_null=True)
+    return Function(function, LIST, kind, plain, columns=columns, may_be_null=True)
 
 
 def _summed(items: Any, lengths: Any) -> Any:
@@ -160,13 +154,13 @@ def _int_sum(value: list[int]) -> int:
 
 
 LIST_FOLDS = table(
-    *(_contains(kind) for kind in _ARROW),
+    *(_contains(kind) for kind in ARROW),
     *(
         _extreme(name, kind, ufunc, of)
         for kind in (Kind.FLOAT, Kind.INT, Kind.TEXT)
         for name, ufunc, of in (("min", np.minimum, min), ("max", np.maximum, max))
     ),
-    Function("list.sum.int", _LIST, Kind.INT, _int_sum, columns=_int_sums),
-    Function("list.sum.float", _LIST, Kind.FLOAT, exact_sum, columns=_float_sums),
-    Function("list.sum.wide", _LIST, Kind.TEXT, columns=_wide_sums),
+    Function("list.sum.int", LIST, Kind.INT, _int_sum, columns=_int_sums),
+    Function("list.sum.float", LIST, Kind.FLOAT, exact_sum, columns=_float_sums),
+    Function("list.sum.wide", LIST, Kind.TEXT, columns=_wide_sums),
 )

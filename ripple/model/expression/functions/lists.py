@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.typed import Kind
 
-_LIST = ((Kind.OTHER,),)
-_ARROW = {
+LIST = ((Kind.OTHER,),)
+ARROW = {
     Kind.FLOAT: pa.float64(),
     Kind.INT: pa.int64(),
     Kind.BOOL: pa.bool_(),
@@ -36,15 +36,15 @@ def _item(kind: Kind) -> Function:
         at = index if index >= 0 else lengths + index
         missing = (at < 0) | (at >= lengths) | np.asarray(lists.is_null())
         places = np.where(missing, 0, starts[:-1] + at)
-        return lists.values.take(pa.array(places, mask=missing)).cast(_ARROW[kind])
+        return lists.values.take(pa.array(places, mask=missing)).cast(ARROW[kind])
 
     def plain(value: list[Any], index: int) -> Any:
         return value[index] if -len(value) <= index < len(value) else None
 
-    return Function(name_of_get(kind), _LIST, kind, plain, columns=items, may_be_null=True)
+    return Function(name_of_get(kind), LIST, kind, plain, columns=items, may_be_null=True)
 
 
 LISTS = table(
-    Function("list.len", _LIST, Kind.INT, len, columns=_lengths),
-    *(_item(kind) for kind in _ARROW),
+    Function("list.len", LIST, Kind.INT, len, columns=_lengths),
+    *(_item(kind) for kind in ARROW),
 )
