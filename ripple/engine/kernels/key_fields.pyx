@@ -181,8 +181,9 @@ cdef class KeyFields:
             check_range(left, n, index._top)
             if width > 1:
                 copy_words(index, left, n, width)
-            for i in range(n if width == 1 else 0):
-                left[i] = <int64_t>index._keys[left[i]].low
+            else:
+                for i in range(n):
+                    left[i] = <int64_t>index._keys[left[i]].low
         for k in range(self.count):
             if self.texts[k] is not None:
                 check_range(ids + k * n, n, (<KeyIndex>self.texts[k])._top)

@@ -178,8 +178,8 @@ def _compared(
 def _behind_narrowed(plan: Plan, former: Comparison, found: Narrowing) -> Comparison:
     """Return a comparison with the former spans as one of ``plan``.
 
-    What is final stays as it was shown, and so does what was made of it. The rows of an eager join
-    that are not final are those of the narrower one.
+    Final rows stay as they were shown, and so do the results of them. The other rows of an eager
+    join are those of the narrower one.
     """
     now_of = {was: now for now, was in found.former_keys(plan).items()}
     joins = [one for one in plan.stream_joins if one.node_key in found.causes]

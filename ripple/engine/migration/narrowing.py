@@ -1,8 +1,8 @@
-"""Joins whose span of time became narrower: their rows in a checkpoint serve the new one too.
+"""Joins with a narrower span of time than before: their rows in a checkpoint serve it, too.
 
 A snapshot notes the spans of its joins. A plan with those spans in the place of its own has the
-digests of the writer, unless more has changed; so it is compared with the snapshot, and what is
-behind a narrowed join is found again.
+digests of the writer, unless more has changed; so it is compared with the snapshot, and nodes
+behind a narrowed join are found again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What a checkpoint and a plan have in common but for the spans of joins.
+    """A plan beside a checkpoint of the same one but for the spans of joins.
 
     before: the plan with the former spans of its narrowed joins. causes: per key of a narrowed join
     how it differs, as a text. reasons: per key of a join with another span why its rows do not
@@ -69,7 +69,7 @@ def narrowing(plan: Plan, snapshot: Snapshot) -> Narrowing:
 
 
 def _why_not(plan: Plan, was: StreamJoin, join: StreamJoin) -> str:
-    """Return why rows held by ``was`` do not do for ``join``, "" if they do."""
+    """Return why rows held by ``was`` do not serve ``join``, "" if they do."""
     if isinstance(was, IntervalJoin) and isinstance(join, IntervalJoin):
         is_wider = join.lo_ns < was.lo_ns or join.hi_ns > was.hi_ns
         is_sooner = join.hi_ns != was.hi_ns or join.shows_right
@@ -87,7 +87,7 @@ def _why_not(plan: Plan, was: StreamJoin, join: StreamJoin) -> str:
 
 
 def _why_not_behind(plan: Plan, join: StreamJoin) -> str:
-    """Return what behind a join has state that does not do with its narrower rows, or ""."""
+    """Return the node behind a join with state of other rows, as a reason; "" without one."""
     for ask in plan.asks:
         if join.name in plan.names_below(ask.name):
             return f"rows by the former one were asked at {ask.name!r}"

@@ -120,7 +120,7 @@ def timer_calls(node: StepScan) -> tuple[Call, ...]:
 def _call_of(
     node: StepScan, function: Callable[[Any, Any], Any], row: Filled | Callable[[Any], Any]
 ) -> Call:
-    """Return a call of a function of the state and what ``row`` makes of the values given."""
+    """Return a call of a function with a state and a row; row: makes it of its values."""
     made = tuple(made_by(node))
     wanted = tuple(field.name for field in made)
     call = StateCall(

@@ -49,7 +49,7 @@ class JoinSide:
         self.names = [field.name for field in self.key]
         self._feeds = feeds
         self.mark: Mark = feeds[0] if len(feeds) == 1 else self
-        """What has its watermark."""
+        """Its watermark is read here: its only feed, or itself."""
         self._needs_key = node.how not in ("full", "left" if number == 0 else "right")
         mark = () if node.deleted is None else (node.deleted,)
         fields = node.left_fields if number == 0 else (*self.key, *node.right_fields, *mark)
