@@ -13,14 +13,12 @@ import pyarrow.compute as pc
 
 from ripple.model.expression.functions.function import Function, table
 from ripple.model.expression.functions.lists import ARROW, LIST
-from ripple.model.expression.functions.wide_decimals import halves, whole
+from ripple.model.expression.functions.wide_decimals import fitting, whole
 from ripple.model.expression.program import NO_ROOM, OVERFLOWN
 from ripple.model.expression.typed import Kind
 from ripple.model.schema.logical.wide_decimals import stored_of, units_in
-from ripple.model.schema.types import PRECISION_OTHERS
 
 _LOW = (1 << 32) - 1
-_WIDE_END = 10**PRECISION_OTHERS
 
 
 def _parts(lists: Any, kind: Kind) -> tuple[Any, Any]:
@@ -143,10 +141,8 @@ def _float_sums(lists: Any) -> Any:
 
 def _wide_sums(lists: Any) -> Any:
     items, lengths = _parts(lists, Kind.TEXT)
-    sums = list(map(sum, _pieces(whole(units_in(items)), lengths)))
-    beyond = [abs(one) >= _WIDE_END for one in sums]
-    kept = [0 if is_beyond else one for one, is_beyond in zip(sums, beyond, strict=True)]
-    return stored_of(halves(kept)), np.where(beyond, NO_ROOM, 0).astype(np.uint8)
+    units, beyond = fitting(list(map(sum, _pieces(whole(units_in(items)), lengths))))
+    return stored_of(units), beyond * np.uint8(NO_ROOM)
 
 
 def _int_sum(value: list[int]) -> int:

@@ -17,14 +17,14 @@ from ripple.model.expression.typed import Kind
 from ripple.model.schema import scaled, wide
 from ripple.model.schema.logical.wide_decimals import stored_of, units_in
 from ripple.model.schema.text_columns import parts, text_column, valid_in
-from ripple.model.schema.types import PRECISION_OTHERS
+from ripple.model.schema.types import PRECISION_MAX, PRECISION_OTHERS
 
 _INT, _TEXT, _FLOAT = (Kind.INT,), (Kind.TEXT,), (Kind.FLOAT,)
 _OF_VERDICT = np.array([0, NO_NUMBER, NO_ROOM], np.uint8)
 _END = 10**PRECISION_OTHERS
 _LOW = (1 << 64) - 1
 _LEAST = -(1 << 63)
-_NARROW = 18  # digits in 64 bits, as the loops of ``scaled`` take them; most decimals have no more
+_NARROW = PRECISION_MAX  # digits of the loops of ``scaled``; most decimals have no more
 
 
 def halves(units: Any) -> Any:
@@ -39,6 +39,13 @@ def whole(units: Any) -> list[int]:
     """Return int64[n, 2] as integers."""
     pairs = zip(units[:, 1].tolist(), units[:, 0].view(np.uint64).tolist(), strict=True)
     return [high << 64 | low for high, low in pairs]
+
+
+def fitting(numbers: list[int], end: int = _END) -> tuple[Any, Any]:
+    """Return integers as int64[n, 2], 0 beyond ``end``, and where they are beyond it, bool[n]."""
+    beyond = [abs(one) >= end for one in numbers]
+    kept = [0 if is_beyond else one for one, is_beyond in zip(numbers, beyond, strict=True)]
+    return halves(kept), np.array(beyond, np.bool_)
 
 
 def wide_of(numbers: Any) -> Any:
@@ -83,12 +90,13 @@ def _of_float(values: Any, precision: int, scale: int, strict: bool) -> Any:
         numbers, failures = scaled.of_floats(np.ascontiguousarray(values), _NARROW, scale)
     else:
         numbers, failures = np.zeros(len(values), np.int64), np.ones(len(values), np.uint8)
-    units, end = wide_of(numbers), 10**precision
-    for row in np.flatnonzero(failures).tolist():
-        value = float(values[row])
-        number = round(Fraction(value) * 10**scale) if math.isfinite(value) else end
-        failures[row] = NO_ROOM if abs(number) >= end else 0
-        units[row] = halves([0 if failures[row] else number])[0]
+    units, rows, end = wide_of(numbers), np.flatnonzero(failures), 10**precision
+    exact = [
+        round(Fraction(value) * 10**scale) if math.isfinite(value) else end
+        for value in np.asarray(values)[rows].tolist()
+    ]
+    units[rows], beyond = fitting(exact, end)
+    failures[rows] = beyond * np.uint8(NO_ROOM)
     return _strictly(units, None, failures, strict)
 
 
@@ -134,15 +142,17 @@ def _divide(left: Any, right: Any, shift: int, rounding: str) -> Any:
     failures = np.zeros(len(left), np.uint8)
     if -_NARROW <= shift <= 2 * _NARROW:
         found, failed = scaled.divide(numbers, divisors, shift, ROUNDINGS.index(rounding))
-        units, open_rows = wide_of(found), np.flatnonzero(~(is_narrow & has_narrow) | (failed != 0))
+        units, rows = wide_of(found), np.flatnonzero(~(is_narrow & has_narrow) | (failed != 0))
     else:
-        units, open_rows = np.empty_like(above), np.arange(len(left))
-    pairs = zip(open_rows.tolist(), whole(above[open_rows]), whole(below[open_rows]), strict=True)
-    for row, one, other in pairs:
-        dividend, divisor = one * 10 ** max(shift, 0), other * 10 ** max(-shift, 0)
-        number = rounded(dividend, divisor, rounding) if divisor else 0
-        failures[row] = ZERO_DIVISION if not divisor else OVERFLOWN if abs(number) >= _END else 0
-        units[row] = halves([0 if failures[row] else number])[0]
+        units, rows = np.empty_like(above), np.arange(len(left))
+    more, less = 10 ** max(shift, 0), 10 ** max(-shift, 0)
+    quotients = [
+        rounded(one * more, other * less, rounding) if other else 0
+        for one, other in zip(whole(above[rows]), whole(below[rows]), strict=True)
+    ]
+    units[rows], beyond = fitting(quotients)
+    is_zero = ~below[rows].any(axis=1)
+    failures[rows] = np.where(is_zero, ZERO_DIVISION, np.where(beyond, OVERFLOWN, 0))
     return stored_of(units, _both(left, right)), failures
 
 
