@@ -7,6 +7,7 @@ registry            of schemas, by the settings
 originals, retries  originals of dead letters; their records written again, each once
 inputs              of a durable run, of a one-shot run; partitioner_check; source_opening
 rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes
+row_collections, varint     lists and maps in rows; integers of variable length
 producer, cuts, group   transactions; cut records; commits of a partition's outputs; sink
 single_writer, retry_policy     checks of brokers' answers; repeated requests
 group_partition, topic_target, reading_back    owner and targets of a group; readers' keys

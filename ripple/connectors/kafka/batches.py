@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ripple.connectors.kafka.batch_writing import encoded
 from ripple.connectors.kafka.headers import HeaderColumn
+from ripple.connectors.kafka.varint import zigzag
 from ripple.core.codec.crc import crc32c
 from ripple.world.broker import TooLargeError
 
@@ -120,20 +121,11 @@ def _header_column(headers: Sequence[Headers]) -> pa.Array:
 
 
 def _headers(headers: Headers) -> bytes:
-    parts = [_varint(len(headers))]
+    parts = [zigzag(len(headers))]
     for name, value in headers:
         data = name.encode()
-        parts += [_varint(len(data)), data, _varint(len(value)), value]
+        parts += [zigzag(len(data)), data, zigzag(len(value)), value]
     return b"".join(parts)
-
-
-def _varint(number: int) -> bytes:
-    left, found = number << 1, bytearray()
-    while left >= 0x80:
-        found.append(left & 0x7F | 0x80)
-        left >>= 7
-    found.append(left)
-    return bytes(found)
 
 
 def _too_large(

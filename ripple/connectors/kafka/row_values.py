@@ -14,7 +14,7 @@ from ripple.connectors.files.text.sink import TextFormat, TextLines, maps_of
 from ripple.connectors.formats import avro_decimals
 from ripple.connectors.formats.framed import head_of
 from ripple.connectors.formats.registry import RegistryError
-from ripple.connectors.kafka.row_collections import values_of
+from ripple.connectors.kafka.row_collections import map_head, values_of
 from ripple.connectors.kafka.row_writing import KINDS, encode
 from ripple.connectors.record_shape import value_type
 from ripple.core.errors import OutputError, SchemaError
@@ -143,7 +143,7 @@ class FlatValues:
         if avro:
             self._head, self._labels = head, [b""] * len(fields)
         else:
-            self._head = _map_of(len(fields))
+            self._head = map_head(len(fields))
             self._labels = [_text(field.name.encode()) for field in fields]
 
     def values(self, changes: pa.RecordBatch) -> pa.Array:
@@ -152,14 +152,16 @@ class FlatValues:
         there = np.ones(changes.num_rows, np.uint8)
         if at >= 0:
             there = (changes.column(at).to_numpy() != OP_REMOVE).astype(np.uint8)
-        columns = []
         for field, is_optional in self._fields:
             column = changes.column(field.name)
             if self._is_avro and not is_optional and column.null_count:
                 self._check_there(field.name, column, there)
-            columns.append(self._written(column, bare_type(field.type)))
         unions = [is_optional for _, is_optional in self._fields]
         try:
+            columns = [
+                self._written(changes.column(field.name), bare_type(field.type))
+                for field, _ in self._fields
+            ]
             return encode(
                 columns,
                 self._labels,
@@ -211,12 +213,6 @@ class FlatValues:
 
 
 assert set(KINDS) == {pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.binary()}
-
-
-def _map_of(count: int) -> bytes:
-    if count < 16:
-        return bytes([0x80 | count])
-    return b"\xde" + count.to_bytes(2, "big")
 
 
 def _text(data: bytes) -> bytes:

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 
 import fastavro
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 import ripple as rp
+from ripple.connectors.kafka.row_collections import values_of
 from ripple.connectors.kafka.row_values import row_values
 from ripple.connectors.memory import MemorySink
 from ripple.core.errors import OutputError
@@ -170,6 +172,24 @@ def test_values_of_kafka_have_them() -> None:
     schema = fastavro.parse_schema(json.loads(keyed.text))
     found = [fastavro.schemaless_reader(io.BytesIO(one[5:]), schema) for one in rows]
     assert sorted(found, key=lambda row: row["name"]) == LAST
+
+
+@pytest.mark.parametrize("of", [list, dict])
+def test_values_of_kafka_have_any_number_of_members(of: Any) -> None:
+    lengths = np.array([0, 15, 16, 0, 63, 64, 1 << 16])
+    numbers = [list(range(length)) for length in lengths]
+    wanted = numbers if of is list else [{str(one): one for one in row} for row in numbers]
+    items = pa.array([one for row in numbers for one in row])
+    members = [items] if of is list else [items.cast(pa.string()), items]
+    kind = {"type": "array", "items": "long"} if of is list else {"type": "map", "values": "long"}
+    for like in (pa.array(lengths), pa.array(lengths, mask=lengths == 0)):
+        packed = values_of(members, lengths, like, avro=False)
+        assert packed.is_null().equals(like.is_null())
+        of_avro = values_of(members, lengths, like, avro=True)
+        for row, one, other in zip(wanted, packed.to_pylist(), of_avro.to_pylist(), strict=True):
+            if one is not None:
+                assert msgspec.msgpack.decode(one) == row
+                assert fastavro.schemaless_reader(io.BytesIO(other), kind) == row
 
 
 def test_a_table_of_texts_is_named(tmp_path: Path) -> None:
