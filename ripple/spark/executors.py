@@ -110,7 +110,7 @@ def another_python(name: str, found: str, python: str) -> str:
 
 def _told(context: Any, names: Mapping[str, str]) -> list[str]:
     """Run a task on each executor."""
-    from pyspark import cloudpickle  # noqa: PLC0415 - what is found wrong is told without it
+    from pyspark import cloudpickle  # noqa: PLC0415 - errors are told without PySpark
     from pyspark.core.rdd import RDD  # noqa: PLC0415 - not there with Spark Connect alone
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - likewise
 
@@ -118,6 +118,7 @@ def _told(context: Any, names: Mapping[str, str]) -> list[str]:
     seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
     placed = [jvm.scala.Tuple2(name.encode(), seq([where])) for name, where in names.items()]
     rows = context._jsc.sc().makeRDD(seq(placed), jvm.scala.reflect.ClassTag.AnyRef())
+    # Spark pickles the functions of tasks: this one by its code, for an executor without ripple.
     cloudpickle.register_pickle_by_value(executor_probe)
     try:
         told = RDD(rows.toJavaRDD(), context, NoOpSerializer()).mapPartitions(executor_probe.told)

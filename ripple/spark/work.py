@@ -51,6 +51,7 @@ class Working:
         conforming = Conforming(spark_schema(packets.SCHEMA))
         for batch in batches:
             for number in batch.column(0).to_pylist():
+                # In Spark's own task, which Spark has unpickled likewise.
                 job: Job = cloudpickle.loads(self._jobs[number])
                 for packet in job.run():
                     yield conforming(packet.as_batch())

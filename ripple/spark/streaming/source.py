@@ -94,6 +94,7 @@ class RunSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> RunReader:  # noqa: N802 - Spark's name
         """Return the reader."""
+        # The driver has written it: options are set by programs, which run code here already.
         stream = cloudpickle.loads(base64.b64decode(self.options["stream"]))
         driver = Driver(self.options["host"], self.options["bind"])
         return RunReader(stream, driver, schema)
