@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import itertools
 import math
 import re
+import sys
 import uuid
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import ripple as rp
 from ripple.core.errors import PlanError
 from ripple.model.expression import col
+from ripple.model.expression.functions.list_folds import LIST_FOLDS, exact_sum
 from ripple.testing import check_pipeline
 
 D = decimal.Decimal
@@ -108,6 +113,32 @@ def test_sum_of_huge_floats_is_decided_by_those_without_a_value(
     rows = [{**samples()[0], "floats": [1e308, 1e308, *last]}]
     summed = ROWS.derive("d", sum=FOUND["floats_sum"]).sink("o")
     assert repr(rp.collect(summed, rows).table()["sum"][0].as_py()) == repr(total)
+
+
+HUGE = sys.float_info.max
+ORDERED = [
+    ([1e308, 1e308, -1e308, 5.0], 1e308),
+    ([HUGE, 2.0**969, 2.0**969], math.inf),
+    ([HUGE, 2.0**969, 2.0**969, -(2.0**900)], HUGE),
+    ([1e308, 1e308, -1e308, -1e308, -0.0], 0.0),
+    ([1e16, 1.0, 1e-300, -1e16], 1.0),
+    ([-0.0, -0.0], 0.0),
+    ([1e308, 1e308, -1e308, -math.inf], -math.inf),
+    ([1e308, 1e308, math.inf, -math.inf], math.nan),
+    ([1e308, 1e308, math.nan, -math.inf], math.nan),
+    ([1e308, 1e308, math.copysign(math.nan, -1)], math.nan),
+    ([1.0, math.nan, math.copysign(math.nan, -1)], math.nan),
+]
+
+
+@pytest.mark.parametrize(("values", "total"), ORDERED)
+def test_sum_of_floats_is_the_same_in_any_order(values: list[float], total: float) -> None:
+    orders = [list(order) for order in itertools.permutations(values)]
+    plain = np.array([exact_sum(order) for order in orders])
+    column = LIST_FOLDS["list.sum.float"].columns
+    assert column is not None
+    bits = np.float64(total).view(np.int64)
+    assert set(plain.view(np.int64)) == set(column(pa.array(orders)).view(np.int64)) == {bits}
 
 
 @pytest.mark.parametrize("name", NAMES)

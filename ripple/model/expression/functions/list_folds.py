@@ -118,9 +118,13 @@ def _int_sums(lists: Any) -> Any:
 
 
 def exact_sum(values: list[float]) -> float:
-    """Return the sum of floats, rounded once; beyond the largest one infinite."""
+    """Return the sum of floats, rounded once; beyond the largest one infinite.
+
+    It has the same bits in any order of the values: there is one NaN.
+    """
     try:
-        return math.fsum(values)
+        total = math.fsum(values)
+        return math.nan if math.isnan(total) else total
     except ValueError:  # infinities of both signs
         return math.nan
     except OverflowError:
