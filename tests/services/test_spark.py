@@ -24,22 +24,14 @@ from tests.cli.processes import RIPPLE
 from tests.csv_rows import lines_of
 from tests.patience import PATIENCE_S, until
 from tests.services.spark_session import MARKS, spark
-from tests.spark.logs import append, topic_of
+from tests.spark.logs import TRADES, append, topic_of
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("quick_jvms")]
 __all__ = ["spark"]
 
-SOURCE = """
-import ripple as rp
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    venue: str
-    price: float
-    size: int
-    t: rp.Timestamp
-
+SOURCE = (
+    TRADES
+    + """
 def notional(trade: Trade) -> Trade:
     return Trade(trade.symbol, trade.venue, trade.price * 2, trade.size, trade.t)
 
@@ -60,6 +52,7 @@ pipeline = (
 )
 whole = first.fold("sums", price=rp.sum("price"), top=rp.max("price")).sink("sums-sink")
 """
+)
 
 
 @rp.record(version=1)
@@ -257,17 +250,9 @@ def test_a_replay_of_several_sources_has_the_digest_of_a_run(
     assert "one task   read all: no number but 1" in Replay(spark, plan, together).report().text()
 
 
-AT_ONCE = """
-import ripple as rp
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    venue: str
-    price: float
-    size: int
-    t: rp.Timestamp
-
+AT_ONCE = (
+    TRADES
+    + """
 start = rp.Pipeline("market")
 trades = start.source("trades", Trade, time="t", out_of_order="2s")
 quotes = start.source("quotes", Trade, time="t", out_of_order="2s")
@@ -276,6 +261,7 @@ few = rows.filter("of-more", rp.col("size") > 1)
 totals = few.partition("by", key="symbol").fold("totals", n=rp.count(), met=rp.count("price_right"))
 pipeline = few.sink("rows").also(totals.sink("totals-out"))
 """
+)
 
 
 def test_rows_at_once_are_replayed_by_partition(spark: Any, tmp_path: Path) -> None:

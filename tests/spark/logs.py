@@ -17,6 +17,19 @@ from ripple.spark.log_table import open_topic
 from ripple.storage.log import LogSettings, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 
+TRADES = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    price: float
+    size: int
+    t: rp.Timestamp
+"""
+"""The begin of a pipeline file over ``tests.engine.machine.stage_plans.trades``."""
+
 
 def topic_of(
     folder: Path,

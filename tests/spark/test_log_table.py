@@ -25,24 +25,17 @@ from ripple.spark.portions import sources_at
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.engine.machine.stage_plans import PLANS, trades
-from tests.spark.logs import topic_of
+from tests.spark.logs import TRADES, topic_of
 
 PLAN = PLANS["one-total"]
 EVENTS = trades(Random(3), 60)
-ROWS = """
-import ripple as rp
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    venue: str
-    price: float
-    size: int
-    t: rp.Timestamp
-
+ROWS = (
+    TRADES
+    + """
 rows = rp.Pipeline("rows").source("trades", Trade).partition("by", key="symbol").fold(
     "rows", n=rp.count()).sink("out")
 """
+)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 HOLDS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
