@@ -82,12 +82,16 @@ def check_unchanged(before: Collection[str], frame: DataFrame) -> None:
     now = versions_in(frame)
     gone = next((one for one in sorted(before) if one not in now), None)
     if gone is not None:
-        name = gone.rpartition(" VERSION AS OF ")[0]
-        found = next((one for one in now if one.startswith(name)), "another table")
+        name = _name_in(gone)
+        found = next((one for one in now if _name_in(one) == name), "another table")
         raise InputError(
             f"a table has changed between two readings: it was {gone}, and is {found} now. Name "
             f"the version that you mean as the source, as in '{gone}'"
         )
+
+
+def _name_in(text: str) -> str:
+    return text.partition(" VERSION AS OF ")[0]
 
 
 def _version_of(leaf: Any) -> SparkPlace | None:
