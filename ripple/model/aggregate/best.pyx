@@ -11,9 +11,8 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from ripple.model.aggregate.errors import InsertOnlyError
-from ripple.core.int64s cimport int64s
-from ripple.model.aggregate.strips cimport Encoded, Strip, encoded, strip, strips
-from ripple.model.keys.checked cimport check_length, check_slots
+from ripple.model.aggregate.strips cimport Encoded, Strip, encoded, encoded_rows, strip, strips
+from ripple.model.keys.checked cimport check_length, check_pairs, check_slots
 
 
 cdef extern from "best.hpp" namespace "ripple" nogil:
@@ -102,9 +101,7 @@ cdef class BestOf:
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
-        check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.best.slots.size())
-        check_slots(source, self.best.slots.size())
+        check_pairs(into, source, self.best.slots.size())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
                 self.best.merge(into[i], source[i])
@@ -138,13 +135,7 @@ cdef class BestOf:
         for i in range(slots.shape[0]):
             self.best.encode(slots[i], places, by, fields)
             start[i + 1] = places.size() // 2
-        pairs = int64s(places).reshape(-1, 2)
-        return (
-            starts,
-            pairs,
-            encoded(by),
-            [encoded(fields[at]) for at in range(fields.size())],
-        )
+        return encoded_rows(starts, places, by, fields)
 
     @property
     def nbytes(self):
@@ -190,9 +181,7 @@ cdef class HeldOf:
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
-        check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.held.slots.size())
-        check_slots(source, self.held.slots.size())
+        check_pairs(into, source, self.held.slots.size())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
                 self.held.merge(into[i], source[i])

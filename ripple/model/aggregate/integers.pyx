@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from ripple.model.aggregate.part cimport PLAIN, How, Operand, Part, Read, are_one
-from ripple.model.keys.checked cimport check_length, check_slots
+from ripple.model.keys.checked cimport check_length, check_pairs, check_slots
 
 from ripple.model.aggregate.errors import IntegerRangeError
 
@@ -69,9 +69,7 @@ cdef class IntegerSums(Part):
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
-        check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.room())
-        check_slots(source, self.room())
+        check_pairs(into, source, self.room())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
                 integer_move(self.at(into[i]), self.at(source[i]))
@@ -149,9 +147,7 @@ cdef class Counts(Part):
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
-        check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.room())
-        check_slots(source, self.room())
+        check_pairs(into, source, self.room())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
                 self.at(into[i])[0] += self.at(source[i])[0]

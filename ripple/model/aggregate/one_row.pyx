@@ -8,9 +8,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
-from ripple.core.int64s cimport int64s
-from ripple.model.aggregate.strips cimport Encoded, Strip, encoded, strip, strips
-from ripple.model.keys.checked cimport check_length, check_range, check_slots
+from ripple.model.aggregate.strips cimport Encoded, Strip, encoded_rows, strip, strips
+from ripple.model.keys.checked cimport check_length, check_pairs, check_range, check_slots
 from ripple.model.schema.exported cimport ArrowArray, valid_bits, values_of
 
 from ripple.model.aggregate.errors import InsertOnlyError
@@ -19,7 +18,8 @@ from ripple.model.aggregate.errors import InsertOnlyError
 cdef class OneRowOf(KeptRows):
     """The row of a slot with the smallest value, or with ``largest`` the largest.
 
-    by, latest, kinds, and columns: as of ``BestOf``.
+    by, latest, kinds, and columns: as of ``BestOf``. Columns share its texts, so that it takes
+    rows under the GIL, unlike ``BestOf``.
     """
 
     def __init__(self, *, str by, bint largest, bint latest, str kinds):
@@ -79,9 +79,7 @@ cdef class OneRowOf(KeptRows):
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
-        check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.rows.size())
-        check_slots(source, self.rows.size())
+        check_pairs(into, source, self.rows.size())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
                 self.rows.merge(into[i], source[i])
@@ -109,8 +107,7 @@ cdef class OneRowOf(KeptRows):
         for i in range(slots.shape[0]):
             self.rows.encode(slots[i], places, by, fields)
             start[i + 1] = places.size() // 2
-        pairs = int64s(places).reshape(-1, 2)
-        return starts, pairs, encoded(by), [encoded(fields[at]) for at in range(fields.size())]
+        return encoded_rows(starts, places, by, fields)
 
     @property
     def nbytes(self):

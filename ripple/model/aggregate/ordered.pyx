@@ -13,7 +13,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from ripple.model.aggregate.errors import AggregateError
-from ripple.model.keys.checked cimport check_length, check_slots
+from ripple.model.keys.checked cimport check_length, check_pairs, check_slots
 
 
 cdef extern from "ordered.hpp" namespace "ripple" nogil:
@@ -54,9 +54,7 @@ cdef int merge_all(
     vector[Multiset[Entry]]& sets, const int64_t[::1] into, const int64_t[::1] source
 ) except -1:
     cdef Py_ssize_t i
-    check_length(into.shape[0], source.shape[0])
-    check_slots(into, sets.size())
-    check_slots(source, sets.size())
+    check_pairs(into, source, sets.size())
     for i in range(into.shape[0]):
         if into[i] != source[i]:
             sets[into[i]].take(sets[source[i]])

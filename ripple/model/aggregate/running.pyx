@@ -12,7 +12,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from ripple.model.aggregate.errors import InsertOnlyError
-from ripple.model.keys.checked cimport check_length, check_slots
+from ripple.model.keys.checked cimport check_length, check_pairs, check_slots
 
 
 cdef extern from "ordered.hpp" namespace "ripple" nogil:
@@ -53,9 +53,7 @@ cdef class Running:
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
-        check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.best.size())
-        check_slots(source, self.best.size())
+        check_pairs(into, source, self.best.size())
         for i in range(into.shape[0]):
             if into[i] != source[i] and self.best[source[i]].count:
                 self.offer(into[i], self.best[source[i]])

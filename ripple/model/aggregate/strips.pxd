@@ -71,3 +71,14 @@ cdef inline tuple encoded(const Encoded& column):
         out = valid
         memcpy(&out[0], column.valid.data(), column.valid.size())
     return int64s(column.numbers), ends, np.frombuffer(<bytes>column.text, np.uint8), valid
+
+
+cdef inline tuple encoded_rows(
+    starts, const vector[int64_t]& places, const Encoded& by, const vector[Encoded]& fields
+):
+    """Return where each slot's rows start, their places, the values that decide, and the fields."""
+    cdef list columns = []
+    cdef size_t at
+    for at in range(fields.size()):
+        columns.append(encoded(fields[at]))
+    return starts, int64s(places).reshape(-1, 2), encoded(by), columns

@@ -40,3 +40,12 @@ cdef inline int check_length(Py_ssize_t slots, Py_ssize_t values) except -1:
     if slots != values:
         raise ValueError(f"{slots} slots, but {values} values: give one value for each slot")
     return 0
+
+
+cdef inline int check_pairs(
+    const int64_t[::1] into, const int64_t[::1] source, Py_ssize_t count
+) except -1:
+    """Check slots to be merged, and their partners."""
+    check_length(into.shape[0], source.shape[0])
+    check_slots(into, count)
+    return check_slots(source, count)
