@@ -2,8 +2,8 @@
 
 Simulated, of fixed draws: nothing is timed, so that every run on every machine prints the same. A
 path is behind by up to LAG_MAX records. Where paths are behind by themselves, each has its own lag;
-where they follow commits, a path has that of one of the newest commits of the partition it comes
-from. Beside it the information of the lags alone in base 85: below that no form of one cut is.
+where they follow commits, a path has the lag of one of the newest commits of its partition. Beside
+it the information of the lags alone in base 85, a lower bound for each form of one cut.
 """
 
 from __future__ import annotations

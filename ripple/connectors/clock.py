@@ -70,7 +70,7 @@ def clock(
     need_bool("clock: follow", follow, InputError)
     if since is None:
         raise InputError(
-            "clock: since must be a time with its zone, that of the first tick, and is missing: "
+            "clock: since must be a time with its zone, of the first tick, and is missing: "
             "offsets count from it in all runs alike, as from since='2026-11-26T00:00Z'"
         )
     return ClockInputs(name, _every_ns(every), _time_ns(since), LiveClock(), follow=follow)

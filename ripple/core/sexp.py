@@ -18,7 +18,7 @@ DEPTH_MAX = 256
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
 _UNESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b"}
-_SIMPLE = re.compile(r"[!$-'*-:<-\[\]-{}~]+")  # without what comments begin with
+_SIMPLE = re.compile(r"[!$-'*-:<-\[\]-{}~]+")  # without the first characters of comments
 _PLAIN = re.compile(r"[!#-'*-:<-\[\]-~]+")
 _SPECIAL = re.compile(r"[^ !#-\[\]-~]")
 _PIECE = re.compile(r'\s*([()"]|[^\s()"]+)?')

@@ -93,7 +93,7 @@ class Report:
         )
 
     def check_same_inputs(self, before: Report | None) -> None:
-        """Raise InputError if DataFrames have other records than those of a report before."""
+        """Raise InputError if DataFrames have other records than in a report before."""
         for name, one in self.inputs.items():
             other = one if before is None else before.inputs[name]
             if (one["rows"], one["digest"]) != (other["rows"], other["digest"]):

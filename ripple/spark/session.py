@@ -194,7 +194,7 @@ def blaming() -> Iterator[None]:
 
 
 def _blame_python(text: str, error: Exception) -> None:
-    """Raise SparkJobError where the Python of an executor is to blame, or what it can import."""
+    """Raise SparkJobError where the Python of an executor or a missing import is to blame."""
     named = _EXECUTOR.findall(text)
     where = f"executor {named[-1][1]} on {named[-1][0]}" if named else "an executor"
     python = PYTHON_DIFFERS.search(text)
@@ -203,8 +203,8 @@ def _blame_python(text: str, error: Exception) -> None:
     missing = _MISSING.findall(text)
     if missing:
         raise SparkJobError(
-            f"{where} cannot import what it needs ({missing[-1]}): install the same version of "
-            "ripple-stream, and what the pipeline file imports, for the Python that executors run "
+            f"{where} cannot import {missing[-1]}: install the same version of ripple-stream, "
+            "and the imports of the pipeline file, for the Python that executors run "
             "(PYSPARK_PYTHON)"
         ) from error
 

@@ -153,7 +153,7 @@ class _Kept(BasicSink):
         table = self._table or ColumnTable(layout_of(schema))
         rows, keys = pa.Table.from_batches([table.rows()]), table.layout.keys
         if keys:
-            # As they are stored, in the order of the values; maps have none of their own.
+            # As they are stored, in the order of the values; maps have no order.
             rows = rows.sort_by([(name, "ascending") for name in keys])
         schema = self._show(pa.RecordBatch.from_pylist([], rows.schema)).schema
         return pa.Table.from_batches(map(self._show, rows.to_batches()), schema)

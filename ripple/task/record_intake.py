@@ -206,7 +206,7 @@ class RecordIntake:
             self._refuse(name, entry, rejected)
 
     def _apply_at_once(self, name: str, entry: Batch | Marker) -> None:
-        """Apply an entry without notes of what is in flight."""
+        """Apply an entry without notes of entries in flight."""
         self._live.is_stabilized = False
         if name not in self._begun:
             self._begin(name, entry)

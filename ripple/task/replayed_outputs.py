@@ -247,7 +247,7 @@ class ReplayedOutputs(Outputs):
         elif self.standings[output].is_shared:
             shown.only(_keys_held(plan, fold, engine.snapshot().tables))
         left = shown.left()
-        # Final rows, and those of windows that are over, are in no state, and stay what they were.
+        # Final rows, and rows of windows that are over, are in no state, and stay as they were.
         if replayed is None and plan.frees(fold) and "window_start_ns" in names:
             ends = plan.closes_ns(fold, left.column("window_start_ns").to_numpy())
             left = left.filter(pa.array(ends > engine.watermark_ns))

@@ -42,7 +42,7 @@ PARTITIONS = 6
 class Trial:
     """One seed: a command that is disturbed until nothing is left to do.
 
-    struck: who was killed or frozen, in order. frozen: processes to remove at the end.
+    struck: the processes killed or frozen, in order. frozen: processes to remove at the end.
     """
 
     cluster: Cluster
@@ -62,14 +62,14 @@ class Trial:
         ]
 
     def run(self) -> None:
-        """Disturb what the seed says, and compare."""
+        """Disturb the command by the seed, and compare."""
         try:
             getattr(self, KINDS[self.seed % len(KINDS)])()
         finally:
             strike(self.frozen, signal.SIGKILL)
 
     def replay(self) -> None:
-        """The rows and the digest of a replay are those of one process."""
+        """A replay has the rows and the digest of one process."""
         file = self._file("streamed.py", SOURCE, "tumbling")
         place = topic_of(
             self.folder, load_plan(file), events(60_000), partitions=PARTITIONS, key=["symbol"]
@@ -124,7 +124,7 @@ class Trial:
         return re.findall(r"Digest: +(\w{16})", self._log.read_text())[-1]
 
     def _tail(self) -> str:
-        """Return the end of what the last command said."""
+        """Return the end of the last command's output."""
         return self._log.read_bytes()[self._begun :].decode()[-2000:]
 
     def _done(
@@ -151,7 +151,7 @@ class Trial:
         raise AssertionError(self._tail())
 
     def _check_struck(self, driver: subprocess.Popen[bytes]) -> None:
-        """Nobody else's death ends a command; on a busy machine Spark gives up a Python process."""
+        """No other death ends a command; on a busy machine Spark gives up a Python process."""
         said = self._tail()
         if driver.pid in self.frozen or driver.poll() == -signal.SIGKILL:
             return
@@ -216,7 +216,7 @@ def main(folder: Path, seeds: list[int]) -> int:
                 found = "as expected"
             except AssertionError as error:
                 wrong, found = wrong + 1, f"DIFFERS: {error}"
-            kind, struck = KINDS[seed % len(KINDS)], ", ".join(one.struck) or "nobody"
+            kind, struck = KINDS[seed % len(KINDS)], ", ".join(one.struck) or "none"
             took = time.monotonic() - begun
             sys.stdout.write(f"seed {seed}: {kind}: {struck} ({took:.0f} s): {found}\n")
             sys.stdout.flush()

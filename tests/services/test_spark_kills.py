@@ -1,7 +1,7 @@
 """Processes of a standalone cluster are killed and frozen by chance, and results are the same.
 
 $RIPPLE_SPARK_SEEDS: other seeds, each of a replay, a backfill or a streaming query. The one of a
-plain run kills a Python process of a replay: nobody has to notice that something is frozen.
+plain run kills a Python process of a replay, so it waits for no timeout of a frozen process.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def scales_of(
 
 
 def _own_or_items(kind: Any, of: Logical | List | None) -> Any:
-    """Return a type of Avro, or of a list that of its items, unless these are plain integers."""
+    """Return a type of Avro, of a list its items' type, unless these are plain integers."""
     if not isinstance(of, List) or isinstance(of.of, Int):
         return kind
     bare = bare_type(kind)

@@ -295,7 +295,7 @@ def _another(field: Any, described: Any, inner: str, word: str) -> InputError:
 def _reader(
     field: Any, wanted: pa.DataType, described: Any, logical: Logical | None, word: str
 ) -> Callable[[Any], Any]:
-    """Return what makes a value of a field, or an item of a repeated one, a value for us.
+    """Return the conversion of a field's values, or of a repeated field's items.
 
     Raises InputError for another type. word: of the wanted one.
     """

@@ -56,8 +56,8 @@ class Port(Way):
         self._base = plan.sources.index(source) * SPAN
         first = self._base - PRECEDING
         self.span = (first, first + SPAN, self._base)
-        """The first place of its rows, the next one after all, and that of the record at offset 0
-        of its first input."""
+        """The first place of its rows, the next one after all, and the place of the record at
+        offset 0 of its first input."""
         is_alone = len(plan.sources) == 1 and not plan.waiting
         self._end = watermark.END if is_alone else SPAN - PRECEDING
         self.accepted = pa.schema(arrow_fields(source.fields_taken))

@@ -3,8 +3,8 @@
 lineage     the nodes of a plan and of a snapshot's writer; the changes between them
 evolution   a verdict on each node and its state
 adaptation  from the snapshot of another plan to one that the engine restores
-narrowing   joins with a narrower span, which go on with the rows held
-migration   state that a function of the user makes
-scan_states that of a scan, by the names of fields or a function
+narrowing   joins with a narrower span, which resume with the rows held
+migration   state made by a function of the user
+scan_states state of a scan, made by the names of fields or by a function
 staying     of one stage's partition, where nothing may change but names and outputs
 """

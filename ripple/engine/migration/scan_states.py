@@ -1,4 +1,4 @@
-"""States of a scan from those of other code: by their names, or by a user's function."""
+"""States of a scan made from former ones: by their fields' names, or by a user's function."""
 
 from __future__ import annotations
 

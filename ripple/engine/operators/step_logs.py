@@ -82,7 +82,7 @@ class StepLogs:
         return self._logs.take(keys, which, times, places, numbers.tolist(), given, of)
 
     def _keys(self, rows: pa.RecordBatch) -> tuple[list[Key], Ints]:
-        """Return the distinct keys of rows in the order of their first rows, and that of each."""
+        """Return the distinct keys of rows, by their first rows, and each row's key by index."""
         if len(self._names) == 1:
             found = rows.column(self._names[0]).dictionary_encode()
             values = found.dictionary.to_pylist()

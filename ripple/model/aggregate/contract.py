@@ -222,9 +222,9 @@ class Aggregate(ABC):
         return [f"{given}_{suffix}" if suffix else given for suffix, _ in bound.results]
 
     def unnamed(self) -> Aggregate:
-        """Return it with results of their own names, for a fold that names it nothing.
+        """Return it with its results' names, for a fold without a name for it.
 
-        Raises PlanError where a result has no name of its own.
+        Raises PlanError where a result has no name.
         """
         if self.named_apart:
             raise PlanError(

@@ -710,7 +710,7 @@ class Pipeline:
         *,
         from_digest: str,
     ) -> Pipeline:
-        """Say how the state of ``fold``, or of a scan, is made from that of other code.
+        """Say how the state of ``fold``, or of a scan, is made from the state of other code.
 
         function: takes the table that ``ripple checkpoint export`` shows, one row per key, and
         returns the fold's new one. Of a scan it may be left out: fields of the state are taken

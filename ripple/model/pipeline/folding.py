@@ -54,7 +54,7 @@ def window_of(
 
 
 def with_unnamed(unnamed: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Return all aggregates of a fold by name, of the unnamed ones that of their kind.
+    """Return all aggregates of a fold by name; an unnamed one has the name of its kind.
 
     Raises PlanError for a result without a name of its own, and for two aggregates of one kind.
     """

@@ -51,7 +51,7 @@ def state_of(state: type) -> tuple[Fields, tuple[Any, ...]]:
         if not member.default_none and not member.default_other:
             raise PlanError(
                 f"state: {state.__name__}.{field.name} has no default, and the first row of a key "
-                f"finds one: write {field.name}: ... = 0, or what it begins with"
+                f"finds one: write {field.name}: ... = 0, or another first value"
             )
     try:
         first = state()

@@ -65,7 +65,7 @@ _ALL = 1 << 64
 class FrameHistory:
     """The DataFrames of all sources of events, and the places that name them.
 
-    tables: of each, those of Delta Lake and Iceberg with their versions.
+    tables: by source, its tables of Delta Lake and Iceberg with their versions.
     """
 
     spark: SparkSession

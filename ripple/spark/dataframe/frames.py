@@ -55,7 +55,7 @@ class Frames:
 
     sorted: by Spark, or files that tasks read in order by themselves. together_why: the reason if
     one task reads all rows, None if several do. order: by source, a text for reports. tables: by
-    source, those of Delta Lake and Iceberg with their versions.
+    source, its tables of Delta Lake and Iceberg with their versions.
     """
 
     spark: SparkSession

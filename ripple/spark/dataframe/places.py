@@ -54,7 +54,7 @@ class SparkPlace:
         """Return the place that a source's text names, None if Ripple reads it itself.
 
         The text is ``table:NAME``, or ``[FORMAT:]SYSTEM:PATH`` of FORMATS and SYSTEMS. The format
-        is by default that of the name's ending, or Parquet. ``VERSION AS OF NUMBER`` or ``TIMESTAMP
+        is by default the name's ending, or Parquet. ``VERSION AS OF NUMBER`` or ``TIMESTAMP
         AS OF TIME`` may follow a table, or a path of Delta Lake. Raises InputError for an empty
         name, a malformed version or time, and a version of files.
         """

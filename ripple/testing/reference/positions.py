@@ -68,7 +68,7 @@ def positioned(
 
 
 def _split(of: BoundPosition, state: dict[str, Any], ratio: Fraction, price: Any) -> Any:
-    """Change quantity, cost and lots; return the cash for what remains, and the profit.
+    """Change quantity, cost and lots; return the cash for the rest, and the profit.
 
     No cash where there is no price for it.
     """

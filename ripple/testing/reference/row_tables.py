@@ -108,7 +108,7 @@ def _put(view: View, fold: RowTable, key: Key, made: Row | None) -> None:
 
 
 def _record_of(row: Held | None, other: Held | None) -> tuple[Any, ...]:
-    """Return the record of a pair: that of its left row, or of a right one without a partner."""
+    """Return the record of a pair: its left row's, or an unmatched right row's."""
     one = row or other
     assert one is not None
     return one.time_ns, one.name, one.place[:3]

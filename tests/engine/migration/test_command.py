@@ -240,7 +240,7 @@ def test_pairs_that_are_not_final_are_taken_back(folder: Path, how: str) -> None
     assert shown() == final | {(4, 2): 10, (4, 3): 20, (5, 4): 20}
     append("B,1.5,200,9,X\n")
     assert run(joined("2ns", "eager", "4ns", how, NEAR), sink="rows.jsonl") == 0
-    # The row of record 4 has one partner left, and that of 5 has none.
+    # The row of record 4 has one partner left, and the row of 5 has none.
     more = {(5, 0): None, (6, 0): None} if how == "left" else {}
     assert shown() == final | {(4, 3): 20} | more
 

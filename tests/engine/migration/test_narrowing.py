@@ -1,4 +1,4 @@
-"""Joins with a narrower span of time: they go on with the rows that a wider one has held."""
+"""Joins with a narrower span of time resume with the rows held by a wider one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def rows(seed: int) -> list[tuple[str, dict[str, Any]]]:
 
 
 def fed(engine: Engine, records: list[Any]) -> list[dict[str, Any]]:
-    """Apply further records, one at a time, and return what the output named out shows of them."""
+    """Apply further records, one at a time, and return the rows of the output named out."""
     found = []
     for of, row in records:
         schema = engine.plan.sources[of == "quotes"].schema
@@ -119,7 +119,7 @@ def test_rows_after_the_cut_are_those_of_the_narrower_join_alone(
         assert shown == fed(fresh, records[cut:])
         assert shown
         assert not any(map(has_span, shown))
-        # What is held is no more than that, and goes on from a checkpoint of the narrower one.
+        # No more rows are held, and a checkpoint of the narrower join is restored.
         assert engine.snapshot().tables == fresh.snapshot().tables
         again = Engine.restore(plan, engine.snapshot())
         assert again.digests == engine.digests

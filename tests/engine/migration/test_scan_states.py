@@ -1,4 +1,4 @@
-"""State of a scan from that of other code: fields by their names, or by a user's function."""
+"""State of a scan made from a former one: fields by their names, or by a user's function."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ def test_floats_become_the_nearest_decimals(precision: int, scale: int) -> None:
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_narrow_and_wide_values_of_a_column_are_rounded_alike(rounding: Any) -> None:
-    """Those of up to 18 digits are computed in 64 bits, others are not."""
+    """Values of up to 18 digits are computed in 64 bits, others are not."""
     ends = [0, 1, 5, 15, 25, 150, 10**18 - 1, 10**18, 2**63 - 1, 2**63, 10**30 + 5, 10**37]
     units = [sign * end for end in ends for sign in (1, -1)]
     texts = [str(decimal.Decimal(one).scaleb(-4, decimal.Context(prec=40))) for one in units]

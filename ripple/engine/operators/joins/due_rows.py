@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DueOfBoth(Due[pa.RecordBatch]):
-    """Rows of the left side, and those of the right one without a partner, in one order.
+    """Rows of the left side, and unmatched rows of the right one, in one order.
 
     order: of each its number among the left rows, or, past those, among the right ones. keys: the
     columns of all, by their names on the left.

@@ -35,7 +35,7 @@ class KnownSide:
     def due(self, from_ns: int, mark_ns: int) -> pa.RecordBatch:
         """Return the rows from a mark on and below another one, in their order.
 
-        Those of them with a null key are held until ``pass_below``.
+        Rows with a null key are held until ``pass_below``.
         """
         found = self.near.between(from_ns, mark_ns) + self.alone.batches(self._alone_below(mark_ns))
         if not found:

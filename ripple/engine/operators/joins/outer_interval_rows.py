@@ -116,7 +116,7 @@ class OuterIntervalRows(PiecewiseRows[DueOfBoth]):
                 known.near.add(near, slots[keyed], self.keys.capacity, freed_ns)
 
     def _span(self, mark_ns: int, most: int) -> int:
-        """Return up to which mark so many rows are due, at least those of one event time."""
+        """Return the mark up to which so many rows are due, at least all rows of one event time."""
         counts = (known.count_due(self._given_ns, mark_ns) for known in self._known_sides)
         if sum(counts) <= most:
             return mark_ns

@@ -69,7 +69,7 @@ def _ranks(items: Any, kind: Kind) -> Any:
 
 
 def _place(value: Any) -> Any:
-    """Return by what items are compared, as ``_ranks``."""
+    """Return the ranks by which items are compared, as ``_ranks``."""
     if not isinstance(value, float):
         return value
     return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))

@@ -83,7 +83,7 @@ def _dumped(value: Any, item: Callable[[Any], Any] | None = None) -> str:
 
 
 def _item(item: Any) -> Any:
-    """Return what stands for an object as in lines of JSON. Raises TypeError for another one."""
+    """Return an object's form in lines of JSON. Raises TypeError for one without."""
     from ripple.model.schema.logical.rule import rule_of  # noqa: PLC0415 - which asks this rule
 
     if isinstance(item, decimal.Decimal) and item.is_finite():
