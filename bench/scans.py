@@ -102,7 +102,7 @@ def _positions(method: str, keys: int, trades: pa.Table) -> Row:
 
 
 def _corrected(keys: int, trades: pa.Table) -> list[Row]:
-    """Measure rows from their reading on, which late ones correct."""
+    """Measure rows with corrections by late ones, their reading included."""
     fills = SOURCE.derive("fills", quantity=rp.col("size") - 50, cents=rp.col("number") // 1000)
     by: dict[str, Any] = {"key": "symbol", "lateness": 0}
     of = rp.Position("quantity", "cents", method="average")

@@ -58,6 +58,7 @@ _SILENT = re.compile(r"Python worker (?:failed )?to connect back")
 
 _NO_SYSTEM = re.compile(r"Class (\S+FileSystem) not found|No FileSystem for (scheme \S+)")
 _NO_FORMAT = re.compile(r"Failed to find the data source: (\w+)")
+_PACKAGE = "give the package that has it, as --conf spark.jars.packages=GROUP:NAME:VERSION"
 
 
 class SparkJobError(RippleError):
@@ -170,15 +171,11 @@ def blaming() -> Iterator[None]:
         _blame_python(text, error)
         unknown = _NO_FORMAT.search(text)
         if unknown:
-            raise SparkJobError(
-                f"Spark knows no format {unknown[1]!r}: give the package that has it, as "
-                "--conf spark.jars.packages=GROUP:NAME:VERSION"
-            ) from error
+            raise SparkJobError(f"Spark knows no format {unknown[1]!r}: {_PACKAGE}") from error
         system = _NO_SYSTEM.search(text)
         if system:
             raise SparkJobError(
-                f"Spark cannot read or write where {system[1] or system[2]} is needed: give the "
-                "package that has it, as --conf spark.jars.packages=GROUP:NAME:VERSION"
+                f"Spark cannot read or write where {system[1] or system[2]} is needed: {_PACKAGE}"
             ) from error
         if _SILENT.search(text):
             raise SparkJobError(

@@ -124,7 +124,7 @@ class RecordIntake:
         self._emit = context.emit
         self._watch = context.watch
         self._traces = context.traces
-        # Nothing is noted, measured or traced: so are most one-shot runs.
+        # No notes, measures or traces: as in most one-shot runs.
         self._is_bare = notes is None and now_ns is None and context.traces is None
         self._lettered: Cut = {}  # up to this cut the next owner finds the dead letters
         self._rows_traced = 0

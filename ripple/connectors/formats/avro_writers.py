@@ -68,11 +68,10 @@ class Writer(NamedTuple):
                 inner = inner.get(part) if isinstance(inner, dict) else None
             if not isinstance(inner, dict) or inner.get(last) is None:
                 continue
-            of = logical.get(name)
             if name in self.scales:
                 read = partial(text_of, scale=ticks_ns)
             else:
-                read = partial(_moment, ticks_ns=ticks_ns, of=of.of if isinstance(of, List) else of)
+                read = partial(_moment, ticks_ns=ticks_ns, of=_declared(logical.get(name)))
             value = inner[last]
             inner[last] = [*map(read, value)] if isinstance(value, list) else read(value)
 
@@ -135,50 +134,51 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
 
 
 def ticks_of(
-    fields: Iterable[Any],
-    logical: Mapping[str, Logical | List] = MappingProxyType({}),
-    at: str = "",
+    fields: Iterable[Any], logical: Mapping[str, Logical | List] = MappingProxyType({})
 ) -> dict[str, int]:
-    """Return how many nanoseconds a tick has, of each field that is a moment or a date, by path.
+    """Return the nanoseconds of a tick of each field that is a moment or a date, by path.
 
-    And of each list of such, if its items are declared as times or dates.
+    Lists of these are among them if their items are declared as times or dates.
     """
     found: dict[str, int] = {}
-    for field in fields:
-        inner = inner_record(field["type"], {})
-        path = f"{at}{field['name']}"
-        kind = _own_or_items(field["type"], logical.get(path))
+    for path, kind, _ in _values_in(fields, logical):
         plain, ns = in_nanoseconds(kind)
-        if inner is not None:
-            found |= ticks_of(inner["fields"], logical, f"{path}.")
-        elif plain != kind:
+        if plain != kind:
             found[path] = ns
     return found
 
 
-def scales_of(
-    fields: Iterable[Any], logical: Mapping[str, Logical | List], at: str = ""
-) -> dict[str, int]:
+def scales_of(fields: Iterable[Any], logical: Mapping[str, Logical | List]) -> dict[str, int]:
     """Return the scale of each field that is a decimal in bytes, and is read as one, by path."""
-    found: dict[str, int] = {}
+    return {
+        path: scale
+        for path, kind, declared in _values_in(fields, logical)
+        if isinstance(declared, DECIMALS) and (scale := scale_of(kind)) is not None
+    }
+
+
+def _values_in(
+    fields: Iterable[Any], logical: Mapping[str, Logical | List], at: str = ""
+) -> Iterator[tuple[str, Any, FieldType | None]]:
+    """Yield the path, the type of Avro and the declared type of each field that is no record.
+
+    Of a list these are the types of its items, but for plain integers the list's type of Avro.
+    """
     for field in fields:
         inner, path = inner_record(field["type"], {}), f"{at}{field['name']}"
-        of = logical.get(path)
-        scale = scale_of(_own_or_items(field["type"], of))
-        declared = of.of if isinstance(of, List) else of
         if inner is not None:
-            found |= scales_of(inner["fields"], logical, f"{path}.")
-        elif scale is not None and isinstance(declared, DECIMALS):
-            found[path] = scale
-    return found
+            yield from _values_in(inner["fields"], logical, f"{path}.")
+            continue
+        kind, declared = field["type"], _declared(logical.get(path))
+        if isinstance(logical.get(path), List) and not isinstance(declared, Int):
+            bare = bare_type(kind)
+            kind = bare.get("items") if isinstance(bare, dict) else kind
+        yield path, kind, declared
 
 
-def _own_or_items(kind: Any, of: Logical | List | None) -> Any:
-    """Return a type of Avro, of a list its items' type, unless these are plain integers."""
-    if not isinstance(of, List) or isinstance(of.of, Int):
-        return kind
-    bare = bare_type(kind)
-    return bare.get("items") if isinstance(bare, dict) else kind
+def _declared(of: Logical | List | None) -> FieldType | None:
+    """Return a declared type, of a list that of its items."""
+    return of.of if isinstance(of, List) else of
 
 
 def known_in(shape: RecordShape) -> set[str]:

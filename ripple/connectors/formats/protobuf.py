@@ -228,11 +228,7 @@ def _list_getter(name: str, described: Any, of: List) -> Callable[[Any], Any]:
         read = _reader(field, pa.string(), described, of.of, word_of_list(of))
         return lambda message: [*map(read, getattr(message, name))]
     if not field.is_repeated or field.type not in _READS[value_type(Field("item", of.of))[0]]:
-        repeated = "repeated " if field.is_repeated else ""
-        raise InputError(
-            f"field {name!r} of message {described.full_name} is {repeated}{_WORDS[field.type]}, "
-            f"and the pipeline's is {word_of_list(of)}"
-        )
+        raise _another(field, described, "", word_of_list(of))
     return lambda message: list(getattr(message, name))
 
 
@@ -285,6 +281,7 @@ def _getter(
 
 
 def _another(field: Any, described: Any, inner: str, word: str) -> InputError:
+    """Return the error for another type. inner: of a message; else "". word: the wanted type."""
     found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
     return InputError(
         f"field {field.name!r} of message {described.full_name} is {found}, and the pipeline's is "
