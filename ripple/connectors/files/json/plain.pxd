@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True
-"""Texts and numbers of JSON in which nothing is unusual, eight bytes at a time.
+"""Plain texts and numbers of JSON, eight bytes at a time.
 
-Each function answers null for what it leaves to the careful way: an escape, an exponent, more
-digits than it takes, less than eight bytes to look at, or an error.
+Each function returns null for the slow path: at an escape, an exponent, too many digits, fewer than
+eight bytes to the end, or an error.
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
@@ -29,7 +29,7 @@ cdef extern from *:
 cdef inline const uint8_t* plain_string_end(
     const uint8_t* p, const uint8_t* end
 ) noexcept nogil:
-    """Where a string ends that has no escapes."""
+    """Return the end of a string without escapes."""
     cdef uint64_t word, found
     p += 1
     while end - p >= 8:
@@ -45,7 +45,7 @@ cdef inline const uint8_t* plain_string_end(
 
 
 cdef inline int leading_digits(const uint8_t* p, uint64_t* value) noexcept nogil:
-    """How many of the next eight bytes are digits, up to the first other one, and their value."""
+    """Count the digits at the head of the next eight bytes, and read their value."""
     cdef uint64_t word = load_8(p), other = word ^ each_byte(b"0")
     cdef int count = 8
     other = ((other + each_byte(0x76)) | other) & each_byte(0x80)
@@ -58,7 +58,7 @@ cdef inline int leading_digits(const uint8_t* p, uint64_t* value) noexcept nogil
 cdef inline const uint8_t* plain_integer(
     const uint8_t* p, const uint8_t* end, int64_t* value
 ) noexcept nogil:
-    """Where an integer of at most 19 digits ends that fits."""
+    """Return the end of an integer of at most 19 digits within 64 bits."""
     cdef bint negative = p[0] == b"-"
     cdef const uint8_t* first
     cdef uint64_t magnitude = 0, more
@@ -84,7 +84,7 @@ cdef inline const uint8_t* plain_integer(
 cdef inline const uint8_t* plain_decimal(
     const uint8_t* p, const uint8_t* end, double* value
 ) noexcept nogil:
-    """Where a number of at most 15 digits ends that has no exponent: see ``short_decimal``."""
+    """Return the end of a number of at most 14 digits without exponent: see ``short_decimal``."""
     cdef bint negative = p[0] == b"-"
     cdef const uint8_t* first
     cdef uint64_t mantissa, more
@@ -117,7 +117,7 @@ cdef inline const uint8_t* plain_decimal(
 cdef inline bint begins_with(
     const uint8_t* p, const uint8_t* end, const char* text, Py_ssize_t length
 ) noexcept nogil:
-    """Whether ``text``, which has at least eight bytes to look at, is at ``p``."""
+    """Return whether ``text``, of at least eight readable bytes, is at ``p``."""
     cdef uint64_t differ
     if end - p < 8 or end - p <= length:
         return False
@@ -130,7 +130,7 @@ cdef inline bint begins_with(
 cdef inline void copy(
     uint8_t* out, const uint8_t* p, Py_ssize_t length, const uint8_t* end
 ) noexcept nogil:
-    """Copy a text. What is behind it in ``out`` may be written if ``p`` has 16 bytes to its end."""
+    """Copy a text; up to 16 bytes of ``out`` are written where ``p`` has as many to its end."""
     if length <= 16 and end - p >= 16:
         memcpy(out, p, 16)
     else:
