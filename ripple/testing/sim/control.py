@@ -156,7 +156,7 @@ class SimServer:
             link.send(Kind.REFUSED, number, str(error).encode())
         except UnreachableError:
             link.send(Kind.GONE, number)
-        except Exception as error:
+        except Exception as error:  # any error of a service: its caller gets an answer all the same
             self._failed(error)
             link.send(Kind.REFUSED, number, FAILED.encode())
         return None

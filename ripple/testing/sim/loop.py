@@ -320,7 +320,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 return
             try:
                 result = func(*args)
-            except Exception as error:
+            except Exception as error:  # any error of the function, for its caller
                 future.set_exception(error)
             else:
                 future.set_result(result)

@@ -192,7 +192,7 @@ class SimPort:
             await serve(stream)
         except ConnectionError:
             pass  # as the port says: it ends this connection only
-        except Exception as error:
+        except Exception as error:  # any error of a service is one of the run
             self.failed(error)
         finally:
             stream.close()

@@ -84,7 +84,7 @@ def run(
                 return Run(seed, tuple(landed), None, trace, tuple(names))
             life += 1
         raise AssertionError(f"not finished after {LIVES_MAX} lives")
-    except Exception as error:
+    except Exception as error:  # any error of a scenario or a check is the result of a run
         trace.note(f"failed: {type(error).__name__}: {error}")
         return Run(seed, tuple(landed), error, trace, tuple(names))
 
