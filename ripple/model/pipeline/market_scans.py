@@ -67,18 +67,15 @@ def position_scan(
 ) -> PositionScan:
     """Return the node of positions. Raises PlanError."""
 
-    def named(what: str) -> Field:
+    def taken(given: Any, what: str) -> Field:
         with blaming_field(f"rp.Position: {what}"):
-            return field_of(getattr(of, what), draft.fields, what)
+            return field_of(given, draft.fields, what)
 
-    def split_by(given: Any) -> Field:
-        with blaming_field("rp.Position: split"):
-            return field_of(given, draft.fields, "split")
-
-    fee = None if of.fee is None else named("fee")
-    busted = None if of.busted is None else named("busted")
-    split = tuple(map(split_by, of.split or ()))
-    position = of.bind(named("quantity"), named("price"), fee, busted, split)
+    fee = None if of.fee is None else taken(of.fee, "fee")
+    busted = None if of.busted is None else taken(of.busted, "busted")
+    split = tuple(taken(given, "split") for given in of.split or ())
+    quantity, price = taken(of.quantity, "quantity"), taken(of.price, "price")
+    position = of.bind(quantity, price, fee, busted, split)
     schema = position.schema
     names = {field.name for field in schema.fields}
     for field in common["key"]:
