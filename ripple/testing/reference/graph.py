@@ -7,7 +7,7 @@ window and each that it reached was over for it, and no sink; see ``docs/design/
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count as counting
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from ripple.model.pipeline.waiting_nodes import (
     AsofJoin,
     BookScan,
     Distinct,
-    Finals,
     IntervalJoin,
     Scan,
     StepScan,
@@ -27,7 +26,7 @@ from ripple.model.pipeline.waiting_nodes import (
 )
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
-from ripple.testing.reference.held import Held, counted
+from ripple.testing.reference.held import Asked, Held, counted
 from ripple.testing.reference.interpreter import (
     END_NS,
     EventFold,
@@ -40,6 +39,7 @@ from ripple.testing.reference.interpreter import (
     typed,
 )
 from ripple.testing.reference.joins import joined_view
+from ripple.testing.reference.marks import Marks
 from ripple.testing.reference.row_tables import (
     book_table,
     last_table,
@@ -69,20 +69,10 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.waiting_nodes import Holding
 
 
-@dataclass
-class Asked:
-    """A row before its answer, with the watermark of its input before its record."""
-
-    held: Held
-    before_ns: int | None
-    answer: Row | None = None
-    reason: str = ""
-
-
 class GraphReference(Reference):
     """One partition of a pipeline with branches or several sources; see Reference.
 
-    counts_by_source: per source, as ``counts``.
+    counts_by_source: per source, as ``counts``. marks: the watermarks of its streams and folds.
     """
 
     def __init__(self, plan: Plan, inputs: Sequence[str] | None = None) -> None:
@@ -104,6 +94,7 @@ class GraphReference(Reference):
             if self._root_of(name) in self._roots[ask.reads]
         }
         """Per ask and input its waiting rows, in the order of the input."""
+        self.marks = Marks(plan, self._roots, self._inputs, self._asked)
         self._states: dict[str, States] = {}
         """Per scan the states of its keys."""
         self._timers: dict[str, Timers] = {}
@@ -131,7 +122,7 @@ class GraphReference(Reference):
         name = source if source is not None else next(iter(self._inputs))
         given, of = self._input(name), source_of(self.plan, name)
         offset, given.next_offset = given.next_offset, given.next_offset + 1
-        before_ns = self._marks()
+        before_ns = self._reached()
         before = dict(self.counts)
         self.counts["consumed"] += 1
         arrived: dict[str, list[Event]] = {}
@@ -149,7 +140,7 @@ class GraphReference(Reference):
     ) -> None:
         """Consume an answer to a row, (input, offset, index), or the reason for its absence."""
         self._answer_offset += 1
-        before_ns = self._marks()
+        before_ns = self._reached()
         name, offset, index = at
         for one in self._asked[ask, name]:
             if one.held.origin[1:] == (offset, index) and one.answer is None and not one.reason:
@@ -200,7 +191,7 @@ class GraphReference(Reference):
             was_ns = before_ns[fold.fold.name]
             for one in events[:-1]:
                 fold.step(one, was_ns, was_ns)
-            fold.step(events[-1] if events else None, was_ns, self._mark(fold.fold))
+            fold.step(events[-1] if events else None, was_ns, self.marks.reached(fold.fold.name))
             over, fold.over = sorted(fold.over, key=lambda one: (one.end_ns, one.key)), []
             for window in over:
                 self._pass_on(fold, window, arrived)
@@ -224,7 +215,7 @@ class GraphReference(Reference):
 
     def _decide(self, node: Distinct, arrived: dict[str, list[Event]]) -> None:
         """Pass on the rows that became final, and that no row of their key precedes closely."""
-        mark_ns = self._mark_of(node.name)
+        mark_ns = self.marks.final(node.name)
         if mark_ns is None:
             return
         rows = self._in_order(node.name, 0)
@@ -242,7 +233,7 @@ class GraphReference(Reference):
 
     def _scan(self, node: Scan, arrived: dict[str, list[Event]]) -> None:
         """Apply the rows that became final to the states of their keys, in their order."""
-        mark_ns = self._mark_of(node.name)
+        mark_ns = self.marks.final(node.name)
         if mark_ns is not None and mark_ns != END_NS:
             self._open_marks[node.name] = mark_ns
         is_eager = isinstance(node, StepScan | BookScan) and node.is_eager
@@ -317,7 +308,7 @@ class GraphReference(Reference):
 
     def _join(self, node: AsofJoin, arrived: dict[str, list[Event]]) -> None:
         """Pass on each row of the left side that became final, with its match."""
-        marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
+        marks_ns = [self.marks.settled(side.reads, side.lateness_ns) for side in sides_of(node)]
         for row in self._in_order(node.name, 0):
             if row.is_decided or None in marks_ns or not is_certain(node, row.time_ns, marks_ns):
                 continue
@@ -349,7 +340,7 @@ class GraphReference(Reference):
         Where they are shown, so is each row of the right side without a partner, after the rows of
         the left side of its record. Of a record of which there would be too many, none.
         """
-        mark_ns = self._mark_of(node.name)
+        mark_ns = self.marks.final(node.name)
         each = [self._in_order(node.name, side) for side in range(1 + node.shows_right)]
         due = [
             (row.time_ns, row.place[:3], side, row)
@@ -486,57 +477,9 @@ class GraphReference(Reference):
         """Return the source of an input; a node of final rows is its own."""
         return source_of(self.plan, name).name if name in self._inputs else name
 
-    def _mark(self, fold: Fold) -> int | None:
-        """Return the watermark of a fold: the least of the inputs and streams that come to it."""
-        return self._least(self._roots[fold.name])
-
-    def _mark_of(self, name: str) -> int | None:
-        """Return up to where the rows of a node that waits are final."""
-        (node,) = (node for node in self.plan.waiting if node.name == name)
-        if isinstance(node, Finals):
-            return self._settled(node.fold, node.lateness_ns)
-        if isinstance(node, Ask):
-            firsts = {
-                name: rows[0].before_ns if rows else self._inputs[name].watermark_ns
-                for (ask, name), rows in self._asked.items()
-                if ask == node.name
-            }
-            known = [mark_ns for mark_ns in firsts.values() if mark_ns is not None]
-            return min(known) if len(known) == len(firsts) else None
-        marks_ns = [self._settled(side.reads, side.lateness_ns) for side in sides_of(node)]
-        if isinstance(node, IntervalJoin):
-            lasts_ns = [0, node.hi_ns]
-            if node.shows_right:
-                lasts_ns = [max(0, -node.lo_ns), max(0, node.hi_ns)]
-            marks_ns = [
-                mark_ns if mark_ns in (None, END_NS) else mark_ns - last_ns
-                for mark_ns, last_ns in zip(marks_ns, lasts_ns, strict=True)
-            ]
-        if isinstance(node, AsofJoin) and marks_ns[1] not in (None, END_NS):
-            if node.strategy == "backward":
-                marks_ns[1] += node.is_strict
-            else:
-                marks_ns[1] -= node.tolerance_ns or 0
-        return None if None in marks_ns else min(ns for ns in marks_ns if ns is not None)
-
-    def _settled(self, name: str, lateness_ns: int) -> int | None:
-        """Return the mark below which no row of a stream comes any more."""
-        reached_ns = self._least(self._roots[name])
-        if reached_ns is None or reached_ns == END_NS:
-            return reached_ns
-        return reached_ns - lateness_ns
-
-    def _least(self, come: set[str]) -> int | None:
-        known = [
-            given.watermark_ns
-            for name, given in self._inputs.items()
-            if source_of(self.plan, name).name in come
-        ]
-        known += [self._mark_of(node.name) for node in self.plan.waiting if node.name in come]
-        return None if None in known else min(ns for ns in known if ns is not None)
-
-    def _marks(self) -> dict[str, int | None]:
-        return {fold.fold.name: self._mark(fold.fold) for fold in self._event_folds}
+    def _reached(self) -> dict[str, int | None]:
+        """Return the watermark of each fold of events."""
+        return {one.fold.name: self.marks.reached(one.fold.name) for one in self._event_folds}
 
     def _through(
         self, row: Row, source: SourceSpec, at: tuple[str, int], given: Input
@@ -609,13 +552,13 @@ class GraphReference(Reference):
 
     def advance(self, source: str, watermark_ns: int) -> None:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
-        given, before_ns = self._input(source), self._marks()
+        given, before_ns = self._input(source), self._reached()
         given.watermark_ns = latest(given.watermark_ns, watermark_ns)
         self._step({}, before_ns)
 
     def close(self) -> None:
         """Declare all inputs ended, at once."""
-        before_ns = self._marks()
+        before_ns = self._reached()
         for given in self._inputs.values():
             given.watermark_ns = END_NS
         self._step({}, before_ns)

@@ -37,6 +37,16 @@ class Held:
         return not self.is_decided and (self.time_ns < mark_ns or mark_ns == END_NS)
 
 
+@dataclass
+class Asked:
+    """A row before its answer, with the watermark of its input before its record."""
+
+    held: Held
+    before_ns: int | None
+    answer: Row | None = None
+    reason: str = ""
+
+
 def counted(node: Scan, rows: Sequence[Held]) -> Iterator[tuple[Held, Row]]:
     """Yield rows of a scan, given in their order, each with the values of its newest version."""
     of = node.version_of if isinstance(node, StepScan) else None
