@@ -62,6 +62,11 @@ cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogi
     return True
 
 
+cdef inline int held_fields(Column column) noexcept nogil:
+    """How many fields have their present values here: none of a linked column."""
+    return 0 if column.side_fields else column.field_count
+
+
 cdef class Places:
     def __dealloc__(self):
         free(self.left)
@@ -122,7 +127,7 @@ cdef class Column(Node):
         if self.side_fields:
             self.left_slots = <int64_t*>grown(self.left_slots, self.room * 8, room * 8)
             self.right_slots = <int64_t*>grown(self.right_slots, self.room * 8, room * 8)
-        for f in range(0 if self.side_fields else self.field_count):
+        for f in range(held_fields(self)):
             self.fields[f].bits = <int64_t*>grown(self.fields[f].bits, self.room * 8, room * 8)
             if self.fields[f].nullable:
                 self.fields[f].valid = <uint8_t*>grown(self.fields[f].valid, self.room, room)
@@ -425,7 +430,7 @@ cdef class Column(Node):
         cdef int f
         self.present[slot] = 0
         self.row_count -= 1
-        for f in range(0 if self.side_fields else self.field_count):
+        for f in range(held_fields(self)):
             self.fields[f].bits[slot] = 0
             if self.fields[f].nullable:
                 self.fields[f].valid[slot] = 0
@@ -563,7 +568,7 @@ cdef class Column(Node):
         cdef int64_t[::1] bits
         cdef uint8_t[::1] flags
         if field.kind == HELD:
-            values = (<Form>self.forms[f]).read(field.old_held, self.changed, n, NULL, NULL).arrow()
+            values = (<Form>self.forms[f]).read(field.old_held, at, n, NULL, NULL).arrow()
         elif field.kind == OBJECT:
             values = [self.old_objects[f][at[i]] for i in range(n)]
         else:
@@ -678,7 +683,7 @@ cdef class Column(Node):
         cdef int f
         for slot in range(self.room):
             count += self.present[slot]
-            for f in range(0 if self.side_fields else self.field_count):
+            for f in range(held_fields(self)):
                 if not self.present[slot] or (
                     self.fields[f].nullable and not self.fields[f].valid[slot]
                 ):
