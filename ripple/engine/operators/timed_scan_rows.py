@@ -144,8 +144,7 @@ class TimedScanRows(StepScanRows):
         has_room = of.fired < TIMERS_MAX
         if not has_room:
             off = set(self._timers)
-        before = tuple(None if at in off else value for at, value in enumerate(self._states[slot]))
-        self._states[slot] = before
+        before = self._states[slot] = _without(self._states[slot], off)
         result: Stored | str | None = _TOO_MANY
         if has_room:
             try:
@@ -176,10 +175,7 @@ class TimedScanRows(StepScanRows):
         while (due := self._next(slot, left)) is not None and not self._is_over_at(slot, due[0]):
             left.remove(due[1])
             self._call(slot, *due, made)
-        state = self._states[slot]
-        self._states[slot] = tuple(
-            None if at in self._timers else value for at, value in enumerate(state)
-        )
+        self._states[slot] = _without(self._states[slot], self._timers)
 
     def _arm(self, slot: int, above_ns: int = _NONE) -> None:
         """Have a key looked at when its next timer is due; above_ns: only above a time."""
@@ -247,3 +243,8 @@ class TimedScanRows(StepScanRows):
             of.row_ns = of.now_ns = int(self._last[slot])
             of.place, of.fired = place, count
             self._arm(slot)
+
+
+def _without(state: Stored, off: Container[int]) -> Stored:
+    """Return a state with None in some places: the timers there are off."""
+    return tuple(None if at in off else value for at, value in enumerate(state))
