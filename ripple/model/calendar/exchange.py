@@ -35,7 +35,7 @@ def exchange_sessions(name: object, first: date, last: date) -> tuple[Ints, str]
 
     try:
         with needed("calendars", "rp.TradingSessions with the name of an exchange"):
-            from exchange_calendars import (  # noqa: PLC0415
+            from exchange_calendars import (  # noqa: PLC0415 - likewise
                 calendar_utils,
             )
     except ModuleNotFoundError as error:

@@ -141,7 +141,7 @@ class TimeMethods:
         %T (%H:%M:%S), %R (%H:%M), %3f %6f %9f (of the second, so many digits) and %%.
         """
         if format is None:
-            format = "%FT%T.%9f" if self.zone else "%FT%T.%9fZ"  # noqa: A001
+            format = "%FT%T.%9f" if self.zone else "%FT%T.%9fZ"  # noqa: A001 - the name of the argument
         need_text("format", format)
         if not _FORM.fullmatch(format) or len(format) > FORM_MAX:
             raise PlanError(
@@ -156,12 +156,12 @@ class TimeMethods:
         """Return the local time of the zone, as nanoseconds."""
         if self.zone is None:
             return self.expr
-        from ripple.model.calendar.zone import zone  # noqa: PLC0415
+        from ripple.model.calendar.zone import zone  # noqa: PLC0415 - most pipelines have no zone
 
         return Expr("dt.in_zone", (self.expr, lit(self.zone), lit(zone(self.zone).digest)))
 
     def _span_begin(self, every: str) -> Expr:
-        from ripple.model.calendar.spans import normal_size, spans  # noqa: PLC0415
+        from ripple.model.calendar.spans import normal_size, spans  # noqa: PLC0415 - likewise
 
         assert self.zone is not None
         size = normal_size("every", every)

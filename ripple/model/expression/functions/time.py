@@ -182,26 +182,26 @@ def _local(t: Typed, name: str, digest: str) -> Typed:
 
 
 def _span_begin(times: Any, size: str, name: str, _digest: str) -> Any:
-    from ripple.model.calendar.spans import spans  # noqa: PLC0415
+    from ripple.model.calendar.spans import spans  # noqa: PLC0415 - most pipelines have no zone
 
     return spans(size, name).begins_of(times)
 
 
 def _plain_span_begin(t: int, size: str, name: str, _digest: str) -> int:
-    from ripple.model.calendar.definition import span_at  # noqa: PLC0415
+    from ripple.model.calendar.definition import span_at  # noqa: PLC0415 - of the plain function alone
 
     return span_at(size, name, 0, t)[0]
 
 
 def _session_start(times: Any, bounds: str, own: bool, _digest: str) -> Any:
-    from ripple.model.calendar.trading_spans import unpacked  # noqa: PLC0415
+    from ripple.model.calendar.trading_spans import unpacked  # noqa: PLC0415 - most have no sessions
 
     starts, found = unpacked(bounds).starts_of(times, own=own)
     return pa.array(starts, mask=~found)
 
 
 def _plain_session_start(t: int, bounds: str, own: bool, _digest: str) -> int | None:
-    from ripple.model.calendar.trading_spans import unpacked  # noqa: PLC0415
+    from ripple.model.calendar.trading_spans import unpacked  # noqa: PLC0415 - likewise
 
     spans = unpacked(bounds)
     begins, size = spans.spans.begins_ns.tolist(), spans.spans.elapsed_ns
