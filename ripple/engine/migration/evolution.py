@@ -44,7 +44,7 @@ _PLACES_MAX = 5  # of code that changed, in a message
 _BEHIND = {
     "step": "the join {0!r} before it is narrower",
     "fold": "its state so far is of rows of the wider {0!r}, and stays",
-    "sink": "what it shows so far is of the wider {0!r}; what is final there stays",
+    "sink": "its rows so far are of the wider {0!r}; final rows stay",
 }
 
 
