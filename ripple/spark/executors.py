@@ -26,7 +26,7 @@ _asked: set[tuple[str, str]] = set()
 
 
 def why_not(told: Mapping[str, Any], *, python: str, ours: str) -> str | None:
-    """Return what an executor lacks, None if nothing.
+    """Return why an executor cannot run Ripple, None if it can.
 
     told: as of ``executor_probe``. python, ours: the versions of the driver.
     """
@@ -87,7 +87,7 @@ def _executors(context: Any) -> dict[str, str]:
 
 
 def _found(context: Any, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return what executors tell. Raises InputError naming one whose task fails."""
+    """Return the reports of executors. Raises InputError naming one with a failed task."""
     try:
         return [json.loads(text) for text in _told(context, names)]
     except Exception as error:

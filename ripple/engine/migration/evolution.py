@@ -52,8 +52,8 @@ class Verdict(Enum):
     """The verdict on a node, or on its state.
 
     KEEP: as it was, perhaps under another name. REBUILD: its state has to be computed from the
-    log's first record. MIGRATE: a migration makes it, or it is that of a wider join. DROP: it is in
-    the checkpoint alone. NEW, CHANGED: it has no state, or state that follows from that of the fold
+    log's first record. MIGRATE: a migration makes it, or it is the state of a wider join. DROP: it
+    is in the checkpoint alone. NEW, CHANGED: it has no state, or its state follows from the fold
     below.
     """
 

@@ -158,7 +158,7 @@ def _with_timers(node: StepScan, call: Call) -> Call:
 
 
 def _with_copies(call: Call) -> Call:
-    """Return a call that gives the function lists and maps of its own, which it may change.
+    """Return a call that gives the function its own copies of lists and maps, to be changed.
 
     A default is one object for all keys, a call that fails leaves the state as it was, and a held
     row is given again after a late event.

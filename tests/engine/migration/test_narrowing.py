@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
+from itertools import chain, pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
@@ -53,22 +56,26 @@ def near(within: tuple[int, int], emit: Any = "final", **more: Any) -> Pipeline:
     return trades.join_interval("j", quotes, on="symbol", within=within, emit=emit, **said)
 
 
-def rows(seed: int) -> list[tuple[str, dict[str, Any]]]:
-    """Return records of both sources with ties and late ones."""
-    draw, made = random.Random(seed), list[tuple[str, dict[str, Any]]]()
+FIELDS = {"trades": rp.schema_of(Trade).fields, "quotes": rp.schema_of(Quote).fields}
+
+
+@cache
+def rows(seed: int) -> list[tuple[str, pa.RecordBatch]]:
+    """Return records of both sources with ties and late ones, each a batch."""
+    draw, made = random.Random(seed), list[tuple[str, pa.RecordBatch]]()
     for at in range(0, 240, 2):
         of = draw.choice(["trades", "quotes"])
         row = {"symbol": draw.choice("ABC"), "t": max(0, at - draw.choice([0, 0, 1, 3, 6, 20]))}
-        made.append((of, row | {"size" if of == "trades" else "bid": at}))
+        row["size" if of == "trades" else "bid"] = at
+        made.append((of, records_of([row], FIELDS[of])))
     return made
 
 
 def fed(engine: Engine, records: list[Any]) -> list[dict[str, Any]]:
     """Apply further records, one at a time, and return the rows of the output named out."""
     found = []
-    for of, row in records:
-        schema = engine.plan.sources[of == "quotes"].schema
-        engine.apply(of, records_of([row], schema.fields))
+    for of, batch in records:
+        engine.apply(of, batch)
         found += engine.stabilize().outputs["out"].to_pylist()
     engine.check_invariants()
     return found
@@ -105,18 +112,18 @@ def test_rows_after_the_cut_are_those_of_the_narrower_join_alone(
     seed: int, of: Callable[..., Pipeline], was: Any, now: Any, more: dict[str, Any]
 ) -> None:
     wide, plan = (of(span, **more).sink("out").plan() for span in (was, now))
-    records = rows(seed)
-    for cut in (17, 60, 101):
-        old, fresh = Engine(wide), Engine(plan)
-        before = fed(old, records[:cut])
-        fed(fresh, records[:cut])
+    records, cuts = rows(seed), (0, 17, 60, 101)
+    old, fresh = Engine(wide), Engine(plan)
+    alone = [fed(fresh, records[begin:end]) for begin, end in pairwise([*cuts, len(records)])]
+    for number, (begin, cut) in enumerate(pairwise(cuts), 1):
+        before = fed(old, records[begin:cut])
         engine, verdicts = went_on(old.snapshot(), plan)
         assert verdicts["j"] == "migrate"
         assert verdicts["out"] == "changed"
         digests = engine.digests
         assert digests == old.digests
         shown = fed(engine, records[cut:])
-        assert shown == fed(fresh, records[cut:])
+        assert shown == list(chain(*alone[number:]))
         assert shown
         assert not any(map(has_span, shown))
         # No more rows are held, and a checkpoint of the narrower join is restored.
