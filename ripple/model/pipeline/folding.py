@@ -60,8 +60,7 @@ def with_unnamed(unnamed: tuple[Any, ...], named: dict[str, Any]) -> dict[str, A
     """
     aggregates: dict[str, Any] = {}
     for aggregate in unnamed:
-        if not isinstance(aggregate, Aggregate):
-            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
+        _need_aggregate(aggregate)
         given = aggregate.unnamed()
         if given.name in aggregates or given.name in named:
             raise PlanError(
@@ -70,6 +69,12 @@ def with_unnamed(unnamed: tuple[Any, ...], named: dict[str, Any]) -> dict[str, A
             )
         aggregates[given.name] = given
     return {**aggregates, **named}
+
+
+def _need_aggregate(given: object) -> None:
+    """Raise PlanError for anything but an aggregate."""
+    if not isinstance(given, Aggregate):
+        raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(given)}")
 
 
 def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
@@ -111,8 +116,7 @@ def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
 
 def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) -> FoldAggregate:
     with blaming_field(field):
-        if not isinstance(aggregate, Aggregate):
-            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
+        _need_aggregate(aggregate)
         if aggregate.ordered and over_table and not aggregate.by_value:
             raise PlanError(
                 f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
