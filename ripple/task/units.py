@@ -36,8 +36,8 @@ class TimeUnits:
         if not batch.rows.num_rows:
             return False
         times = batch.records.column(source.time_field)
-        if times.null_count < len(times):  # numpy has NaN for a null
-            self._began_ns[source.name] = int(np.nanmin(times.to_numpy(zero_copy_only=False)))
+        if times.null_count < len(times):  # numpy has NaN for a null, which fmin leaves out
+            self._began_ns[source.name] = int(np.fmin.reduce(times.to_numpy(zero_copy_only=False)))
         return source.name in self._began_ns
 
     def ask(self, plan: Plan, watermark_ns: int) -> str | None:

@@ -464,11 +464,16 @@ cdef class Column(Node):
         """Find the touched rows that really differ; true when there are any."""
         cdef int64_t at, n = 0, written = self.touched.size
         cdef const int64_t* slots = self.touched._slots
-        cdef bint is_linked = self.side_fields != NULL
-        for at in range(written):
-            if not (self.same_linked(at, slots[at]) if is_linked else same_row(self, at, slots[at])):
-                self.changed[n] = at
-                n += 1
+        if self.side_fields != NULL:
+            for at in range(written):
+                if not self.same_linked(at, slots[at]):
+                    self.changed[n] = at
+                    n += 1
+        else:
+            for at in range(written):
+                if not same_row(self, at, slots[at]):
+                    self.changed[n] = at
+                    n += 1
         self.changed_count = n
         self.rows_in += written
         self.rows_out += n

@@ -41,6 +41,7 @@ cdef extern from *:
     const uint64_t[9] FIRST_BYTES, WORD_SEEDS
     uint64_t ripple_fold(uint64_t a, uint64_t b) noexcept nogil
     void prefetch(const void* address) noexcept nogil
+    bint likely(bint condition) noexcept nogil
 
 cdef enum:
     BLOCK = 32  # keys that are looked up together
@@ -110,7 +111,7 @@ cdef inline void describe(
 ) noexcept nogil:
     """Fill ``key`` from bytes; those of a long one are not copied yet. Up to ``end`` may be read."""
     key.length = length
-    if length <= 8 and end - data >= 8:  # as the others, but short: nearly all symbols are
+    if likely(length <= 8 and end - data >= 8):  # as the others, but short: nearly all symbols are
         memcpy(&key.low, data, 8)
         key.low &= FIRST_BYTES[length]
         key.high = 0
