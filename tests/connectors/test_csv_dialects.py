@@ -155,6 +155,20 @@ def test_outputs_have_a_header_unless_the_uri_says_no(tmp_path: Path) -> None:
         rp.run(rows, source=f"csv:{out}?header", sink=str(out))
 
 
+def test_files_without_rows_have_a_header_too(tmp_path: Path) -> None:
+    source, rows = tmp_path / "t.csv", rp.Pipeline("rows").source("rows", Row).sink("out")
+    source.touch()
+    for place, wanted in {"a.csv": "text,price,n,ok,note\n", "b.csv?header=no": ""}.items():
+        out, state = tmp_path / place.partition("?")[0], tmp_path / place[0]
+        rp.run(rows, source=f"files:{source}", sink=str(tmp_path / place))
+        assert out.read_text() == wanted
+        out.unlink()
+        for _ in ("begun", "resumed"):
+            rp.run(rows, source=f"files:{source}", sink=str(tmp_path / place),
+                   checkpoint_dir=state)  # fmt: skip
+            assert out.read_text() == wanted
+
+
 def test_an_address_says_once_whether_there_is_a_header() -> None:
     assert without_header("o.csv") == "o.csv?header=no"
     assert without_header("o.csv?header") == "o.csv?header"

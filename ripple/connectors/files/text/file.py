@@ -88,7 +88,9 @@ class FileSink:
         """Append one line per row; see Sink."""
         if self._failure:
             raise OutputError(f"{self.name}: {self._failure}: open it again")
-        lines = self._lines.of(changes, is_first=self._length == 0)
+        self._append(self._lines.of(changes, is_first=self._length == 0))
+
+    def _append(self, lines: bytes) -> None:
         if not lines:
             return
         assert self._file is not None
@@ -114,6 +116,8 @@ class FileSink:
         """Make the lines durable, then the record; see Sink."""
         assert self._file is not None
         self._check_there(self._file)
+        if not self._length:
+            self._append(self._lines.heading(self._columns))
         if self._guards("data_sync"):
             self._file.sync()
         record = CutRecord(self._owner, self._columns, reached, self._length, self._crc)

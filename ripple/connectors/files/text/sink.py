@@ -96,6 +96,11 @@ class TextLines:
             raise OutputError(f"cannot write {self._name}: {error}") from error
         return layout.header + lines if is_first else lines
 
+    def heading(self, names: Sequence[str]) -> bytes:
+        """Return the header of a target without rows, empty where the format has none."""
+        is_headed = self._format.header and self._format.form == "csv"
+        return _header(names, self._end) if is_headed and names else b""
+
     def values(self, changes: pa.RecordBatch) -> pa.Array:
         """Return each row by itself, as binary: null where it is left out. Raises OutputError."""
         layout = self._laid_out(changes)
@@ -130,7 +135,7 @@ class TextSink(BasicSink):
     ) -> None:
         self._target = target
         self._lines = TextLines(text_format, target.name)
-        self._names = names if text_format.header and text_format.form == "csv" else ()
+        self._names = names
         self._is_first = True
         self.name, self.promise = target.name, target.promise
 
@@ -143,9 +148,9 @@ class TextSink(BasicSink):
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Complete the target."""
-        if self._is_first and self._names:
+        if self._is_first and (heading := self._lines.heading(self._names)):
             self._is_first = False
-            self._target.write(_header(self._names, b"\n"))
+            self._target.write(heading)
         self._target.commit()
 
     def close(self) -> None:
