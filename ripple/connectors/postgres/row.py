@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import json
-import re
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from ripple.connectors.coercion import TYPED_TIME
+from ripple.connectors.postgres.cells import TIMES, cell_of
 from ripple.connectors.postgres.messages import Unchanged
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.core.errors import InputError
+from ripple.model.schema.types import Dict, JsonText, List
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from ripple.connectors.postgres.cells import Cell
     from ripple.connectors.postgres.messages import Change, Column, Value
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.schema.types import Field
+    from ripple.model.schema.types import Field, Logical
 
 OPERATION = "operation"
 COMMITTED = "committed_ns"
 BEFORE = "before_"
 
-_BOOLEAN, _INTEGERS, _TIMES = 16, (20, 21, 23, 26), (1082, 1114, 1184)
-_NUMERIC, _FLOATS = 1700, (700, 701)
-_TYPES = {
-    pa.bool_(): (_BOOLEAN,),
-    pa.int64(): (*_INTEGERS, _NUMERIC, *_TIMES),
-    pa.float64(): (*_INTEGERS, _NUMERIC, *_FLOATS),
-}
 _WORDS = {kind: words.split()[-1] for kind, words in TYPE_WORDS.items()} | {
     pa.bool_(): "truth value"
 }
 _OWN = {OPERATION: pa.string(), COMMITTED: pa.int64()}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_BARE = re.compile(rb"-?[0-9][0-9.eE+-]*|NaN|-?Infinity")
 
 
 class _Taken(NamedTuple):
@@ -50,7 +41,7 @@ class _Taken(NamedTuple):
     at: int
     is_key: bool
     is_before: bool
-    written: Callable[[str, bytes], str]
+    written: Cell
 
 
 class Rows:
@@ -87,14 +78,17 @@ class Rows:
             if found is None:
                 continue
             at, column = found
-            if not _fits(column.type_number, kind):
+            logical = shape.logical.get(field.name)
+            written = cell_of(column.type_number, field, logical)
+            if written is None:
+                word, way = _needed(kind, logical)
                 raise InputError(
-                    f"{name} has a column {of!r} of a type that no {_WORDS[kind]} comes from, "
-                    f"which the field {field.name!r} is"
+                    f"{name} has a column {of!r} of a type that no {word} comes from, which the "
+                    f"field {field.name!r} is{way}"
                 )
-            if field.name in shape.units and column.type_number in _TIMES:
+            if field.name in shape.units and column.type_number in TIMES:
                 raise InputError(f"{name} has a column {of!r} that is {TYPED_TIME}")
-            head, written = f"{json.dumps(field.name)}: ", _written(column.type_number, kind)
+            head = f"{json.dumps(field.name)}: "
             self._taken.append(_Taken(head, of, at, column.is_key, is_before, written))
 
     @property
@@ -161,8 +155,13 @@ def _check_own(name: str, field: Field, columns: Sequence[str]) -> None:
         raise InputError(f"the field {field.name!r} must be {TYPE_WORDS[_OWN[field.name]]}")
 
 
-def _fits(number: int, kind: pa.DataType) -> bool:
-    return number != _BOOLEAN if kind == pa.string() else number in _TYPES[kind]
+def _needed(kind: pa.DataType, logical: Logical | List | None) -> tuple[str, str]:
+    """Return what a field is, and of which columns it comes where that is not plain."""
+    if isinstance(logical, List):
+        return "list", ": it takes an array of such items, json or jsonb"
+    if isinstance(logical, Dict | JsonText):
+        return "map" if isinstance(logical, Dict) else "array or object", ": it takes json or jsonb"
+    return _WORDS[kind], ""
 
 
 def _looked_up(change: Change, one: _Taken, value: Value) -> bytes | None:
@@ -187,39 +186,3 @@ def _looked_up(change: Change, one: _Taken, value: Value) -> bytes | None:
             "REPLICA IDENTITY FULL alone"
         )
     return value
-
-
-def _written(number: int, kind: pa.DataType) -> Callable[[str, bytes], str]:
-    if kind == pa.string():
-        return _text
-    if number == _BOOLEAN:
-        return _truth
-    return _time if number in _TIMES else _number
-
-
-def _text(name: str, value: bytes) -> str:
-    try:
-        return json.dumps(value.decode(), ensure_ascii=False)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not valid UTF-8") from error
-
-
-def _truth(_: str, value: bytes) -> str:
-    return "true" if value == b"t" else "false"
-
-
-def _number(name: str, value: bytes) -> str:
-    if not _BARE.fullmatch(value):
-        raise InputError(f"{name} is no number")
-    return value.decode()
-
-
-def _time(name: str, value: bytes) -> str:
-    """Return a time as nanoseconds since 1970; one without a zone is UTC."""
-    try:
-        time = datetime.fromisoformat(value.decode())
-    except ValueError as error:  # infinity, and years that no datetime has
-        raise InputError(f"{name} is a time that no nanoseconds hold") from error
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return str((time - _EPOCH) // _MICROSECOND * 1000)
