@@ -22,15 +22,25 @@ from ripple.core.errors import SchemaError
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.json_schema import from_json_schema
 from ripple.model.schema.nested import flattened
+from ripple.model.schema.types import DECIMALS, Dict, JsonText, List
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from ripple.connectors.formats.registry import Registered, Registry
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.schema.types import Schema
+    from ripple.model.schema.types import Logical, Schema
 
 FORM = "JSON"
+# Types of JSON whose values a source gives as texts for these types.
+_TAKEN: tuple[tuple[Any, set[str]], ...] = (
+    (List, {"array"}),
+    (Dict, {"object"}),
+    (JsonText, {"array", "object"}),
+    (DECIMALS, {"integer", "number", "string"}),
+)
 
 
 class JsonSchemaValues:
@@ -82,19 +92,48 @@ def understood(text: str, shape: RecordShape) -> Schema:
     if not isinstance(document, dict) or not isinstance(document.get("properties"), dict):
         raise SchemaError("it describes no object with properties")
     known = {member.name for member in shape.schema.fields}
-    return flattened(from_json_schema(_wanted_of(document, known), name=shape.schema.name))
+    wanted = _wanted_of(document, known, shape.logical)
+    return flattened(from_json_schema(wanted, name=shape.schema.name))
 
 
-def _wanted_of(described: dict[str, Any], known: set[str], at: str = "") -> dict[str, Any]:
-    """Return an object's schema with those properties that are known by their paths."""
-    kept = {}
+def _wanted_of(
+    described: dict[str, Any],
+    known: set[str],
+    logical: Mapping[str, Logical | List],
+    at: str = "",
+) -> dict[str, Any]:
+    """Return an object's schema with those properties that are known by their paths.
+
+    logical: of which the values become texts, see ``RecordShape``.
+    """
+    kept: dict[str, Any] = {}
     for name, one in described["properties"].items():
         path = f"{at}{name}"
         is_around = any(other.startswith(f"{path}.") for other in known)
         is_object = isinstance(one, dict) and isinstance(one.get("properties"), dict)
         if is_around and is_object and path not in known:
-            kept[name] = _wanted_of(one, known, f"{path}.")
+            kept[name] = _wanted_of(one, known, logical, f"{path}.")
+        elif path in known and _becomes_text(names := _type_names(one), logical.get(path)):
+            kept[name] = {"type": ["string", *({"null"} & names)]}
         elif path in known or (is_around and isinstance(one, dict)):
             kept[name] = one  # if it is of another type, the comparison says so
     required = [name for name in described.get("required") or () if name in kept]
     return {**described, "properties": kept, "required": required}
+
+
+def _type_names(node: Any) -> set[str]:
+    """Return the names of a node's types, ``null`` among them, as far as they stand in it."""
+    if not isinstance(node, dict):
+        return set()
+    kind, among = node.get("type"), node.get("anyOf") or node.get("oneOf")
+    if isinstance(among, list):
+        return {name for one in among for name in _type_names(one)}
+    return {name for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str)}
+
+
+def _becomes_text(names: set[str], kind: Logical | List | None) -> bool:
+    """Tell whether values of these types of JSON are read as texts for a field of a type."""
+    bare = names - {"null"}
+    return bool(bare) and any(
+        isinstance(kind, declared) and bare <= taken for declared, taken in _TAKEN
+    )

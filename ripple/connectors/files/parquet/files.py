@@ -36,6 +36,8 @@ from ripple.model.schema.types import Schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    import numpy.typing as npt
+
     from ripple.connectors.connector import Reading, Writing
     from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
@@ -148,7 +150,9 @@ def _blocks_of(
     rows = _block_rows(file, groups, names)
     blocks = file.iter_batches(rows, groups, names, use_threads=False)
     leaves = [file.schema.column(at) for at in range(len(file.schema))]
-    if not any(leaf.path in names and leaf.physical_type == "INT96" for leaf in leaves):
+    times = [f"{leaf.path}." for leaf in leaves if leaf.physical_type == "INT96"]
+    # A list's leaf is a path within its column.
+    if not any(path.startswith(f"{name}.") for path in times for name in names):
         yield from ((records, None) for records in blocks)
         return
     with pq.ParquetFile(_opened(path), coerce_int96_timestamp_unit="s") as again:
@@ -173,13 +177,32 @@ def _beyond_ns(
         return refused, None
     records, coarse = with_leaves(records, shape.paths), with_leaves(coarse, shape.paths)
     for name, column, seconds in zip(records.schema.names, records, coarse, strict=True):
-        if kinds.is_struct(column.type):
+        if any(parts[0] == name for parts in shape.paths.values()):
             continue  # its values are columns, too
-        if column.type != seconds.type:
-            back = pc.floor_temporal(column, unit="second").cast(seconds.type)
-            for row in np.flatnonzero(pc.not_equal(back, seconds).fill_null(False)):
-                refused.setdefault(int(row), f"{name} {BEYOND_INT64}")
+        for row in _unlike(column, seconds):
+            refused.setdefault(int(row), f"{name} {BEYOND_INT64}")
     return refused, lambda row: (None, raw_of(coarse, row))
+
+
+def _unlike(column: pa.Array, seconds: pa.Array) -> npt.NDArray[np.intp]:
+    """Return the rows in which times of a column, or within its values, are not those in seconds.
+
+    Both are one column, read in two units.
+    """
+    found = np.empty(0, np.intp)
+    if column.type == seconds.type:
+        return found
+    if kinds.is_timestamp(column.type):
+        back = pc.floor_temporal(column, unit="second").cast(seconds.type)
+        return np.flatnonzero(pc.not_equal(back, seconds).fill_null(False))
+    if kinds.is_struct(column.type):
+        members = zip(column.flatten(), seconds.flatten(), strict=True)
+        return np.unique(np.concatenate([found, *(_unlike(*one) for one in members)]))
+    ends = column.offsets.to_numpy()
+    rows = np.repeat(np.arange(len(column)), np.diff(ends))
+    first, items = int(ends[0]), int(ends[-1] - ends[0])
+    within = _unlike(column.values.slice(first, items), seconds.values.slice(first, items))
+    return np.unique(rows[within])
 
 
 def _groups_from(file: pq.ParquetFile, from_offset: int) -> tuple[list[int], int]:
