@@ -185,6 +185,7 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
         raise SchemaError(
             f"field {member.name!r} has type {type(member.type).__name__}, which has no "
             "column here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
-            " Uuid or Bytes, a list of one of them, or a map of one of the first five"
+            " Uuid or Bytes, a list of one of them, a map of one of the first five, or str with"
+            " rp.field(format='json') for any array or object"
         )
     return arrow, optional

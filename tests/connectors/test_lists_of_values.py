@@ -21,18 +21,22 @@ import pytest
 import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.formats import values_of
-from ripple.connectors.formats.framed import head_of
+from ripple.connectors.formats.framed import head_of, unreadable
+from ripple.connectors.formats.json_schema import JsonSchemaValues, understood
+from ripple.connectors.formats.registry import Registered
 from ripple.connectors.log.topic_fields import check_topic
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.transforms.forms import forms_of
 from ripple.core.errors import InputError, SchemaError
-from ripple.model.records import schema_of
+from ripple.model.records import checks_of, schema_of
 from ripple.model.schema import Date, Decimal, Field, Int, List, Schema
+from ripple.model.schema.json_schema import to_json_schema
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.log.body import columns_of
 from ripple.world import LiveClock, LiveDisk
 from tests.connectors.formats.messages import MANY, ONE, message_of
 from tests.connectors.formats.registries import OneSchema, no_registry
+from tests.connectors.formats.test_avro import Held
 from tests.connectors.read_records import read as read_batches
 from tests.connectors.read_records import rows_and_causes
 
@@ -192,6 +196,44 @@ def test_avro_messagepack_and_protobuf_have_them(tmp_path: Path) -> None:
         values_of("protobuf", CHAIN.needed, no_registry, options=options)
 
 
+@rp.record
+class Parts:
+    prices: list[str]
+    price: Annotated[D, rp.Decimal(12, 4)]
+    sizes: dict[str, int]
+    lines: str = rp.field(format="json")
+    days: list[dt.date] | None = None
+
+
+PARTS = forms_of(RecordShape(schema_of(Parts), checks_of(Parts)))
+
+
+def test_objects_with_a_json_schema_have_them() -> None:
+    registry: Any = Held(to_json_schema(schema_of(Order)), form="JSON")
+    written = [head_of(1) + json.dumps(row).encode() for row in (TEXTS, TEXTS_EMPTY)]
+    assert read(JsonSchemaValues(CHAIN.needed, registry), written) == (STORED, [])
+    array = {"type": "array", "items": {"type": "string"}}
+    sound = {
+        "prices": array,
+        "price": {"type": "number"},
+        "sizes": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "lines": {"type": "array", "items": {"type": "object", "properties": {}}},
+        "days": {"anyOf": [array, {"type": "null"}]},
+    }
+    for changed, why in (
+        ({}, ""),
+        ({"days": {"type": ["null", "array"], "items": {}}}, ""),
+        ({"prices": {"type": "number"}}, "parts.prices: the reader has type String, the writer"),
+        ({"prices": {"type": ["array", "null"], "items": {}}}, "parts.prices"),
+        ({"sizes": array}, "parts.sizes"),
+        ({"price": array}, "parts.price"),
+    ):
+        document = {"type": "object", "properties": {**sound, **changed}, "required": [*sound]}
+        found = Registered(1, "JSON", json.dumps(document))
+        said = unreadable(found, "JSON", PARTS.needed, understood)
+        assert (why in said) if why else said == "", said
+
+
 @pytest.mark.parametrize(
     ("field", "text", "words"),
     [
@@ -309,3 +351,41 @@ def test_topics_hold_stored_items(tmp_path: Path) -> None:
 def topic_rows(topic: Topic) -> pa.Schema:
     names = [field.name for field in topic.schema.fields]
     return pa.schema([columns_of(topic.schema).field(name) for name in names])
+
+
+def test_what_is_no_list_of_values_names_texts_of_json() -> None:
+    def pipeline(kind: Any, **given: Any) -> Any:
+        made = rp.record(type("Odd", (), {"__annotations__": {"x": kind}, **given}))
+        return rp.Pipeline("p").source("s", made).sink("out")
+
+    with pytest.raises(SchemaError, match=r"or str with rp.field\(format='json'\) for any array"):
+        rp.collect(pipeline(list[list[int]]), [])
+    for kind in (int, float, list[int], dict[str, int], bytes, dt.date, list[dt.date]):
+        with pytest.raises(SchemaError, match=r"'x' has format='json', .*: declare it as str"):
+            pipeline(kind, x=rp.field(format="json")).plan()
+
+
+@rp.record
+class Visit:
+    at: int
+    times: list[dt.datetime] | None
+    doc: str | None = rp.field(format="json")
+
+
+def test_times_of_older_parquet_within_lists_are_read_or_named(tmp_path: Path) -> None:
+    far, near = NOON.replace(2300), NOON  # the first is beyond 64 bits of nanoseconds
+    given = [[near], None, [], [near, far], [near, near]]
+    docs = [[], [{"t": near}], [{"t": far}], None, [{"t": near}, {"t": None}]]
+    item = pa.struct({"t": pa.timestamp("us")})
+    table = pa.table(
+        {
+            "at": pa.array(range(5), pa.int64()),
+            "times": pa.array(given, pa.list_(pa.timestamp("us"))),
+            "doc": pa.array(docs, pa.list_(item)),
+        }
+    )
+    place = str(tmp_path / "t.parquet")
+    pq.write_table(table, place, use_deprecated_int96_timestamps=True)
+    rows, causes = rows_and_causes(place, Visit)
+    assert [(row["at"], row["times"]) for row in rows] == [(0, [NS]), (1, None), (4, [NS, NS])]
+    assert [cause.split()[0] for cause in causes] == ["doc", "times"]

@@ -168,6 +168,10 @@ def test_step_without_its_name_says_that_it_comes_first(step: Callable[[Any], An
             r"fold 'n': .* have no names of their own: name it, as in count=rp\.count\(\)",
         ),
         (
+            lambda events: events.partition("k", key="symbol").fold("n", rp.top_k("symbol", 2)),
+            r"results of rp\.top_k\('symbol', 2\) .*, as in top_k=rp\.top_k\('symbol', 2\)",
+        ),
+        (
             lambda events: events.join_asof("j", events, by="symbol", emit="final"),
             r"join_asof 'j': .*'by': write \.join_asof\(\"NAME\", .*, optionally with .*\bon=",
         ),

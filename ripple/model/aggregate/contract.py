@@ -228,8 +228,8 @@ class Aggregate(ABC):
         """
         if self.named_apart:
             raise PlanError(
-                f"results of {shown(self)} have no names of their own: name it, as in "
-                f"{self.name}=rp.{self}"
+                f"results of {call_of(self)} have no names of their own: name it, as in "
+                f"{self.name}={call_of(self)}"
             )
         return self
 
@@ -252,6 +252,12 @@ class Aggregate(ABC):
         """Raise :class:`PlanError` unless every type is a number."""
         if not all(isinstance(t, (Float, Int, Int64)) for t in types):
             raise self.misfit("a number" if len(types) == 1 else "numbers", *types)
+
+
+def call_of(aggregate: Aggregate) -> str:
+    """Return the call that makes an aggregate, for messages; expressions in it are dots."""
+    inputs = [repr(one) if isinstance(one, str) else "..." for one in aggregate.inputs]
+    return f"rp.{aggregate.name}({', '.join([*inputs, *aggregate.parameters])})"
 
 
 def is_integer(of: FieldType) -> bool:

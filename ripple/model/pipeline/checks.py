@@ -33,6 +33,7 @@ from ripple.model.schema.nested import OptionalRecord, flattened, optional_recor
 from ripple.model.schema.types import (
     DECIMALS,
     KEY_TYPES,
+    KEY_WORDS,
     PRECISION_MAX,
     DateTime,
     Decimal,
@@ -111,9 +112,7 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     found = types[name]
     check_result_field(name)
     if not isinstance(bare_type(found), (*KEY_TYPES, Float)):
-        raise PlanError(
-            f"the key {name!r} is {type_text(found)}: choose a text, an integer or a bool"
-        )
+        raise PlanError(f"the key {name!r} is {type_text(found)}: choose {KEY_WORDS}")
     if isinstance(found, Option):
         raise PlanError(
             f"the key {name!r} may be null, and null is no group: "

@@ -36,7 +36,7 @@ from ripple.model.pipeline.given_rows import given_rows
 from ripple.model.pipeline.nodes import ConstantJoin, Fields, type_of, types_of
 from ripple.model.pipeline.table_join import check_compared, named_pairs, renamed, shown_side
 from ripple.model.schema.notation import type_to_sexp
-from ripple.model.schema.types import KEY_TYPES, Field, bare_type
+from ripple.model.schema.types import KEY_TYPES, KEY_WORDS, Field, bare_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -169,9 +169,7 @@ def _key(key: Keys, members: Fields) -> tuple[str, ...]:
     check_distinct(names, "key")
     for name in names:
         if not isinstance(bare_type(types[name]), KEY_TYPES):
-            raise PlanError(
-                f"the key {name!r} is {type_text(types[name])}: choose a text, an integer or a bool"
-            )
+            raise PlanError(f"the key {name!r} is {type_text(types[name])}: choose {KEY_WORDS}")
     return names
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
+from ripple.model.aggregate.contract import call_of
 from ripple.model.expression.expr import as_column, col
 from ripple.model.pipeline.checks import blaming_field, check_new_field, check_result_field
 from ripple.model.pipeline.draft import lateness_of, need_time
@@ -65,7 +66,7 @@ def with_unnamed(unnamed: tuple[Any, ...], named: dict[str, Any]) -> dict[str, A
         if given.name in aggregates or given.name in named:
             raise PlanError(
                 f"its results would have the names of another {given.name}: name one of the two, "
-                f"as in NAME=rp.{aggregate}"
+                f"as in NAME={call_of(aggregate)}"
             )
         aggregates[given.name] = given
     return {**aggregates, **named}

@@ -39,6 +39,7 @@ from ripple.model.pipeline.nodes import (
 from ripple.model.schema.checks import TimedChecks
 from ripple.model.schema.types import (
     KEY_TYPES,
+    KEY_WORDS,
     Bool,
     Field,
     FieldType,
@@ -228,9 +229,7 @@ def _key_names(key: Operand | Sequence[Operand], types: Mapping[str, FieldType])
                 "declare it without None, and one that lacks it becomes a dead letter"
             )
         if not isinstance(types[name], KEY_TYPES):
-            raise PlanError(
-                f"the key {name!r} is {type_text(types[name])}: choose a text, an integer or a bool"
-            )
+            raise PlanError(f"the key {name!r} is {type_text(types[name])}: choose {KEY_WORDS}")
     check_distinct(names, "key")
     return names
 

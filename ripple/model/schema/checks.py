@@ -121,15 +121,22 @@ class Checks:
         bounds: dict[str, Number] = {}
         for name, value in self.given().items():
             kinds, words = _APPLIES_TO[name]
-            if isinstance(kind, List) and name in ("format", "zone") and isinstance(kind.of, kinds):
-                continue  # of its items
-            if isinstance(kind, String) and name == "format" and value == JSON:
+            is_json = name == "format" and value == JSON
+            of = kind.of if isinstance(kind, List) and name in ("format", "zone") else None
+            if not is_json and isinstance(of, kinds):
+                continue
+            if is_json and isinstance(kind, String):
                 continue
             if isinstance(kind, LogicalText) and name in _BOUNDS:
                 way_out = f'.filter("sound", rp.col({member.name!r}) > 0) drops others'
                 raise SchemaError(
                     f"the field {member.name!r} is {rule_of(kind).word}, which has no bounds"
                     + (f": {way_out}" if isinstance(kind, WideDecimal) else "")
+                )
+            if is_json:
+                raise SchemaError(
+                    f"the field {member.name!r} has format='json', which is of a text for an array "
+                    "or an object of JSON: declare it as str, or leave the format out"
                 )
             if not isinstance(kind, kinds):
                 raise SchemaError(

@@ -207,6 +207,9 @@ TEXTS = (String, LogicalText)
 KEY_TYPES = (String, Int, Int64, Bool, Logical)
 """The types of keys: of two floats that are equal, the bits may differ."""
 
+KEY_WORDS = "a text, an integer, a bool, a date, a time, a decimal, a UUID or bytes"
+"""Those that a message proposes."""
+
 
 @frozen
 class Opaque:

@@ -131,7 +131,7 @@ def test_fields_compared_the_other_way_round_change_the_keys() -> None:
         ([Instrument("A", None, None)], "symbol", "row 0: the field 'lot'"),  # type: ignore[arg-type]
         ([{"a": 2**70}], "a", "row 0: the field 'a' must be an int of 64 bits"),
         ([{"a": "\ud800"}], "a", "row 0: the field 'a'"),
-        ([{"a": 0.5}], "a", "the key 'a' is float: choose a text, an integer or a bool"),
+        ([{"a": 0.5}], "a", "the key 'a' is float: choose a text, an integer, a bool, a date"),
         ([{"a": 1}], "b", "there is no field 'b'"),
         ([{"a": 1}], None, "a row is found by its key: name a field with key=, not None"),
         ([{"a": 1}], ["a", "a"], "the key names 'a' twice"),

@@ -158,7 +158,7 @@ def test_what_decides_the_rows_is_in_the_keys_of_nodes(options: dict[str, Any]) 
             {"key": "region"},
             "the key 'region' may be null, and null identifies no row: let the record",
         ),
-        ({"key": "rate"}, "the key 'rate' is float: choose a text, an integer or a bool"),
+        ({"key": "rate"}, "the key 'rate' is float: choose a text, an integer, a bool, a date"),
         ({"key": ["currency", "currency"]}, "the key names 'currency' twice"),
         ({"deleted": "region"}, "deleted='region' is optional string: name a bool"),
         ({"deleted": "no"}, "there is no field 'no'"),
