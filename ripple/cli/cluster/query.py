@@ -210,17 +210,21 @@ def _listed(numbers: tuple[int, ...]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _column(field: Any) -> str:
-    """Return a column's name and the type of its shown values."""
-    name, _, stored = str(field.name).rpartition(": ")
-    return f"{name}: {field.doc or stored}"
+def listed_column(field: Any) -> str:
+    """Return a column's name and the type of its shown values.
+
+    field: its name has the type in storage behind it, in which a list has a colon, too.
+    """
+    named = str(field.name)
+    name = named.partition("<")[0].rpartition(": ")[0]
+    return f"{name}: {field.doc}" if field.doc else named
 
 
 def _list(options: argparse.Namespace, offers: Mapping[str, Any]) -> int:
     found = [
         {
             "output": name,
-            "columns": [_column(field) for field in offer.fields if field.name != "op: int8"],
+            "columns": [listed_column(field) for field in offer.fields if field.name != "op: int8"],
         }
         for name, offer in offers.items()
     ]
