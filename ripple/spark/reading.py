@@ -47,4 +47,4 @@ class TaskReading:
     ) -> tuple[DataFrame, list[Gather]]:
         """Return the packets of the tasks that read, and the gathers that follow."""
         jobs, gathers = laid_out(parcel, self.plan, self.sources, wanted, reporter)
-        return packets_from(self.spark, jobs), gathers
+        return packets_from(self.spark, jobs, [job.portion.rows for job in jobs]), gathers

@@ -29,8 +29,9 @@ from ripple.spark.reading import TaskReading
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, jobs, register
 from ripple.spark.sources import arrow_schema, spark_schema
+from ripple.spark.task_division import hashed_tasks
 from ripple.spark.task_results import WantedResults, changes_schema, times_beside
-from ripple.spark.work import Unpacked, pickled
+from ripple.spark.work import Unpacked, cores_of, pickled
 
 with needed("spark", "ripple.spark"):
     from pyspark.sql import functions
@@ -279,7 +280,9 @@ class Replay:
             check_executors(self._spark)
             found, gathers = self._input.packets(self._parcel, wanted, reporter)
             for gather in gathers:
-                found = gathered(found, gather, gather.targets(self.plan))
+                targets = gather.targets(self.plan)
+                tasks = hashed_tasks(targets, self._input.rows, cores_of(self._spark))
+                found = gathered(found, gather, tasks)
         return found
 
     def _report_in(self, found: DataFrame) -> Report:
@@ -314,11 +317,14 @@ def _need_none(given: Mapping[str, Any], why: str) -> None:
             raise InputError(f"{name}= {why}: leave it out")
 
 
-def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:
-    """Return the packets after a stage; its own packets go to its partitions, in order."""
+def gathered(found: DataFrame, gather: Gather, tasks: int) -> DataFrame:
+    """Return the packets after a stage; its own packets go to its partitions, in order.
+
+    tasks: among which these are divided.
+    """
     ours = (found.kind == gather.takes) & (found.stage == gather.stage)
     whose = functions.when(ours, found.target).otherwise(found.sender)
-    divided = found.repartition(targets, whose)
+    divided = found.repartition(tasks, whose)
     in_order = divided.sortWithinPartitions("kind", "target", "turn", "sender", "piece")
     return in_order.mapInArrow(gather, spark_schema(packets.SCHEMA))
 

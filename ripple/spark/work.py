@@ -1,4 +1,4 @@
-"""Jobs on Spark, one per task, which yield packets.
+"""Jobs on Spark, in tasks, which yield packets.
 
 Only a number crosses the JVM on the way to a task. A data source in Python would need two more
 passes through Python while Spark plans, and they dominate a short job.
@@ -12,6 +12,7 @@ from ripple.core.extras import needed
 from ripple.spark import packets
 from ripple.spark.packets import packets_in
 from ripple.spark.sources import Conforming, spark_schema
+from ripple.spark.task_division import tasks_of
 
 with needed("spark", "ripple.spark"):
     from pyspark import cloudpickle
@@ -26,25 +27,38 @@ if TYPE_CHECKING:
     from ripple.spark.fold import Job
 
 
+def cores_of(spark: SparkSession) -> int | None:
+    """Return the cores of the executors, as far as there are some; None on Spark Connect."""
+    context = getattr(spark, "_sc", None)
+    return None if context is None else int(context.defaultParallelism)
+
+
 def pickled(value: object) -> bytes:
     """Return a value pickled, with local classes and functions by value."""
     data: bytes = cloudpickle.dumps(value)
     return data
 
 
-def packets_from(spark: SparkSession, jobs: Sequence[Job]) -> DataFrame:
-    """Return the packets of jobs, each a task; evaluated lazily."""
-    count = len(jobs)
-    numbers = spark.range(0, count, 1, max(1, count))
-    return numbers.mapInArrow(Working(tuple(map(pickled, jobs))), spark_schema(packets.SCHEMA))
+def packets_from(
+    spark: SparkSession, jobs: Sequence[Job], sizes: Sequence[int | None] | None = None
+) -> DataFrame:
+    """Return the packets of jobs; evaluated lazily.
+
+    sizes: of the jobs, in rows, None for one that is unknown: small ones share a task. Without
+    them each job is a task.
+    """
+    divided = tasks_of(sizes or [None] * len(jobs), cores_of(spark))
+    tasks = tuple(pickled([jobs[number] for number in one]) for one in divided)
+    numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
+    return numbers.mapInArrow(Working(tasks), spark_schema(packets.SCHEMA))
 
 
 class Working:
-    """Runs the jobs with the given numbers."""
+    """Runs the jobs of the tasks with the given numbers, one after the other."""
 
-    def __init__(self, jobs: tuple[bytes, ...]) -> None:
-        """Take pickled jobs: a task unpickles its own only."""
-        self._jobs = jobs
+    def __init__(self, tasks: tuple[bytes, ...]) -> None:
+        """Take pickled lists of jobs: a task unpickles its own only."""
+        self._tasks = tasks
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the packets of each job."""
@@ -52,9 +66,10 @@ class Working:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 # In Spark's own task, which Spark has unpickled likewise.
-                job: Job = cloudpickle.loads(self._jobs[number])
-                for packet in job.run():
-                    yield conforming(packet.as_batch())
+                jobs: list[Job] = cloudpickle.loads(self._tasks[number])
+                for job in jobs:
+                    for packet in job.run():
+                        yield conforming(packet.as_batch())
 
 
 class Unpacked:

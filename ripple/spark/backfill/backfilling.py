@@ -165,7 +165,7 @@ class Backfill:
             shelf=self._shelf if keeps else None,
             reporter=None if listener is None else listener.reporter,
         )
-        packets = packets_from(self._spark, readings)
+        packets = packets_from(self._spark, readings, [one.share.rows for one in readings])
         rows = packets.where(packets.kind == ROWS).mapInArrow(Unpacked(schema), schema)
         order: list[Any] = list(ORDER)
         if self._frames is not None:

@@ -21,7 +21,7 @@ from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
 from ripple.spark.sources import Conforming, arrow_schema, spark_schema
-from ripple.spark.work import packets_from
+from ripple.spark.work import cores_of, packets_from
 from ripple.task.arguments import sources_of
 
 with needed("spark", "ripple.spark"):
@@ -200,8 +200,8 @@ def _in_order(each: Sequence[SourceFrame], key: Sequence[str], tasks: int) -> Da
 
 def _few_tasks(spark: SparkSession, asked: int | None, tasks: int) -> int:
     """Return the number of tasks that read files themselves: each of them reads all of the rows."""
-    context = getattr(spark, "_sc", None)  # of no Spark Connect
-    return tasks if asked is not None or context is None else min(tasks, context.defaultParallelism)
+    cores = cores_of(spark)
+    return tasks if asked is not None or cores is None else min(tasks, cores)
 
 
 def _tasks(spark: SparkSession, asked: int | None) -> int:
