@@ -90,7 +90,7 @@ def _found(context: Any, names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the reports of executors. Raises InputError naming one with a failed task."""
     try:
         return [json.loads(text) for text in _told(context, names)]
-    except Exception as error:
+    except Exception as error:  # those of PySpark and of py4j have no class in common
         if len(names) > 1:  # Spark does not tell which
             return [one for name, at in names.items() for one in _found(context, {name: at})]
         other = PYTHON_DIFFERS.search(str(error))

@@ -38,7 +38,7 @@ class FileSink:
     """
 
     records_cut = True
-    takes_made = True  # see Standing
+    takes_made = True  # see OutputStatus
     unfinished: Mapping[str, int] | None = None
     promise = ONCE
 

@@ -128,7 +128,7 @@ class TextSink(BasicSink):
     names: of the columns, for a header where no row comes.
     """
 
-    takes_made = True  # see Standing
+    takes_made = True  # see OutputStatus
 
     def __init__(
         self, target: Target, text_format: TextFormat = PLAIN, names: Sequence[str] = ()
