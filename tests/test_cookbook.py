@@ -211,6 +211,19 @@ def test_macd_and_z_scores(cooked: Any) -> None:
             assert row["z"] == (prices[at] - statistics.mean(values)) / statistics.stdev(values)
 
 
+def test_bands_are_around_the_last_closes_of_minutes(cooked: Any) -> None:
+    rows = cooked("Bollinger bands over minute bars")["bands"]
+    closes = [11.0, 15.0, 16.0, 9.0]  # a late trade closes the first one
+    assert [row["close"] for row in rows] == closes
+    trend = closes[0]
+    for at, row in enumerate(rows):
+        last = closes[max(0, at - 2) : at + 1]
+        trend += 0.5 * (closes[at] - trend)
+        mean, deviation = statistics.mean(last), statistics.pstdev(last)
+        assert (row["mean"], row["deviation"], row["trend"]) == (mean, deviation, trend)
+        assert (row["upper"], row["lower"]) == (mean + 2.0 * deviation, mean - 2.0 * deviation)
+
+
 def test_prices_count_for_as_long_as_they_last(cooked: Any) -> None:
     row = cooked("Time-weighted average price")["averages"][-1]
     assert (row["twap"], row["trades"]) == ((10 * 30 + 20 * 10 + 5 * 20) / 60, 3)

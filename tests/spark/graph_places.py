@@ -49,9 +49,11 @@ branches = (
 
 over = trades.partition("o", key="symbol").window("ow", rp.Tumbling("10s"), lateness="5s").fold(
     "ten", **ends).finals("final")
+rolled = over.scan("roll", "symbol", settled=True, mean=rp.rolling_mean("last", 3))
 finals = (
     trades.sink("events")
-    .also(over.partition("f", key="symbol").fold("tens", n=rp.sum("n")).sink("rows-out"))
+    .also(rolled.partition("f", key="symbol").fold("tens", n=rp.sum("n"), mean=rp.last("mean"))
+        .sink("rows-out"))
     .also(over.partition("g", key="symbol").window("h", rp.Tumbling("60s"))
         .fold("minute", n=rp.sum("n"), last=rp.last("last")).sink("bars-out"))
 )

@@ -183,6 +183,8 @@ def ordered() -> Any:
     bars = keyed.window("w", rp.Tumbling(10), lateness=4)
     final = bars.fold("bars", total=rp.sum("price"), n=rp.count()).finals("final")
     large = final.filter("of-more", rp.col("total") > 0)
+    rolling: Any = {"mean": rp.rolling_mean("total", 3), "before": rp.lag("n")}
+    trend = large.scan("trend", "symbol", settled=True, ttl=60, **rolling)
     hours = large.partition("second", key="symbol").window("h", rp.Tumbling(40))
     highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
     once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)
@@ -194,6 +196,7 @@ def ordered() -> Any:
     runs = once.partition("third", key="symbol").window("v", rp.Session(15))
     return (
         final.sink("final-out")
+        .also(trend.sink("trend-out"))
         .also(highest.sink("hours-out"))
         .also(once.sink("once-out"))
         .also(runs.fold("runs", n=rp.count(), first=rp.first("price")).sink("last"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.kernels.keyed import Keyed
-from ripple.engine.operators.held_rows import PLACE, TIME, HeldRows
+from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, HeldRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import PlacedRows, settled_ns
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.kernels.intake import Intake
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.waiting import ByInput, Gate, Mark, Origins
+    from ripple.engine.operators.waiting import ByInput, Gate, Mark
     from ripple.model.pipeline.nodes import Fields
 
     Ints = npt.NDArray[np.int64]
@@ -82,7 +82,8 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         self.given = 0
         self._taken: Rows | None = None
         self._fields = fields
-        self._held = HeldRows(fields)
+        self._finals = node.finals if isinstance(node, Scan) else ""
+        self._held = HeldRows(fields, identities=bool(self._finals))
         self._due: list[pa.RecordBatch] = []
         """Final rows to take next, the first of them last."""
         self._last = np.empty(0, np.int64)
@@ -125,11 +126,6 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         news = self._held.take_news()
         return None if news is None else as_arrow(news)
 
-    def origins_of(self, places: Ints, identities: Ints | None, finals: str) -> Origins:
-        """Yield where rows are from; these are all of records."""
-        del identities, finals
-        return self._by_input(places)
-
     @property
     def key_types(self) -> dict[str, pa.DataType]:
         """The stored types of the key's fields."""
@@ -155,6 +151,13 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         ):
             self._sweep(mark_ns)
         return made
+
+    def _as_taken(self, rows: Rows) -> Rows | None:
+        """Let some of the final rows be those taken; return them, None for none."""
+        if self.identities_taken is not None:
+            self.identities_taken = self.identities_taken[rows.origins]
+        rows.origin = None
+        return rows if rows.count else None
 
     @abstractmethod
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
@@ -191,6 +194,8 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         columns = {field.name: final.column(field.name) for field in self._fields}
         rows = Rows(Columns(columns), final.num_rows, np.array(final.column(PLACE)))
         rows.times_ns = np.array(final.column(TIME))
+        if self._finals:
+            self.identities_taken = np.array(final.column(IDENTITY))
         slots = self._by_key.slots(rows)
         self._keys.adopt(slots)
         self._grow(self._keys.capacity)

@@ -80,8 +80,7 @@ class RunningScanRows(ScanRows[RunningScan]):
             rows.columns.add(added)
             rows.seen = {}
             rows.keep(kept)
-        rows.origin = None
-        return rows if rows.count else None
+        return self._as_taken(rows)
 
     def _divided(
         self, rows: Rows, added: Mapping[str, Values], split: _Split, kept: npt.NDArray[np.bool_]
@@ -99,7 +98,12 @@ class RunningScanRows(ScanRows[RunningScan]):
         columns[split.name] = Values(split.bars[parts])
         assert rows.offsets is not None, "rows of records have places"
         records = rows.offsets[at] // FLAT_ROWS_MAX
-        origins = np.cumsum(np.append(0, records[1:] != records[:-1])[: len(records)])
+        is_other = records[1:] != records[:-1]
+        if self.identities_taken is not None:
+            self.identities_taken = self.identities_taken[at]
+            # The first final row of each window end has one place.
+            is_other |= self.identities_taken[1:] != self.identities_taken[:-1]
+        origins = np.cumsum(np.append(0, is_other)[: len(records)])
         places, over = renumbered(rows.offsets[at], origins)
         made = Rows(
             Columns({one.name: columns[one.name] for one in self.node.fields_out}), len(at), places

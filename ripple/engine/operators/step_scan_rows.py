@@ -94,11 +94,10 @@ class StepScanRows(ScanRows[StepScan]):
         if failed:
             self._lose(rows, failed)
         rows.keep(kept)
-        rows.origin = None
-        if not rows.count:
-            return None
-        self.step.make(rows, made)
-        return rows
+        taken = self._as_taken(rows)
+        if taken is not None:
+            self.step.make(taken, made)
+        return taken
 
     def _given(self, rows: Rows, slots: Ints) -> Iterable[Stored | None]:
         """Return the values of rows; None where another version counts."""
@@ -117,11 +116,10 @@ class StepScanRows(ScanRows[StepScan]):
             each = applied.failed.items()
             self._lose(rows, [RejectedRow(at, self.node.name, reason_of(why)) for at, why in each])
         rows.keep(applied.kept)
-        rows.origin = None
-        if not rows.count:
-            return None
-        rows.take_columns(self.node, applied.columns)
-        return rows
+        taken = self._as_taken(rows)
+        if taken is not None:
+            taken.take_columns(self.node, applied.columns)
+        return taken
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
         """Take the states after final rows; count the failed ones, where no table does."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -150,19 +151,41 @@ class Holder(Waiting, Protocol):
 
 
 class PlacedRows:
-    """Rows of records, with their inputs and offsets in their places."""
+    """Rows of records, with their inputs and offsets in their places; some may be final rows.
+
+    _finals: the node of these, "" without. identities_taken: of the rows taken last, where places
+    do not tell them.
+    """
 
     _by_input: ByInput
+    _finals = ""
+    identities_taken: Ints | None = None
 
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
         """Show some of the rows taken last, each by its input."""
         del name
-        assert rows.offsets is not None
-        if not self._by_input.show(stream, rows):
-            show_by_input(stream, rows, self._by_input(rows.offsets))
+        if self.identities_taken is not None or not self._by_input.show(stream, rows):
+            assert rows.offsets is not None
+            origins = self.origins_of(rows.offsets, self.identities(rows), self._finals)
+            show_by_input(stream, rows, origins)
 
-    def identities(self, rows: Rows) -> None:
-        """Return None: places tell them."""
+    def identities(self, rows: Rows) -> Ints | None:
+        """Return the identities of some of the rows taken last, where places do not tell them."""
+        return None if self.identities_taken is None else self.identities_taken[rows.origins]
+
+    def origins_of(self, places: Ints, identities: Ints | None, finals: str) -> Origins:
+        """Yield where rows are from.
+
+        identities: of final rows, whose places do not tell; finals: the node of these.
+        """
+        found = list(self._by_input(places))
+        yield from found
+        if identities is not None and sum(len(one[1]) for one in found) < len(places):
+            rest = np.ones(len(places), np.bool_)
+            for one in found:
+                rest[one[1]] = False
+            at = np.flatnonzero(rest)
+            yield finals, at, identities[at], places[at] % FLAT_ROWS_MAX
 
 
 def settled_ns(watermark_ns: int, lateness_ns: int) -> int:

@@ -29,6 +29,11 @@ def book_scan(
     book: OrderBook, common: dict[str, Any], *, is_eager: bool, is_last: bool
 ) -> BookScan:
     """Return the node of an order book. Raises PlanError."""
+    if common["finals"]:
+        raise PlanError(
+            f"an order book takes messages as records, and these are final rows of "
+            f"{common['finals']!r}: put it before that fold"
+        )
     if is_last:
         raise PlanError(
             "show is 'last', and an order book has a row for each change: say settled=True, and "

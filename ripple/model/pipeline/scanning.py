@@ -15,7 +15,7 @@ from ripple.model.pipeline.checks import (
     record_of,
     type_text,
 )
-from ripple.model.pipeline.draft import lateness_of, need_records, need_time
+from ripple.model.pipeline.draft import lateness_of, need_time
 from ripple.model.pipeline.market_scans import book_scan, need_none, position_scan
 from ripple.model.pipeline.nodes import ROW_KEY, type_of, types_of
 from ripple.model.pipeline.row_table import last_table, row_table
@@ -165,12 +165,6 @@ def _common(
 ) -> dict[str, Any]:
     """Return the arguments that all scan nodes have. Raises PlanError."""
     need_time(draft, "rows are taken in the order of event time")
-    need_records(
-        draft,
-        "put it before that fold; or give each final row the one before it by .join_asof(..., "
-        "allow_exact_matches=False) with themselves, and take rolling values of them by "
-        ".window(..., rp.Sliding(...))",
-    )
     fields = dividing_fields(key, draft.fields)
     if not fields:
         raise PlanError(
@@ -190,6 +184,7 @@ def _common(
         "fields_in": draft.fields,
         "node_key": draft.below(name),
         "reads": draft.at,
+        "finals": draft.finals,
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import type_text
+from ripple.model.pipeline.draft import need_records
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Explode, FlatMap, reads_of, type_of
 from ripple.model.pipeline.waiting_nodes import BookScan, IntervalJoin, RunningScan, StepScan
 from ripple.model.running.functions import Bar
@@ -72,6 +73,11 @@ def timers_of(
             "timers needs settled=True: a row of a timer comes once, when no row can precede it "
             "any more"
         )
+    need_records(
+        draft,
+        "rows of timers need numbers of their own: write the final rows to a log, and scan that in "
+        "a pipeline of its own",
+    )
     _need_single_rows(draft)
     return tuple(given.items())
 

@@ -53,7 +53,8 @@ class Scan:
     """Rows of a stream beside a state by key, in their order.
 
     A row is applied once it is final, ``lateness_ns`` above it by the watermark. ttl_ns: how long
-    after its last row the state of a key lasts; None for ever.
+    after its last row the state of a key lasts; None for ever. finals: the node of final rows that
+    gave rows their identities, "" if there is none.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Scan:
     fields_out: Fields
     node_key: str
     reads: str
+    finals: str
 
 
 LIST_MAX = 1000  # items of a list or a map of a state

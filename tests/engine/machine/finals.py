@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import ripple as rp
@@ -76,7 +77,60 @@ def multiplied(final: Pipeline) -> Pipeline:
     return made.sink("made-out").also(both.sink("both-out")).also(fold.sink("parted-out"))
 
 
-WAYS = [shown, strict, running, tied, windowed, multiplied]
+@dataclass
+class Trend:
+    n: int = 0
+    last: int = 0
+
+
+@rp.record
+class Step:
+    change: int
+    n: int
+
+
+def follow(trend: Trend, bar: Any) -> Step | None:
+    if bar.n == 3:
+        raise ValueError("three events")
+    trend.n += 1
+    trend.last, before = bar.size, trend.last
+    return None if trend.n % 5 == 4 else Step(change=bar.size - before, n=trend.n)
+
+
+def rolled(final: Pipeline) -> Pipeline:
+    """Add running values to final rows, and take these in order again."""
+    made = final.scan(
+        "rolled",
+        "symbol",
+        settled=True,
+        ttl=500,
+        mean=rp.rolling_mean("size", 3),
+        ema=rp.ema("n", span=3),
+        before=rp.lag("window_end_ns"),
+    )
+    steps = made.scan("steps", "symbol", state=Trend, step=follow, into=Step, settled=True)
+    strictly = steps.derive("d7", share=10 // (rp.col("n") - 2))
+    keyed = strictly.partition("p7", key="symbol").window("w7", rp.Tumbling(200))
+    fold = keyed.fold("stepped", n=ra.count(), last=ra.last("change"))
+    whole = made.sink("rolled-out").also(steps.sink("steps-out")).also(strictly.sink("strict-out"))
+    return whole.also(fold.sink("stepped-out"))
+
+
+def divided(final: Pipeline) -> Pipeline:
+    """Divide final rows, of which the first of each window end have one place."""
+    made = final.scan("cut", "symbol", settled=True, bar=rp.bar("n", every=2, split=True))
+    keyed = made.partition("p8", key=["symbol", "bar"])
+    fold = keyed.fold("by-bar", n=ra.sum("n"), ends=ra.last("window_end_ns"))
+    return made.sink("cut-out").also(fold.sink("by-bar-out"))
+
+
+def at_once(final: Pipeline) -> Pipeline:
+    """Show the last row of each key."""
+    said: dict[str, Any] = {"state": Trend, "step": follow, "into": Step}
+    return final.scan("newest", "symbol", **said, show="last", ttl=300).sink("newest-out")
+
+
+WAYS = [shown, strict, running, tied, windowed, multiplied, rolled, divided, at_once]
 
 
 def pipeline_of(base: Pipeline, ways: list[Any]) -> Pipeline:
@@ -99,6 +153,12 @@ def sized(row: Any) -> dict[str, Any]:
     return {"symbol": row.symbol, "size": row.n, "timestamp_ns": row.window_end_ns}
 
 
+def grow(trend: Trend, row: Sized) -> Step:
+    trend.n += 1
+    trend.last += row.size
+    return Step(change=trend.last, n=trend.n)
+
+
 def among_events(*, more: bool) -> Pipeline:
     """Return a pipeline that unites final rows with events, of another source too if ``more``."""
     start = Pipeline("test")
@@ -113,8 +173,11 @@ def among_events(*, more: bool) -> Pipeline:
     )
     keyed = mixed.partition("pw", key="symbol").window("wm", rp.Tumbling(70), lateness=30)
     window = keyed.fold("mw", n=ra.count(), last=ra.last_row(["size"]))
+    said: dict[str, Any] = {"state": Trend, "step": grow, "into": Step, "lateness": 15}
+    scanned = mixed.scan("scanned", "symbol", settled=True, **said)
     return (
         mixed.sink("mixed-out")
+        .also(scanned.sink("scanned-out"))
         .also(fold.sink("m-out"))
         .also(window.sink("mw-out"))
         .also(base.sink("bars-out"))

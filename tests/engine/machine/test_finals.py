@@ -19,7 +19,17 @@ from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline, crash_test
-from tests.engine.machine.finals import WAYS, among_events, bars, pipeline_of, shown, windowed
+from tests.engine.machine.finals import (
+    WAYS,
+    Step,
+    Trend,
+    among_events,
+    bars,
+    grow,
+    pipeline_of,
+    rolled,
+    windowed,
+)
 from tests.engine.machine.ticks import ASSIGNERS, TRIGGERS, Tick, of_two_inputs, ticks
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED, THINNED
 
@@ -287,20 +297,81 @@ def test_final_rows_survive_crashes() -> None:
     base = bars(events(), rp.Tumbling(50), None, 20)
     happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
     crash_test(
-        pipeline_of(base, [shown, windowed]), happened, seeds=range(2), every=SCATTERED, pairs=1
+        pipeline_of(base, [rolled, windowed]), happened, seeds=range(2), every=SCATTERED, pairs=1
     )
+
+
+def scattered(count: int) -> list[Any]:
+    chance = random.Random(7)
+    return rows_of(
+        *(
+            (chance.choice("ABC"), chance.randint(1, 9), 4 * at - chance.randint(0, 15))
+            for at in range(4, count)
+        )
+    )
+
+
+def test_rolling_values_of_final_rows_are_those_of_polars() -> None:
+    import polars as pl
+
+    rows = scattered(600)
+    base = bars(Pipeline("test").source("ticks", Tick), rp.Tumbling(50), None, 20)
+    values: dict[str, Any] = {"ema": rp.ema("size", span=5), "most": rp.rolling_max("size", 4)}
+    made = base.finals("final").scan("s", "symbol", settled=True, mean=rp.lag("n"), **values)
+    engine = Engine(made.sink("out").plan())
+    found: list[dict[str, Any]] = []
+    for at in range(0, len(rows), 37):
+        engine.apply("ticks", records_of(rows[at : at + 37], FIELDS), min(at + 37, len(rows)))
+        if at + 37 >= len(rows):
+            engine.close()
+        found += engine.stabilize().outputs["out"].to_pylist()
+        if at % 3 == 0:
+            engine = Engine.restore(engine.plan, engine.snapshot())
+    end = (pl.col("timestamp_ns") // 50 + 1) * 50
+    size = pl.col("size")
+    whole = (
+        pl.DataFrame(
+            [{one: row[one] for one in ("symbol", "size", "timestamp_ns")} for row in rows]
+        )
+        .group_by("symbol", end.alias("window_end_ns"))
+        .agg(pl.len().cast(pl.Int64).alias("n"), size.sum())
+        .sort("window_end_ns", "symbol")
+        .with_columns(
+            pl.col("n").shift(1).over("symbol").alias("mean"),
+            size.ewm_mean(span=5, adjust=False).over("symbol").alias("ema"),
+            size.rolling_max(4, min_samples=1).over("symbol").alias("most"),
+        )
+    )
+    shown = [{name: row[name] for name in whole.columns} for row in found]
+    assert shown == whole.to_dicts()
+
+
+def test_rows_at_once_of_final_rows_are_their_settled_ones() -> None:
+    final = bars(events(), rp.Tumbling(50), None, 20).finals("final")
+    said: dict[str, Any] = {"state": Trend, "step": grow, "into": Step}
+    rows = final.scan("now", "symbol", **said).sink("now-out")
+    once = final.scan("once", "symbol", **said, settled=True).sink("once-out")
+    engine = Engine(rows.also(once).plan(), finals=True)
+    given = 0
+    for row in [*scattered(200), None]:
+        if row is None:
+            engine.close()
+        else:
+            engine.apply("ticks", records_of([row], FIELDS), engine.cut["ticks"] + 1)
+        changes = engine.stabilize()
+        settled = changes.outputs["once-out"]
+        assert changes.final["now-out"].select(settled.schema.names).to_pylist() == (
+            settled.to_pylist()
+        )
+        given += settled.num_rows
+    assert given > 9
+    assert not engine.table("now-out").num_rows
 
 
 def test_final_rows_and_windows_of_them_are_those_of_duckdb() -> None:
     import duckdb
 
-    chance = random.Random(7)
-    rows = rows_of(
-        *(
-            (chance.choice("ABC"), chance.randint(1, 9), 4 * at - chance.randint(0, 15))
-            for at in range(4, 1500)
-        )
-    )
+    rows = scattered(1500)
     base = bars(Pipeline("test").source("ticks", Tick), rp.Tumbling(50), None, 20)
     final = base.finals("final")
     above = final.partition("q", key="symbol").window("v", rp.Tumbling(200))

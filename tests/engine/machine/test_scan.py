@@ -638,8 +638,10 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "put it before .partition(...)" in refused(lambda: scanned(keyed))
     assert "no order in time" in refused(lambda: scanned(keyed.fold("f", n=ra.count())))
     final = bars(base, rp.Tumbling(50), None, 20).finals("final")
-    assert "told apart by the keys and windows" in refused(lambda: scanned(final))
-    assert "the one before it by .join_asof(..., allow_exact" in refused(lambda: scanned(final))
+    book = rp.OrderBook(side="symbol", begins="empty")
+    assert "these are final rows of 'final'" in refused(
+        lambda: final.scan("book", key="symbol", step=book, settled=True)
+    )
     rows = scanned(base)
     assert "the rows of 'scan' are never late" in refused(lambda: scanned(rows, "more"))
 

@@ -16,6 +16,7 @@ from ripple.engine.machine.inspection import inspected
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline, crash_test
+from tests.engine.machine.finals import bars
 from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.stream_ways import ended, shown
 from tests.engine.machine.test_scan import FIELDS, SIZES, WAYS, rows_of, start
@@ -155,6 +156,12 @@ def read(engine: Engine, *rows: tuple[str, int, int]) -> list[tuple[str, str, in
 def given_by(engine: Engine) -> list[tuple[str, str, int]]:
     found = engine.stabilize().outputs["out"].to_pylist()
     return [(row["symbol"], row["what"], row["at"]) for row in found]
+
+
+def test_timers_over_final_rows_are_refused() -> None:
+    final = bars(start(), rp.Tumbling(50), None, 20).finals("final")
+    with pytest.raises(PlanError, match="of 'final', not as records: rows of timers need numbers"):
+        timed(final, lateness=None)
 
 
 def test_a_timer_is_called_by_the_watermark_or_before_a_later_row_and_moves_when_set_again() -> (

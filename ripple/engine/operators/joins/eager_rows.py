@@ -54,7 +54,7 @@ class EagerRows(ABC):
         node = join.node
         self._matched_by = key_space(node.key_of(0) if isinstance(node, StreamJoin) else node.key)
         of_right = node.right_finals if isinstance(node, IntervalJoin) else ""
-        self._finals = (node.finals if isinstance(node, StreamJoin) else "", of_right)
+        self._finals = node.finals, of_right
         self._origins_of = join.origins_of
 
     @property

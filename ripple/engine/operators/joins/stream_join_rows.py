@@ -16,9 +16,8 @@ from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.joins.join_side import JoinSide, key_slots
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
-from ripple.engine.operators.waiting import show_by_input
+from ripple.engine.operators.waiting import PlacedRows
 from ripple.model.keys.space import key_space
-from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.kernels.stored import Stored
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.engine.operators.waiting import ByInput, Mark, Origins
+    from ripple.engine.operators.waiting import ByInput, Mark
     from ripple.engine.snapshots.held_saving import HeldSaving
     from ripple.model.pipeline.waiting_nodes import StreamJoin
     from ripple.model.schema.exported import Made
@@ -36,11 +34,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-class StreamJoinRows(ABC):
-    """The common base of all joins of streams.
-
-    taken: the rows taken last. identities_taken: theirs, where places do not tell them.
-    """
+class StreamJoinRows(PlacedRows, ABC):
+    """The common base of all joins of streams. taken: the rows taken last."""
 
     _has_slots = False
     """Whether held rows have the slots of their keys."""
@@ -63,10 +58,9 @@ class StreamJoinRows(ABC):
         self.given = 0
         self._matched = self._unmatched = 0
         self.taken: Rows | None = None
-        self.identities_taken: Ints | None = None
         self._rest: list[tuple[Ints, Ints, Ints, Stored, Ints]] = []
         """Rows to take next, the first of them last: see ``_first``."""
-        self._by_input = by_input
+        self._by_input, self._finals = by_input, node.finals
         self._schema = pa.schema(arrow_fields((*node.left_fields, *node.added)))
         self._layout = Layout(self._schema)
         self._mine = [field.name for field in node.left_fields]
@@ -161,37 +155,9 @@ class StreamJoinRows(ABC):
         """Return the slot of each row's key, -1 where it is null."""
         return key_slots(self.keys, batch, side.names)
 
-    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
-        """Show some of the rows taken last, each by the input of its left side."""
-        del name
-        if self.identities_taken is not None or not self._by_input.show(stream, rows):
-            show_by_input(stream, rows, self._origins(rows))
-
-    def _origins(self, rows: Rows) -> Origins:
-        assert rows.offsets is not None
-        return self.origins_of(rows.offsets, self.identities(rows), self.node.finals)
-
-    def origins_of(self, places: Ints, identities: Ints | None, finals: str) -> Origins:
-        """Yield where rows of a side are from.
-
-        identities: of final rows, whose places do not tell; finals: the node of these.
-        """
-        found = list(self._by_input(places))
-        yield from found
-        if identities is not None and sum(len(one[1]) for one in found) < len(places):
-            rest = np.ones(len(places), np.bool_)
-            for one in found:
-                rest[one[1]] = False
-            at = np.flatnonzero(rest)
-            yield finals, at, identities[at], places[at] % FLAT_ROWS_MAX
-
     def only_origin(self, places: Ints) -> tuple[str, int, int] | None:
         """Return the input of all rows at these places, if it is one; see ``ByInput``."""
         return self._by_input.only(places)
-
-    def identities(self, rows: Rows) -> Ints | None:
-        """Return the identities of some of the rows taken last, where places do not tell them."""
-        return None if self.identities_taken is None else self.identities_taken[rows.origins]
 
     def lose(self, refused: Iterable[RejectedRow]) -> None:
         """Count some of the rows taken last, which a step cannot take, and name the first."""
