@@ -8,7 +8,9 @@ from libcpp.vector cimport vector
 
 from ripple.engine.graph.column cimport HELD, Column, Field
 from ripple.core.kept cimport Kept, kept_again, kept_drop
-from ripple.model.keys.checked cimport check_length, check_slots
+from ripple.engine.kernels.states cimport listed
+from ripple.model.keys.checked cimport check_length, check_range, check_slots
+from ripple.model.keys.slots cimport SlotSet
 
 
 def link_sides(
@@ -36,6 +38,66 @@ def link_sides(
         )
 
 
+def follow(
+    Column side not None,
+    const int64_t[::1] place_of not None,
+    SlotSet touched not None,
+    int64_t capacity,
+):
+    """Insert the places of the changed rows of ``side``, by slot, which are below ``capacity``.
+
+    Only if each of them is there now and has a place, which is not -1; returns whether it is so.
+    """
+    cdef int64_t i, slot, n = side.changed_count, known = place_of.shape[0]
+    cdef const int64_t* slots = side.touched._slots
+    cdef vector[int64_t] places
+    places.resize(n)
+    for i in range(n):
+        slot = slots[side.changed[i]]
+        if slot >= known or not side.present[slot] or place_of[slot] < 0:
+            return False
+        places[i] = place_of[slot]
+    check_range(places.data(), n, capacity)
+    touched.reserve(capacity)
+    touched.push_all(places.data(), n)
+    return True
+
+
+def lay_touched(
+    Column joined not None,
+    Column left not None,
+    Column right not None,
+    const int64_t[::1] right_fields not None,
+    SlotSet touched not None,
+    const int64_t[::1] left_at not None,
+    const int64_t[::1] right_at not None,
+    *,
+    bint needs_left,
+    bint needs_right,
+):
+    """Do as ``lay_beside`` with the rows in ``touched``, and empty it.
+
+    left_at, right_at: by row of ``joined``, the slot on either side, or -1. Returns those of the
+    rows that have neither: int64[n].
+    """
+    cdef Py_ssize_t i, n = touched.size
+    cdef const int64_t* rows = touched._slots
+    cdef vector[int64_t] lefts, rights, none
+    check_range(rows, n, min(left_at.shape[0], right_at.shape[0]))
+    lefts.resize(n)
+    rights.resize(n)
+    for i in range(n):
+        lefts[i], rights[i] = left_at[rows[i]], right_at[rows[i]]
+        if lefts[i] < 0 and rights[i] < 0:
+            none.push_back(rows[i])
+    lay(
+        joined, left, right, right_fields, rows, lefts.data(), rights.data(), n,
+        needs_left, needs_right,
+    )
+    touched.empty()
+    return listed(none.data(), none.size())
+
+
 def lay_beside(
     Column joined not None,
     Column left not None,
@@ -55,29 +117,53 @@ def lay_beside(
     either side, -1 where there is none. needs_left, needs_right: a row without that side is none;
     nor is one without both.
     """
+    cdef Py_ssize_t n = rows.shape[0]
+    check_length(n, left_slots.shape[0])
+    check_length(n, right_slots.shape[0])
+    if n:
+        lay(
+            joined, left, right, right_fields, &rows[0], &left_slots[0], &right_slots[0], n,
+            needs_left, needs_right,
+        )
+
+
+cdef int lay(
+    Column joined,
+    Column left,
+    Column right,
+    const int64_t[::1] right_fields,
+    const int64_t* rows,
+    const int64_t* left_slots,
+    const int64_t* right_slots,
+    Py_ssize_t count,
+    bint needs_left,
+    bint needs_right,
+) except -1:
     cdef Py_ssize_t i, n = 0
-    cdef int64_t mine, theirs
+    cdef int64_t mine, theirs, top = -1
     cdef bint none
     cdef int f
     cdef vector[int64_t] at, of_left, of_right
-    check_length(rows.shape[0], left_slots.shape[0])
-    check_length(rows.shape[0], right_slots.shape[0])
     check_slots(right_fields, right.field_count)
     assert joined.field_count == left.field_count + right_fields.shape[0]
-    joined.cover(rows)
-    for i in range(rows.shape[0]):
+    for i in range(count):
+        top = max(top, rows[i])
+    if top >= joined.room:
+        joined.reserve(joined.space.capacity)
+    check_range(rows, count, joined.room)
+    for i in range(count):
         if left_slots[i] >= left.room or right_slots[i] >= right.room:
             raise IndexError(f"a slot of row {i} is beyond its column")
-    at.resize(rows.shape[0])
-    of_left.resize(rows.shape[0])
-    of_right.resize(rows.shape[0])
-    for i in range(rows.shape[0]):
+    at.resize(count)
+    of_left.resize(count)
+    of_right.resize(count)
+    for i in range(count):
         mine, theirs = left_slots[i], right_slots[i]
         none = (mine < 0 and (needs_left or theirs < 0)) or (theirs < 0 and needs_right)
         at[n], of_left[n], of_right[n] = rows[i], -1 if none else mine, -1 if none else theirs
         n += not none or joined.present[rows[i]]
     if not n:
-        return
+        return 0
     joined.touch_all(at.data(), n)
     for i in range(n):
         joined.row_count -= joined.present[at[i]]
@@ -86,11 +172,12 @@ def lay_beside(
     if joined.side_fields:
         for i in range(n):
             joined.left_slots[at[i]], joined.right_slots[at[i]] = of_left[i], of_right[i]
-        return
+        return 0
     for f in range(left.field_count):
         copy(joined, f, at.data(), left, f, of_left.data(), n)
     for f in range(<int>right_fields.shape[0]):
         copy(joined, left.field_count + f, at.data(), right, right_fields[f], of_right.data(), n)
+    return 0
 
 
 cdef int copy(

@@ -102,6 +102,8 @@ class PairedRows(TableJoinRows):
     final.
     """
 
+    _by_key = False
+
     def __init__(
         self, graph: Graph, join: TableJoin, left: Column, right: Column, *, shares: bool
     ) -> None:

@@ -35,6 +35,8 @@ class ReferringRows(TableJoinRows):
     the fields that name one; a link that no row has, and no row of the right, has no slot.
     """
 
+    _by_key = False
+
     def __init__(
         self, graph: Graph, join: TableJoin, left: Column, right: Column, *, shares: bool
     ) -> None:

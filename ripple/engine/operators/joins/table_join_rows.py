@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.graph.column import Column, DerivedColumn
-from ripple.engine.kernels.beside import lay_beside, link_sides
+from ripple.engine.kernels.beside import follow, lay_beside, lay_touched, link_sides
 from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.result_rows import ResultRows, read_by_filters
 from ripple.engine.operators.uncomputable import UncomputableRows
@@ -44,6 +44,9 @@ class TableJoinRows(DerivedColumn):
     link finds its key: here a row as well. A row that neither side has, nor a reference, has no
     slot.
     """
+
+    _by_key = True
+    """Whether a link is a row."""
 
     def __init__(
         self,
@@ -97,10 +100,14 @@ class TableJoinRows(DerivedColumn):
 
     def parent_changed_now(self, parent: Node) -> None:
         """Note where the changed rows of a side belong, and the rows to compute again."""
-        if parent is self._left:
+        if parent is self._left and not self._follows(self._left, self._row_of):
             self._take_left(*self._left.changes())
-        if parent is self._right:
+        if parent is self._right and not self._follows(self._right, self._link_of):
             self._take_right(*self._right.changes())
+
+    def _follows(self, side: Column, place_of: Ints) -> bool:
+        """Touch the rows of a side's changes, if each is there and has a place; else none."""
+        return self._by_key and follow(side, place_of, self._touched, self.keys.capacity)
 
     def _take_left(self, slots: Ints, was: Any, now: Any) -> None:
         del was
@@ -185,6 +192,9 @@ class TableJoinRows(DerivedColumn):
 
     def recompute_now(self) -> None:
         """Show the rows of which a side changed."""
+        if self._by_key and not self.fold.steps:
+            self._lay()
+            return
         rows = self._touched.take()
         left, right = self._left_at[rows], self._partners(rows)
         empty = rows[left < 0]
@@ -219,6 +229,22 @@ class TableJoinRows(DerivedColumn):
             )
         if failed or self.uncomputable.failures:
             self.uncomputable.note(rows, failed)
+
+    def _lay(self) -> None:
+        """Do it where a row is no more than both sides of its own place."""
+        empty = lay_touched(
+            self,
+            self._left,
+            self._right,
+            self._shown_of_right,
+            self._touched,
+            self._left_at,
+            self._right_at,
+            needs_left=self._needs[0],
+            needs_right=self._needs[1],
+        )
+        if len(empty):
+            self._empty.append(empty)
 
     def _is_there(self, left: Ints, right: Ints) -> Mask:
         """Return the rows with a side, and with all sides that they need. -1: none."""
