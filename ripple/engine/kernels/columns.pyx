@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Columns of rows some of which were dropped: copied when they are read, not before."""
 
+from libc.stdint cimport int64_t, uint8_t
+
 import numpy as np
 import pyarrow as pa
 
@@ -190,6 +192,24 @@ cdef class Columns:
         elif isinstance(column, pa.Array) and column.null_count:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
         return valid if valid is None or layer[1] is None else valid[layer[1]]
+
+    def any_true(self, str name):
+        """Return whether a column of bools that came has a true."""
+        cdef char kind
+        cdef const ArrowArray* array = self.whole(name, &kind)
+        cdef const uint8_t* bits
+        cdef const uint8_t* valid
+        cdef int64_t i
+        if array == NULL or kind != b"?":
+            column = self.arrow(name)
+            return column.null_count < len(column) and column.true_count > 0
+        if array.null_count == array.length:
+            return False
+        bits, valid = <const uint8_t*>array.buffers[1], valid_bits(array)
+        for i in range(array.offset, array.offset + array.length):
+            if bits[i >> 3] >> (i & 7) & 1 and (valid == NULL or valid[i >> 3] >> (i & 7) & 1):
+                return True
+        return False
 
     def arrow(self, str name):
         """Return a column that came as Arrow as such."""

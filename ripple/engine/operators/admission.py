@@ -12,7 +12,7 @@ from ripple.engine.kernels.screen import Screen
 from ripple.engine.operators.arrow_types import arrow_fields, conformed
 from ripple.engine.operators.given_rows import batch_of
 from ripple.model.pipeline.nodes import DELETED
-from ripple.model.schema.exported import as_arrow
+from ripple.model.schema.exported import Arrangement, as_arrow
 from ripple.model.schema.failing import judges_of
 from ripple.model.schema.nested import paths_in, with_leaves
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ripple.engine.kernels.columns import Layout
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.schema.exported import Part
 
 
 class Admission:
@@ -95,15 +96,14 @@ class Declared:
     def __init__(self, source: SourceSpec) -> None:
         self._source = source
         self._given: pa.Schema | None = None
-        self._schema: pa.Schema | None = None
-        self._places: list[int] = []
+        self._arrangement: Arrangement | None = None
 
-    def of(self, given: Any) -> pa.RecordBatch:
+    def of(self, given: Any) -> pa.RecordBatch | Part:
         """Return rows as a batch with these columns; see ``with_declared``."""
         if not isinstance(given, pa.RecordBatch):
             return with_declared(given, self._source)
-        if self._given is not None and given.schema.equals(self._given):
-            return self._as_before(given)
+        if self._arrangement is not None and given.schema.equals(self._given):
+            return self._arrangement.of(given)
         batch = with_declared(given, self._source)
         self._note(given.schema, batch.schema)
         return batch
@@ -117,17 +117,8 @@ class Declared:
                 is_alike = is_alike and field.name.partition(".")[0] not in names
             else:
                 is_alike = is_alike and given.field(at).equals(field)
-        self._given = given if is_alike else None
-        self._schema, self._places = made, places
-
-    def _as_before(self, given: pa.RecordBatch) -> pa.RecordBatch:
-        assert self._schema is not None, "a batch was put together before"
-        columns, rows, types = given.columns, given.num_rows, self._schema.types
-        made = [
-            pa.nulls(rows, kind) if at < 0 else columns[at]
-            for at, kind in zip(self._places, types, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(made, schema=self._schema)
+        self._given = given
+        self._arrangement = Arrangement(made, places) if is_alike else None
 
 
 def with_declared(given: Any, source: SourceSpec) -> pa.RecordBatch:

@@ -31,7 +31,7 @@ class NewestFold(EventFold):
         """source: of the table. frees: whether it has one input."""
         super().__init__(graph, fold)
         assert source.table is not None
-        self.frees = frees
+        self._frees_deleted = frees
         self._mark, time = source.table.deleted, source.time_field
         if time is not None and time not in self._key_names:
             self.versions = VersionOrder(self.keys, self._key_names, time, self._mark)
@@ -43,6 +43,7 @@ class NewestFold(EventFold):
     def _note_deleted(self, *, any_deleted: bool) -> None:
         """Take notice whether some key may be deleted: else all rows pass the filter of these."""
         self._may_be_deleted = any_deleted
+        self.frees = any_deleted and self._frees_deleted
         self.result_rows.shows_all = not self.fold.steps or (
             self._filters_deleted and not any_deleted
         )
@@ -51,10 +52,8 @@ class NewestFold(EventFold):
         """Add events; those with an earlier time than their key's row are counted."""
         if self.versions is not None:
             self.versions.look(rows, self._by_key, self.states)
-        if not self._may_be_deleted:
-            mark = rows.columns.arrow(self._mark)
-            if mark.null_count < len(mark) and mark.true_count:
-                self._note_deleted(any_deleted=True)
+        if not self._may_be_deleted and rows.columns.any_true(self._mark):
+            self._note_deleted(any_deleted=True)
         super().apply(rows, crossing)
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
@@ -70,19 +69,19 @@ class NewestFold(EventFold):
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
         super().show(slots)
-        if not self.frees:
+        if not self._frees_deleted:
             return
         absent = slots[~self.column.has_rows(slots)]
         if len(absent):
             self._absent.append(absent)
+            self.frees = True
 
     def free(self, expired: Ints) -> None:
         """Free the keys of deleted rows."""
         del expired  # no row is final
-        if not self.frees:
+        if not self._frees_deleted:
             return
-        if self._may_be_deleted:
-            self._note_deleted(any_deleted=False)
+        self._note_deleted(any_deleted=False)
         if not self._absent:
             return
         absent = np.unique(np.concatenate(self._absent))

@@ -1,3 +1,5 @@
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 KINDS: dict[pa.DataType, str]
@@ -6,6 +8,10 @@ class Whole: ...
 
 class Exported(Whole):
     def __init__(self, what: pa.RecordBatch | pa.Array) -> None: ...
+
+class Arrangement:
+    def __init__(self, schema: pa.Schema, places: Iterable[int]) -> None: ...
+    def of(self, given: pa.RecordBatch) -> Part: ...
 
 class Part(Whole):
     schema: pa.Schema

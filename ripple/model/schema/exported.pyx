@@ -37,10 +37,71 @@ cdef class Exported(Whole):
 cdef class Lendable(Whole):
     """A record batch of Arrow's, of which compiled loops read parts without asking Arrow again."""
 
-    def __cinit__(self, batch not None):
-        self.batch = batch
-        self.schema = batch.schema
-        batch._export_to_c(<uintptr_t>&self.whole)
+
+cdef Lendable lendable(batch):
+    cdef Lendable made = Lendable.__new__(Lendable)
+    made.batch, made.schema = batch, batch.schema
+    batch._export_to_c(<uintptr_t>&made.whole)
+    return made
+
+
+cdef class Arranged(Lendable):
+    """A batch with columns of two others, which are there as long as this object is."""
+
+    cdef Lendable came, nulls
+    cdef list places
+
+    cdef int put_together(self) except -1:
+        """Have it as Arrow does."""
+        columns = [
+            pa.nulls(self.whole.length, of) if at < 0 else self.came.batch.column(at)
+            for at, of in zip(self.places, self.schema.types)
+        ]
+        self.batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return 0
+
+
+cdef class Arrangement:
+    """Record batches of one schema with the columns of another one, without a copy of any.
+
+    places: of each column, its position in what is given, or -1: it is null there.
+    """
+
+    cdef object schema
+    cdef list places
+    cdef Lendable nulls         # a column of nulls for each, of which the first ones are taken
+
+    def __init__(self, schema not None, places):
+        self.schema, self.places = schema, list(places)
+        self.nulls = None
+
+    def of(self, given not None):
+        """Return a record batch of Arrow's as a Part with these columns."""
+        cdef Lendable came = lendable(given)
+        cdef Arranged made = Arranged.__new__(Arranged)
+        cdef Py_ssize_t count = len(self.places), i, at
+        cdef int64_t length = came.whole.length
+        cdef ArrowArray** children = children_of(&made.whole, &came.whole, count)
+        made.schema, made.came, made.places = self.schema, came, self.places
+        if self.nulls is None or self.nulls.whole.length < length:
+            self.nulls = lendable(nulls_of(self.schema, max(length, 1024)))
+        made.nulls = self.nulls
+        for i in range(count):
+            at = self.places[i]
+            if not -1 <= at < came.whole.n_children:
+                raise IndexError(f"column {at} of {came.whole.n_children}")
+            if at < 0:
+                children[i][0] = self.nulls.whole.children[i][0]
+                children[i].length = children[i].null_count = length
+            else:
+                children[i][0] = came.whole.children[at][0]
+            children[i].release = NULL
+        return part(made, 0, length)
+
+
+def nulls_of(schema, rows):
+    """Return a record batch of nulls."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows, of) for of in schema.types], schema.names)
 
 
 cdef class Part(Whole):
@@ -53,7 +114,7 @@ cdef class Part(Whole):
         """Return all rows of a record batch, or of a part."""
         if isinstance(rows, Part):
             return rows
-        return part(Lendable(rows), 0, rows.num_rows)
+        return part(lendable(rows), 0, rows.num_rows)
 
     @property
     def num_rows(self):
@@ -74,6 +135,8 @@ cdef class Part(Whole):
     def arrow(self):
         """Return them as one of Arrow's."""
         if self.batch is None:
+            if self.of.batch is None:
+                (<Arranged>self.of).put_together()
             self.batch = self.of.batch.slice(self.at, self.whole.length)
         return self.batch
 
@@ -89,23 +152,38 @@ cdef class Part(Whole):
 cdef Part part(Lendable of, int64_t at, int64_t length):
     cdef Part made = Part.__new__(Part)
     cdef const ArrowArray* all = &of.whole
-    cdef Py_ssize_t count = all.n_children, i
-    cdef ArrowArray** children = <ArrowArray**>malloc(count * (sizeof(void*) + sizeof(ArrowArray)))
-    if children == NULL and count:
-        raise MemoryError()
+    cdef Py_ssize_t i
+    cdef ArrowArray** children = children_of(&made.whole, all, all.n_children)
     made.of, made.at = of, at
-    made.whole = all[0]
-    made.whole.length, made.whole.children = length, children
-    made.whole.private_data, made.whole.release = children, release_part
-    for i in range(count):
-        children[i] = <ArrowArray*>(children + count) + i
+    made.whole.length = length
+    for i in range(all.n_children):
         children[i][0] = all.children[i][0]
         children[i].release = NULL
         children[i].offset += at
         children[i].length = length
-        if children[i].null_count:
+        if children[i].null_count == all.length:
+            children[i].null_count = length
+        elif children[i].null_count:
             children[i].null_count = -1     # not counted
     return made
+
+
+cdef ArrowArray** children_of(
+    ArrowArray* made, const ArrowArray* of, Py_ssize_t count
+) except NULL:
+    """Let ``made`` be as ``of`` with so many columns of its own, and return them, to be written."""
+    cdef Py_ssize_t i
+    cdef ArrowArray** children = <ArrowArray**>malloc(
+        max(1, count) * (sizeof(void*) + sizeof(ArrowArray))
+    )
+    if children == NULL:
+        raise MemoryError()
+    made[0] = of[0]
+    made.n_children, made.children = count, children
+    made.private_data, made.release = children, release_part
+    for i in range(count):
+        children[i] = <ArrowArray*>(children + count) + i
+    return children
 
 
 cdef void release_part(ArrowArray* whole) noexcept:

@@ -80,3 +80,13 @@ def test_texts_find_the_same_slots_wherever_they_lie(texts: list[str], data: st.
     assert index.slots_of_texts(part).tolist() == slots[first:].tolist()
     assert index.slots_of_texts(part, rows).tolist() == slots[first:][rows].tolist()
     assert len(index) == len(set(texts))
+
+
+@given(st.lists(st.sampled_from([None, False, True]), max_size=12), st.integers(0, 12))
+def test_a_true_among_flags_is_found(flags: list[bool | None], at: int) -> None:
+    batch = pa.record_batch({"flag": pa.array(flags, pa.bool_())}).slice(min(at, len(flags)))
+    expected = any(batch.column(0).to_pylist())
+    assert columns(batch).any_true("flag") is expected
+    rows = columns(batch)
+    rows.keep(np.arange(0, batch.num_rows, 2))
+    assert rows.any_true("flag") is any(batch.column(0).to_pylist()[::2])
