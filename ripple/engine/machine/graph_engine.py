@@ -501,8 +501,7 @@ class GraphEngine(Engine):
         port.admit(rows, given)
         before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
-        if port.alone is not None and self._is_plain(given, port, rows, too_late):
-            port.alone.hold(rows)
+        if self._is_taken(given, port, rows, too_late):
             self.counters.applied += count
             return []
         befores_ns = self._befores(given, port, rows, count, before_ns)
@@ -531,17 +530,23 @@ class GraphEngine(Engine):
         self._count(count, dead, fate.very_late)
         return dead
 
-    def _is_plain(
+    def _is_taken(
         self, given: Input, port: Port, rows: Rows, too_late: Mapping[int, Mask | None]
     ) -> bool:
-        """Whether all records of a batch count, with a row each for the only reader."""
-        if self._shares or given.name in self._divisions:
+        """Give a batch to its only reader, if all its records count, with a row each."""
+        reader = port.only_fold if port.alone is None else port.alone
+        if reader is None or self._shares or given.name in self._divisions:
             return False
         if any(late is not None for late in too_late.values()):
             return False
-        assert port.alone is not None, "there is an only reader"
-        port.alone.admit(rows)
-        return not rows.rejected
+        reader.admit(rows)
+        if rows.rejected:
+            return False
+        if port.alone is not None:
+            port.alone.hold(rows)
+        elif port.only_fold is not None and rows.count:
+            port.only_fold.apply(rows, -1)
+        return True
 
     def _crossing(
         self,

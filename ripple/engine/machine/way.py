@@ -72,6 +72,8 @@ class Way:
         self.streams: dict[str, StreamRows] = {}
         self.alone: Side | None = None
         """The only reader of the rows, if it is a side of a node that holds them."""
+        self.only_fold: EventFold | None = None
+        """The only reader of the rows, if it is a fold without windows and without a ttl."""
         self.only_shows = False
         """Whether outputs alone read the rows, and no row comes from an ask."""
         self.readers: dict[str, str] = {}
@@ -109,6 +111,9 @@ class Way:
         self.only_shows = not (is_answered or readers or self.sides)
         if len(self.sides) == 1 and not (readers or self.streams):
             (self.alone,) = self.sides
+        others = bool(self.steps or self.sides or self.asks or self.streams)
+        if len(self.folds) == 1 and not others and self.folds[0].fold.timing is None:
+            (self.only_fold,) = self.folds
 
     def branches(self, rows: Rows, fate: Fate) -> dict[str, Rows]:
         """Return the rows of a batch and those after each step, and note refusals."""
