@@ -223,12 +223,14 @@ class Engine(Partition):
     def adopt(cls, plan: Plan, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> Engine:
         """Return the partition with state that another plan has left and that was made to fit.
 
-        Unlike with ``restore``, a fold over results may lack its table, and is computed from the
-        rows below it; freed_digests: of each shown fold that needs a new digest, the
-        digest of its rows that were freed before, 0 where none were. Raises SnapshotError when
-        other digests do not match or rows that would be needed were freed.
+        Unlike with ``restore``, a fold over results may lack its table, also a fold of the next
+        stage, and is computed from the rows below it; freed_digests: of each shown fold that needs
+        a new digest, the digest of its rows that were freed before, 0 where none were. Raises
+        SnapshotError when other digests do not match or rows that would be needed were freed.
         """
-        engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
+        staged = snapshot.stage is not None
+        engine = cls(plan, snapshot.partition, tuple(snapshot.cut), staged=staged)
+        engine._computes_groups = True
         engine._load(snapshot, freed_digests)
         return engine
 

@@ -162,6 +162,7 @@ class Partition(Sending):
         self._leaves = tuple(leaves)
         self._reported = True
         self._broken = False
+        self._computes_groups = False  # where a snapshot has none of them
         self._snapshots = 0
         self._shown: dict[str, int] = {}  # rows of windowed leaves, as of the last stabilize
         self.last_retractions = 0
@@ -715,11 +716,12 @@ class Partition(Sending):
             partial = outgoing.groups
             if partial is not None:
                 table = snapshot.tables.get(partial.fold.node_key)
-                if table is None:
+                if table is None and not self._computes_groups:
                     raise SnapshotError(
                         f"the snapshot has nothing for the next stage's fold {partial.fold.name!r}:"
                         " its rows went there through a log (via='log')"
                     )
-                partial.load(table)
-                self.graph.stabilize()
+                if table is not None:
+                    partial.load(table)
+                    self.graph.stabilize()
             outgoing.resume(snapshot.retained.get(stage), self.cut)

@@ -188,3 +188,26 @@ class Groups(DerivedColumn):
             )
         self._touched.add(groups, self.keys.capacity)
         self.set_dirty()
+
+
+def merged(fold: Fold, tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the dumped groups of several partitions as those of one, which has all their rows."""
+    if len(tables) == 1:
+        return tables[0]
+    keys, states = key_space(fold.key), States(fold.aggregates, retractable=True)
+    slots = []
+    for table in tables:
+        columns = [table.column(field.name).combine_chunks() for field in keys.fields]
+        slots.append(keys.slots(columns or [np.empty(table.num_rows)]))
+        keys.adopt(slots[-1])
+    members = np.zeros(keys.capacity, np.int64)
+    for table, into in zip(tables, slots, strict=True):
+        scratch = keys.capacity + np.arange(len(into))
+        states.reserve(keys.capacity + len(into))
+        states.load(scratch, table)
+        states.merge(into, scratch)
+        states.clear(scratch)
+        np.add.at(members, into, table.column(MEMBERS).to_numpy())
+    every = np.unique(np.concatenate(slots))
+    counted = {MEMBERS: pa.array(members[every])}
+    return pa.table({**key_columns(keys, every), **counted, **states.dump(every)})
