@@ -196,14 +196,20 @@ class Settings:
         least=0,
     )
     checkpoint_interval_ms: int = setting(
-        "period of checkpoints",
-        default=10_000,
+        "longest time between checkpoints of a partition with new records",
+        default=120_000,
         least=1,
         places=(Alias("cluster.defaults.checkpoint_interval_sec", milliseconds),),
     )
     checkpoint_debt_ms: int = setting(
         "replay time that triggers an earlier checkpoint of a partition; 0: never",
         default=3000,
+        least=0,
+    )
+    checkpoint_debt_process_ms: int = setting(
+        "replay time of all partitions of an engine process that triggers an earlier checkpoint of "
+        "the one with most of it; 0: never",
+        default=10_000,
         least=0,
     )
     keep: int = setting("number of checkpoints to keep", default=3, least=1)

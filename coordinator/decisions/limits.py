@@ -74,7 +74,7 @@ class Limits:
     jitter_ms: int = _limit("maximum random delay before a proposal", 500)
     checkpoint_interval_ms: int = _limit(
         "period of checkpoint triggers of a worker",
-        10_000,
+        120_000,
         places=_seconds("checkpoint_interval_sec"),
     )
     moves_per_target: int = _limit("planned moves to one process at once", 2)
@@ -98,7 +98,7 @@ class Limits:
         "time for which fewer workers are needed before one may go", 600_000
     )
     scale_debt_max_ms: int = _limit(
-        "age of records in no checkpoint beyond which no worker should go", 60_000
+        "age of records in no checkpoint beyond which no worker should go", 300_000
     )
     rejoin_step_ms: int = _limit(
         "additional time that a flapping worker waits after each eviction", 10_000

@@ -92,7 +92,10 @@ class DurableRun:
         self._commits = CommitPace(
             settings.commit_interval_ns, settings.commit_batches, now_ns, cut, is_hasty=is_hasty
         )
-        self._stores = StorePace(settings, now_ns, lambda: live.work_ns, is_hasty=is_hasty)
+        debt = None if context.debts is None else context.debts.join(intake.wake)
+        self._stores = StorePace(
+            settings, now_ns, lambda: live.work_ns, is_hasty=is_hasty, debt=debt
+        )
 
     async def catch_up(self) -> bool:
         """Reach the cut where new input begins; return False if stopped before."""
@@ -138,6 +141,8 @@ class DurableRun:
             finally:  # it may be cancelled again meanwhile
                 await self._storing.abandon()
             raise
+        finally:
+            self._stores.end()
 
     async def _go_live(self) -> None:
         """Publish the partition from now on: its present state is committed again."""

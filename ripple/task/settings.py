@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
+    from ripple.task.replay_debts import ReplayDebt
 
 BATCH_ROWS = 1000
 CHECKPOINT_INTERVAL = "10s"
@@ -134,7 +135,10 @@ class CommitPace(Pace):
 
 
 class StorePace(Pace):
-    """The timer of checkpoints, which are due as well once so much work is in none."""
+    """The timer of checkpoints, which are due as well once so much work is in none.
+
+    That is the partition's own work, or that of all partitions of its process: see ReplayDebts.
+    """
 
     def __init__(
         self,
@@ -143,21 +147,37 @@ class StorePace(Pace):
         work_ns: Callable[[], int],
         *,
         is_hasty: bool = False,
+        debt: ReplayDebt | None = None,
     ) -> None:
-        """Count from now. work_ns: how long all work took until now."""
+        """Count from now.
+
+        work_ns: how long all work took until now. debt: the partition's among those of its process.
+        """
         super().__init__(
             settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
         )
         self._debt_ns = settings.checkpoint_debt_ns
         self._work_ns = work_ns
         self._stored_ns = work_ns()
+        self._debt = debt
 
     def begin(self, now_ns: int) -> None:
         """Count from now."""
         super().begin(now_ns)
         self._stored_ns = self._work_ns()
+        if self._debt is not None:
+            self._debt.begin()
+
+    def end(self) -> None:
+        """Take part in the debts of the process no more."""
+        if self._debt is not None:
+            self._debt.end()
 
     def is_due(self, now_ns: int) -> bool:
         """Count a batch and return whether it is time, or the debt is too large."""
         is_due = super().is_due(now_ns)
-        return is_due or 0 < self._debt_ns <= self._work_ns() - self._stored_ns
+        owed_ns = self._work_ns() - self._stored_ns
+        if self._debt is not None:
+            self._debt.owe(owed_ns)
+            is_due = is_due or self._debt.is_called
+        return is_due or 0 < self._debt_ns <= owed_ns

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.task.edges import Publisher
     from ripple.task.lanes import Lanes
+    from ripple.task.replay_debts import ReplayDebts
     from ripple.task.tracing import Traces
 
 
@@ -108,7 +109,8 @@ class TaskContext:
     emit: is given events. stop: asked between two batches whether to end in good order; to
     interrupt a wait for input, wake the task after setting it. watch: called after each batch of
     inputs. intake: asked before each batch, None for no limit. traces: of the batches, None without
-    tracing. report: of this task alone.
+    tracing. debts: of all partitions of the process, None for a task by itself. report: of this
+    task alone.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -117,4 +119,5 @@ class TaskContext:
     watch: Callable[[Engine, Report], None] = lambda _, __: None
     intake: IntakeGate | None = None
     traces: Traces | None = None
+    debts: ReplayDebts | None = None
     report: Report = field(default_factory=Report)

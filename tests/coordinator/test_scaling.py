@@ -91,7 +91,7 @@ def test_one_fewer_is_wanted_after_ten_minutes_of_rest() -> None:
         ({"frozen": "a look"}, "the assignment is frozen: a look"),
         ({"moving": True}, "partitions move"),
         ({"unowned": True}, "1 partitions are not live"),
-        ({"debt_s": 90.0}, "records of 90 s are in no checkpoint"),
+        ({"debt_s": 400.0}, "records of 400 s are in no checkpoint"),
         ({"backlog_s": 20.0}, "10 % busy, 60 % are meant"),
     ],
 )

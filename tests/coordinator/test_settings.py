@@ -51,7 +51,7 @@ def test_defaults_are_those_of_the_design() -> None:
     assert (one.port, one.health_port, one.metrics_port) == (9200, 9201, 9202)
     assert one.limits == Limits()
     assert (one.limits.partitions, one.limits.virtual_nodes) == (128, 128)
-    assert (one.limits.dead_after_ms, one.limits.checkpoint_interval_ms) == (8_000, 10_000)
+    assert (one.limits.dead_after_ms, one.limits.checkpoint_interval_ms) == (8_000, 120_000)
 
 
 def test_lateness_is_no_setting() -> None:
@@ -73,6 +73,7 @@ def test_the_file_of_the_book_is_read() -> None:
     assert (one.store, one.cluster, one.port) == ("s3://ripple-checkpoints/prod", "prod", 9200)
     assert one.limits == Limits(
         heartbeat_interval_ms=5_000,
+        checkpoint_interval_ms=10_000,
         dead_after_ms=30_000,
         suspected_after_ms=15_000,
         mass_silence_ms=60_000,

@@ -37,6 +37,7 @@ from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.endpoints import EndpointUris
 from ripple.task.grouping import commit_interval_ns
+from ripple.task.replay_debts import ReplayDebts
 from ripple.task.settings import Settings as TaskSettings
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from worker.backpressure import Intake, Pressure
@@ -253,6 +254,7 @@ def _runtime(begin: Begin, plan: Plan, store: CountedStore, log: Log) -> _Parts:
         intake,
         tracer,
         home,
+        debts=ReplayDebts(settings.checkpoint_debt_process_ms * MS),
     )
     runtime = Runtime(name, context, moved=moved, load=_Load())
     return _Parts(runtime, port, measures, tracer, has_state_edge(plan))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ripple.exchange.exchange import Exchange
     from ripple.model.pipeline.plan import Plan
     from ripple.task.endpoints import Endpoints
+    from ripple.task.replay_debts import ReplayDebts
     from ripple.world.ports import ObjectStore, World
     from worker.backpressure import Intake
 
@@ -33,7 +34,7 @@ class ProcessContext:
     listener of each partition's events. exchange: with the partitions of downstream stages; None if
     one engine computes all stages. intake: backpressure; None takes everything in. tracer: None
     without tracing. home: of repartition topics; None if they are logs on the world's disk. turns:
-    concurrency limits.
+    concurrency limits. debts: of its partitions; None lets each store by its own alone.
     """
 
     world: World
@@ -47,3 +48,4 @@ class ProcessContext:
     tracer: Tracer | None = None
     home: LaneHome | None = None
     turns: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
+    debts: ReplayDebts | None = None

@@ -160,9 +160,14 @@ class Runtime:
         return self._context.intake
 
     def store(self) -> None:
-        """Store checkpoints of all hosted partitions, soon."""
+        """Store checkpoints soon, of the hosted partitions that have none of the last half period.
+
+        Others store by their own clocks, or did for the sake of the process' replay.
+        """
+        half_s = self._context.settings.checkpoint_interval_ns / 2e9
         for held in self._held.values():
-            held.hosted.store()
+            if held.hosted.health.debt_s >= half_s:
+                held.hosted.store()
 
     async def stop(self) -> None:
         """Stop all partitions gracefully, with final checkpoints; take nothing in any more."""

@@ -15,6 +15,8 @@ from ripple.core.tracing import TracedInputs
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.engine.machine.source_router import SourceRouter
+from ripple.model.pipeline.stages import EdgeKind
+from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.durable_task import DurableTask
 from ripple.task.lifecycle import PartitionTask, TaskState
@@ -36,10 +38,15 @@ if TYPE_CHECKING:
     from ripple.task.edges import Upstream
     from ripple.task.lanes import Lanes
     from ripple.task.owned_state import Ownership
+    from ripple.task.settings import Settings
     from ripple.task.spec import IntakeGate
     from ripple.task.standby import Look
     from ripple.world.ports import Executor
     from worker.engine.context import ProcessContext
+
+
+FINALS_INTERVAL_NS = 10_000_000_000
+"""The longest time between checkpoints of a stage whose senders keep final rows for it."""
 
 
 class Workload(Protocol):
@@ -103,7 +110,15 @@ class _Work:
         tracer, traces = self.context.tracer, None
         if tracer is not None:
             traces = Traces(tracer, stage=self.stage, partition=self.number, group=outputs)
-        return replace(context, settings=self.context.settings, intake=gate, traces=traces)
+        common = self.context
+        return replace(
+            context, settings=self.settings, intake=gate, traces=traces, debts=common.debts
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of its tasks."""
+        return self.context.settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +234,15 @@ class StageWork(_Work):
 
     def standby(self) -> None:
         """Return None."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of its tasks: senders keep final rows until a checkpoint has them."""
+        settings, edge = self.context.settings, stages_of(self.context.plan)[self.stage].edge
+        if edge is None or edge.kind is not EdgeKind.ROW:
+            return settings
+        interval_ns = min(settings.checkpoint_interval_ns, FINALS_INTERVAL_NS)
+        return replace(settings, checkpoint_interval_ns=interval_ns)
 
     @asynccontextmanager
     async def owner(

@@ -73,7 +73,7 @@ class AlertThresholds:
         "alert if the share of very late events is larger, 0 to 1", default=0.01, within=(0, 1)
     )
     alert_checkpoint_ms: int = setting(
-        "alert if a partition's checkpoint is older and incomplete", default=20_000
+        "alert if a partition's checkpoint is older and incomplete", default=300_000
     )
     alert_silent_ms: int = setting("alert if no coordinator answers for longer", default=30_000)
     max_keys_per_partition: int = setting(

@@ -137,7 +137,7 @@ class Fence:
                     f"epoch {self.epoch} must not write any more",
                     theirs,
                 )
-            await self.chain.check_newest(there)
+            await self.chain.check_next(there, self.entry)
             self.entry = there
             if there == entry:
                 kept = {checkpoint.name for checkpoint in self.checkpoints}

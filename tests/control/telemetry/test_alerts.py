@@ -122,12 +122,12 @@ def test_many_late_events_fire_and_are_over_after_a_window(worker: Worker) -> No
 
 def test_an_old_checkpoint_fires_only_while_something_is_to_be_replayed(worker: Worker) -> None:
     for partition, debt in (("1", 0), ("2", 5), ("3", 7)):
-        worker.samples.set("ripple_partition_checkpoint_age_seconds", 21, "w0", partition)
+        worker.samples.set("ripple_partition_checkpoint_age_seconds", 301, "w0", partition)
         worker.samples.set("ripple_partition_replay_debt_events", debt, "w0", partition)
-    worker.samples.set("ripple_partition_checkpoint_age_seconds", 99, "w0", "1")
-    worker.pass_time(31)
+    worker.samples.set("ripple_partition_checkpoint_age_seconds", 999, "w0", "1")
+    worker.pass_time(311)
     assert worker.firing == ["CheckpointStale"]
-    assert worker.cause == "partition 3 has had no checkpoint for 21 s, and 1 others"
+    assert worker.cause == "partition 3 has had no checkpoint for 301 s, and 1 others"
     for partition in "23":
         worker.samples.set("ripple_partition_replay_debt_events", 0, "w0", partition)
     worker.pass_time(1)
@@ -136,11 +136,11 @@ def test_an_old_checkpoint_fires_only_while_something_is_to_be_replayed(worker: 
 
 def test_events_after_a_long_pause_have_time_for_a_checkpoint(worker: Worker) -> None:
     labels = "w0", "1"
-    worker.samples.set("ripple_partition_checkpoint_age_seconds", 300, *labels)
+    worker.samples.set("ripple_partition_checkpoint_age_seconds", 900, *labels)
     worker.samples.set("ripple_partition_replay_debt_events", 0, *labels)
     worker.pass_time(60)
     worker.samples.set("ripple_partition_replay_debt_events", 5, *labels)
-    worker.pass_time(30)
+    worker.pass_time(310)
     assert worker.firing == []
     worker.pass_time(1)
     assert worker.firing == ["CheckpointStale"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from ripple.storage.fenced import Chain, DamagedError, Entry, FencedError, Journal, journal
-from ripple.storage.store import MemoryStore
+from ripple.storage.store import CountedStore, MemoryStore
 from ripple.testing import Chance
+from ripple.world import ObjectStore
 from tests.storage.fenced.text import Text
 
 
@@ -35,7 +38,7 @@ class StoreWithPause(MemoryStore):
             await meanwhile()
 
 
-def chain_in(store: MemoryStore, *, entries_kept: int = 8) -> Chain[str]:
+def chain_in(store: ObjectStore, *, entries_kept: int = 8) -> Chain[str]:
     return Chain(store, "assign/", Text(), entries_kept=entries_kept)
 
 
@@ -100,6 +103,26 @@ async def test_a_writer_that_slept_through_a_deletion_does_not_reopen_the_chain(
     newest = (await chain.newest()).entry
     assert newest is not None
     assert newest.content == "version 5"
+
+
+async def test_a_writer_looks_for_its_entry_before_and_lists_only_where_that_is_gone() -> None:
+    store = CountedStore(MemoryStore())
+    chain = chain_in(store, entries_kept=1)
+    first = await propose(chain, "a", "version 1")
+    assert first is not None
+    late = replace(first, number=2, previous=first.checksum, content="late")
+    there = await chain.create(late)
+    assert there is late
+    before = dict(store.requests)
+    await chain.check_next(late, first)
+    assert dict(store.requests - Counter(before)) == {"get": 1}
+    for number in range(3, 9):
+        entry = await propose(chain, "b", f"version {number}")
+        assert entry is not None
+        await chain.forget(entry)
+    assert await chain.create(late) is late, "the name was free again"
+    with pytest.raises(FencedError, match="too late"):
+        await chain.check_next(late, first)
 
 
 async def test_a_reader_that_slept_does_not_believe_an_entry_that_came_too_late() -> None:
