@@ -36,7 +36,7 @@ SUBCOMMANDS = {
     "drain": "move all partitions off a worker",
     "undrain": "let a worker own partitions again",
     "cluster": "start and stop a local cluster; freeze and pin partitions",
-    "checkpoint": "list, show, verify, compare and export checkpoints",
+    "checkpoint": "list, show, verify, compare, export and move checkpoints",
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list and retry dead letters",
     "spark": "replay, backfill and validate a pipeline on Spark",

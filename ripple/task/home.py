@@ -11,6 +11,7 @@ from ripple.engine.migration.evolution import compare
 from ripple.engine.migration.staying import is_only_more
 from ripple.model.pipeline.topology import is_spread
 from ripple.storage.checkpoint import bare, newest_of_each
+from ripple.storage.checkpoint.moved import moved_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +86,8 @@ async def _check(
 
     A damaged one only fails itself later. Returns the first one.
     """
+    if (moved := await moved_to(store, plan.name)) is not None:
+        raise ChangedPlanError(f"the state of {plan.name!r} has moved to {moved}: resume there")
     asked: dict[int | None, Checkpoint] = {}
     async for one in newest_of_each(store, plan.name, plan.topology_hash):
         if one.stage in asked:

@@ -40,10 +40,11 @@ def test_each_home_takes_its_own_state_and_names_who_goes_on_with_another() -> N
     of_one = of_other_home("p", None, staged=True)
     assert "that of one process, with all stages in one partition, and a cluster cannot" in of_one
     assert "resume with ripple run, or ripple spark run, or, if a cluster wrote it, with" in of_one
-    assert "its former pipeline of one stage; or name another store" in of_one
+    assert "ripple checkpoint move; or name another store" in of_one
+    assert "its former pipeline of one stage; move it with" in of_one
     of_stages = of_other_home("p", 0, staged=False)
     assert "that of a cluster, with partitions of its own for each stage, and one" in of_stages
-    assert "resume with ripple cluster up, or workers; or name another store" in of_stages
+    assert "resume with ripple cluster up, or workers; move it with ripple" in of_stages
 
 
 def test_sources_that_are_divided_otherwise_are_named_as_the_reason() -> None:

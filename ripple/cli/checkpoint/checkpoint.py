@@ -1,4 +1,4 @@
-"""List, show, verify, compare and export checkpoints; changes nothing."""
+"""List, show, verify, compare and export checkpoints, which changes nothing; move their state."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ripple.cli.checkpoint import move
 from ripple.cli.checkpoint.tables import compare, is_of_join, write_table
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.output_forms import add_format, many, write
@@ -51,6 +52,7 @@ EXAMPLES = (
     "ripple checkpoint verify --dir state",
     "ripple checkpoint diff --dir state --partition 3",
     "ripple checkpoint export --dir state --fold vwap --to vwap.parquet",
+    move.EXAMPLE,
 )
 DIR_DEFAULT = "/var/lib/ripple/checkpoints"
 FILE_BYTES_MAX = 1 << 32
@@ -64,6 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="read everything; exit code 1 on any damage")
     diff = actions.add_parser("diff", help="the changes between two checkpoints")
     export = actions.add_parser("export", help="write a fold's state as CSV or Parquet")
+    move.configure(
+        actions.add_parser("move", help="move state of several stages to or from a cluster")
+    )
     for action in (listing, show, verify, diff, export):
         action.add_argument(
             "--dir",
@@ -97,6 +102,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the action; return the exit code."""
+    if options.action == "move":
+        return move.run(options)
     if options.action == "verify" and options.files:
         return _print_verified(options.format, [_verify_file(file) for file in options.files])
     return asyncio.run(_act(options))

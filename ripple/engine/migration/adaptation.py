@@ -97,8 +97,8 @@ def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
     (has, how), (wants, _) = homes[:: -1 if stage is not None else 1]
     return (
         f"the state of {pipeline!r} is that of {has}, and {wants.partition(',')[0]} cannot resume "
-        f"from it: resume with {how}; or name another store and other outputs, to compute "
-        "everything from the first record"
+        f"from it: resume with {how}; move it with ripple checkpoint move; or name another store "
+        "and other outputs, to compute everything from the first record"
     )
 
 

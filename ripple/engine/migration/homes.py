@@ -60,6 +60,9 @@ def check_plan(plan: Plan, partitions: int) -> None:
         raise HomeError(
             f"the state of {name!r} is of one stage, and moves as it is: give the same store"
         )
+    if plan.asks or plan.is_idle:
+        what = ".ask" if plan.asks else "idle="
+        raise HomeError(f"{name!r} has recorded inputs of {what}, which do not move{ANEW}")
     for stage in stages_of(plan):
         if stage.edge is not None and stage.edge.kind.transport is Transport.LOG:
             raise HomeError(

@@ -170,3 +170,10 @@ def test_state_of_logs_of_other_code_and_of_a_stage_ahead_is_refused() -> None:
     ahead = [node.engine.snapshot() for node in spread.nodes[1]]
     with pytest.raises(HomeError, match="partition 0 of stage 1 is ahead of partition 0 of stage"):
         together(PLANS["one-total"], [begins[0], ahead])
+
+
+def test_rows_that_no_partition_gets_are_found_by_their_digest() -> None:
+    spread, _, moving, (inputs, _) = begun("one-total", 3)
+    read(moving, spread, 9)
+    with pytest.raises(HomeError, match="do not have the digest of the whole"):
+        apart(PLANS["one-total"], moving.snapshot(), inputs, lambda rows: np.full(len(rows), 7))

@@ -1,0 +1,96 @@
+"""Move a pipeline's state of several stages between one process and a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.exits import say
+from ripple.cli.lib.number_options import positive
+from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.pipeline_options import add_file, add_sources
+from ripple.cli.lib.user_file import load_plan
+from ripple.connectors.locate import sinks_by_output, sources_by_name
+from ripple.connectors.registry import forms
+from ripple.core import cut as cuts
+from ripple.storage.store.opening import open_store, store_to_read
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.world.ports import ObjectStore
+
+EXAMPLE = (
+    "ripple checkpoint move shop.py --from state --to cluster/store --source log:data/trades "
+    "--sink total=log:data/total"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_file(parser)
+    add_sources(parser, f"{forms('continued_source')}; once for each source")
+    for flag, what in (("--from", "the store that has the state"), ("--to", "its new store")):
+        parser.add_argument(
+            flag, dest=flag.strip("-") + "_store", type=a_store, required=True, metavar=STORE,
+            help=what,
+        )  # fmt: skip
+    parser.add_argument(
+        "-o",
+        "--sink",
+        type=a_place,
+        action="append",
+        default=[],
+        metavar="[OUTPUT=]log:DIR/TOPIC",
+        help="an output as it is; once for each",
+    )
+    parser.add_argument(
+        "--new-sink",
+        type=a_place,
+        action="append",
+        default=[],
+        metavar="[OUTPUT=]log:DIR/TOPIC",
+        help="a new topic for an output, which gets the whole table",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=positive,
+        metavar="N",
+        help="partitions of the first stage of a cluster (default: as many as the source has, or "
+        "the greatest number that divides those of all sources)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Move the state; return the exit code."""
+    return asyncio.run(_move(options))
+
+
+async def _move(options: argparse.Namespace) -> int:
+    # slow to import, and the other actions need none
+    from ripple.storage.store import RetryingStore  # noqa: PLC0415
+    from ripple.task.moving import Move  # noqa: PLC0415
+    from ripple.world import LiveClock, LiveRandom, live_world  # noqa: PLC0415
+
+    def patient(store: ObjectStore) -> ObjectStore:
+        return RetryingStore(store, LiveClock(), LiveRandom())
+
+    plan = load_plan(options.file)
+    move = Move(
+        plan=plan,
+        sources=sources_by_name(plan, options.source),
+        sinks=sinks_by_output(plan, options.sink),
+        new_sinks=sinks_by_output(plan, options.new_sink),
+        partitions=options.partitions,
+        to=options.to_store,
+        world=live_world("."),
+    )
+    async with store_to_read(options.from_store, "--from"):
+        pass  # it is there
+    async with (
+        open_store(options.from_store) as here,
+        open_store(options.to_store, is_probed=True) as there,
+    ):
+        cut = await move.run(patient(here), patient(there))
+    say(f"the state of {plan.name!r} at {cuts.text(cut)} is in {options.to_store}: resume there")
+    return 0

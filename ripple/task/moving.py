@@ -1,0 +1,208 @@
+"""Moves the state of several stages, and its outputs, between one process and a cluster.
+
+Nobody computes meanwhile. The order of effects: the record in the former store that the state has
+left; each output, at the same cut in its new form; the checkpoints, never ahead of an output. Each
+step is done once, so a move that was interrupted is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.connectors.connector import Part
+from ripple.connectors.locate import newest_owner_at
+from ripple.core import cut as cuts
+from ripple.engine.migration.apart import apart
+from ripple.engine.migration.homes import ANEW, HomeError, Moved, check_plan
+from ripple.engine.migration.together import together
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.topology import outputs_of, stage_of_output
+from ripple.storage.checkpoint import Checkpoints, partitions
+from ripple.storage.checkpoint.checkpoints import newest_epoch
+from ripple.storage.checkpoint.moved import leave, moved_to
+from ripple.storage.log_uri import PREFIX
+from ripple.task.endpoints import EndpointUris
+from ripple.task.former_home import KEPT, Former, former_in
+from ripple.task.new_home import MovedOutput, NewPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ripple.core.cut import Cut
+    from ripple.model.pipeline.plan import Plan
+    from ripple.world.ports import ObjectStore, World
+
+    Ints = npt.NDArray[np.int64]
+
+_BATCH_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A move. sources: URIs by name. sinks: those of outputs as they are.
+
+    new_sinks: of outputs that get another place, with the whole table. partitions: of the first
+    stage of a cluster, None for as many as the sources allow. to: the new store, for people.
+    """
+
+    plan: Plan
+    sources: Mapping[str, str]
+    sinks: Mapping[str, str]
+    new_sinks: Mapping[str, str]
+    partitions: int | None
+    to: str
+    world: World
+
+    async def run(self, here: ObjectStore, there: ObjectStore) -> Cut:
+        """Move the state from ``here`` to ``there``; return the cut of the sources.
+
+        Raises HomeError with nothing changed where it cannot move, and OutputError, StoreError and
+        OSError, after which it may be repeated.
+        """
+        check_plan(self.plan, 1)
+        await self._check_stores(here, there)
+        former = await former_in(here, self.plan)
+        moved = self._moved(former)
+        parts = self._parts(former, moved)
+        epoch = 1 + max(
+            await newest_epoch(here, self.plan.name),
+            await newest_epoch(there, self.plan.name),
+            *(newest_owner_at(part.places[name], self.plan, name)
+              for part in parts for name in part.places),
+        )  # fmt: skip
+        for part in parts:
+            part.look()
+        to = await leave(here, self.plan.name, self.to)
+        if to != self.to:
+            raise HomeError(f"the state of {self.plan.name!r} moves to {to}: repeat that move")
+        marks = [await part.hand_over(epoch, self.world) for part in parts]
+        for number, (part, notes) in enumerate(zip(parts, marks, strict=True)):
+            await self._store(there, number, part, {**former.notes, **notes}, epoch)
+        return {name: at for one in moved.stages[0] for name, at in one.cut.items()}
+
+    async def _check_stores(self, here: ObjectStore, there: ObjectStore) -> None:
+        name = self.plan.name
+        left = await moved_to(here, name)
+        if left not in (None, self.to):
+            raise HomeError(f"the state of {name!r} has moved to {left}: move it from there")
+        if left is None and await partitions(there, name):
+            raise HomeError(f"{self.to} has state of {name!r} already: name a store without any")
+        if await moved_to(there, name) is not None:
+            raise HomeError(f"the state of {name!r} has left {self.to} before: name another store")
+
+    def _moved(self, former: Former) -> Moved:
+        if not former.is_whole:
+            return together(self.plan, former.stages)
+        ends = EndpointUris(
+            self.plan,
+            self.sources,
+            {},
+            batch_rows=_BATCH_ROWS,
+            executor=self.world.executor,
+            partitions=self.partitions or 0,
+        )
+        count = self.partitions or gcd(*dict(ends.counts()).values())
+        check_plan(self.plan, count)
+        if count > 1 and (ends.divides or ends.repartitioned):
+            raise HomeError(
+                f"records of {self.plan.name!r} would be repartitioned, and such state is not "
+                f"divided: let the first stage have one partition (--partitions 1){ANEW}"
+            )
+        whole = former.stages[0][0]
+        names = [name for names in ends.names().values() for name in names]
+        cuts.check_inputs(whole.cut, names, "the state")
+        inputs = [
+            [one for each in ends.names().values() for one in each[number::count]]
+            for number in range(count)
+        ]
+        if count == 1:
+            return apart(self.plan, whole, inputs)
+        return apart(self.plan, whole, inputs, self._partition_of(ends, count))
+
+    def _partition_of(self, ends: EndpointUris, count: int) -> Callable[[pa.Table], Ints]:
+        known = next((one for one in ends.divisions() if one.tells(self.plan)), None)
+        if known is None:
+            raise HomeError(
+                f"nothing says which partition of the source has a key of {self.plan.name!r}: "
+                f"let the first stage have one partition (--partitions 1){ANEW}"
+            )
+        return partial(_numbers, known.key, known.partitions, count)
+
+    def _parts(self, former: Former, moved: Moved) -> list[NewPartition]:
+        """Return the partitions of the new home, with their outputs."""
+        plan, parts = self.plan, []
+        for stage, made in enumerate(moved.stages):
+            names = (
+                outputs_of(plan, stage) if former.is_whole else {one.name for one in plan.outputs}
+            )
+            for number, engine in enumerate(made):
+                part = Part(number, len(made)) if former.is_whole else None
+                outputs = [
+                    self._output(former, moved, name, Part(number, len(made)))
+                    for name in sorted(names)
+                    if name in self.sinks or name in self.new_sinks
+                ]
+                parts.append(NewPartition(engine, stage, part, tuple(outputs)))
+        return parts
+
+    def _output(self, former: Former, moved: Moved, name: str, part: Part) -> MovedOutput:
+        of_stage = stage_of_output(self.plan, name)
+        counted = 1 if former.is_whole else len(former.stages[of_stage])
+        number, count = part
+        place = self.new_sinks.get(name)
+        if place is None and counted != count:
+            raise HomeError(
+                f"output {name!r} has {counted} partitions here and {count} there: name a new "
+                f"topic that gets its whole table, --new-sink {name}=log:DIR/TOPIC"
+            )
+        if place is not None and self._frees(name):
+            raise HomeError(
+                f"output {name!r} shows rows that are over, which its former topic alone has: it "
+                "cannot get another one"
+            )
+        given = place or self.sinks[name]
+        if not given.startswith(PREFIX):
+            raise HomeError(f"output {name!r} is in {given}, and only those in logs move")
+        at = None if place is not None else dict(former.cut_of(of_stage, number))
+        lacking = moved.lacking.get((of_stage, number, name))
+        return MovedOutput(name, given, at, lacking)
+
+    def _frees(self, output: str) -> bool:
+        shown = self.plan.output(output)
+        return shown.is_stream or self.plan.frees(self.plan.fold(shown.of))
+
+    async def _store(
+        self,
+        store: ObjectStore,
+        number: int,
+        part: NewPartition,
+        notes: Mapping[str, str],
+        epoch: int,
+    ) -> None:
+        snapshot = part.engine.snapshot()
+        own = {
+            name: text
+            for name, text in notes.items()
+            if not name.startswith(KEPT) or name.partition("/")[2] in snapshot.cut
+        }
+        world = self.world
+        checkpoints = Checkpoints(store, self.plan.name, number, executor=world.executor)
+        owner = await checkpoints.claim(world.clock, world.random, epoch=epoch)
+        await owner.write(replace(snapshot, notes={**snapshot.notes, **own}))
+
+
+def _numbers(key: Sequence[str], inputs: int, count: int, table: pa.Table) -> Ints:
+    """Return which of ``count`` partitions has each row, by the input that its key is in."""
+    batches = table.select(list(key)).combine_chunks().to_batches()
+    if not batches:
+        return np.empty(0, np.int64)
+    found: Ints = partition_numbers(batches[0], key, inputs).astype(np.int64) % count
+    return found
