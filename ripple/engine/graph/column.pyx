@@ -161,6 +161,10 @@ cdef class Column(Node):
         """Save the rows of slots, field by field, except those that this stabilize has already."""
         cdef int64_t first = self.touched.size, at, end
         cdef const int64_t* saved
+        cdef int64_t* old_bits
+        cdef const int64_t* bits
+        cdef uint8_t* old_flags
+        cdef const uint8_t* flags
         cdef Field* field
         cdef list objects, old
         cdef int f
@@ -168,17 +172,20 @@ cdef class Column(Node):
             self.make_room_for_saved(first + n)
         self.touched.push_all(slots, n)
         end, saved = self.touched.size, self.touched._slots
+        old_flags, flags = self.old_present, self.present
         for at in range(first, end):
-            self.old_present[at] = self.present[saved[at]]
+            old_flags[at] = flags[saved[at]]
         if self.side_fields:
             return self.save_linked(first, end)
         for f in range(self.field_count):
             field = &self.fields[f]
+            old_bits, bits = field.old_bits, field.bits
             for at in range(first, end):
-                field.old_bits[at] = field.bits[saved[at]]
+                old_bits[at] = bits[saved[at]]
             if field.nullable:
+                old_flags, flags = field.old_valid, field.valid
                 for at in range(first, end):
-                    field.old_valid[at] = field.valid[saved[at]]
+                    old_flags[at] = flags[saved[at]]
             if field.kind == HELD:
                 for at in range(first, end):
                     field.old_held[at] = kept_again(field.held[saved[at]])

@@ -94,8 +94,12 @@ static char* batch_fill_mask(const BatchColumn* c, int64_t rows, struct ArrowArr
     int64_t nulls = 0;
     if (!c->valid && !c->present)
         return room;
-    for (int64_t i = 0; i < rows; i++)
-        nulls += !batch_is_there(c, i);
+    if (c->valid && c->at && !c->present)
+        for (int64_t i = 0; i < rows; i++)
+            nulls += !c->valid[c->at[i]];
+    else
+        for (int64_t i = 0; i < rows; i++)
+            nulls += !batch_is_there(c, i);
     out->null_count = nulls;
     if (nulls) { /* else there is no mask, and nearly always there are none */
         memset(mask, 0, batch_bits(rows));

@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Rows of two columns side by side in a third one: copied as the columns hold them, or linked."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc
 from libcpp.vector cimport vector
 
@@ -140,59 +140,89 @@ cdef int lay(
     bint needs_right,
 ) except -1:
     cdef Py_ssize_t i, n = 0
-    cdef int64_t mine, theirs, top = -1
-    cdef bint none
+    cdef int64_t mine, theirs, added = 0
+    cdef bint none, there, is_part = False, lacks_left = False, lacks_right = False
+    cdef uint64_t outside = 0, room = joined.room
+    cdef uint8_t* present
     cdef int f
     cdef vector[int64_t] at, of_left, of_right
     check_slots(right_fields, right.field_count)
     assert joined.field_count == left.field_count + right_fields.shape[0]
     for i in range(count):
-        top = max(top, rows[i])
-    if top >= joined.room:
+        outside |= <uint64_t>rows[i] >= room
+    if outside:
         joined.reserve(joined.space.capacity)
-    check_range(rows, count, joined.room)
-    for i in range(count):
-        if left_slots[i] >= left.room or right_slots[i] >= right.room:
-            raise IndexError(f"a slot of row {i} is beyond its column")
-    at.resize(count)
-    of_left.resize(count)
-    of_right.resize(count)
+        check_range(rows, count, joined.room)
     for i in range(count):
         mine, theirs = left_slots[i], right_slots[i]
-        none = (mine < 0 and (needs_left or theirs < 0)) or (theirs < 0 and needs_right)
-        at[n], of_left[n], of_right[n] = rows[i], -1 if none else mine, -1 if none else theirs
-        n += not none or joined.present[rows[i]]
-    if not n:
+        if mine >= left.room or theirs >= right.room:
+            raise IndexError(f"a slot of row {i} is beyond its column")
+        lacks_left |= mine < 0
+        lacks_right |= theirs < 0
+        is_part |= (mine < 0 and (needs_left or theirs < 0)) or (theirs < 0 and needs_right)
+    present = joined.present
+    if is_part:
+        at.resize(count)
+        of_left.resize(count)
+        of_right.resize(count)
+        for i in range(count):
+            mine, theirs = left_slots[i], right_slots[i]
+            none = (mine < 0 and (needs_left or theirs < 0)) or (theirs < 0 and needs_right)
+            at[n], of_left[n], of_right[n] = rows[i], -1 if none else mine, -1 if none else theirs
+            n += not none or present[rows[i]]
+        rows, left_slots, right_slots, count = at.data(), of_left.data(), of_right.data(), n
+        lacks_left = lacks_right = True
+    if not count:
         return 0
-    joined.touch_all(at.data(), n)
-    for i in range(n):
-        joined.row_count -= joined.present[at[i]]
-        joined.present[at[i]] = of_left[i] >= 0 or of_right[i] >= 0
-        joined.row_count += joined.present[at[i]]
+    joined.touch_all(rows, count)
+    for i in range(count):
+        there = left_slots[i] >= 0 or right_slots[i] >= 0
+        added += there - <int64_t>present[rows[i]]
+        present[rows[i]] = there
+    joined.row_count += added
     if joined.side_fields:
-        for i in range(n):
-            joined.left_slots[at[i]], joined.right_slots[at[i]] = of_left[i], of_right[i]
+        for i in range(count):
+            joined.left_slots[rows[i]] = left_slots[i]
+            joined.right_slots[rows[i]] = right_slots[i]
         return 0
     for f in range(left.field_count):
-        copy(joined, f, at.data(), left, f, of_left.data(), n)
+        copy(joined, f, rows, left, f, left_slots, count, lacks_left)
     for f in range(<int>right_fields.shape[0]):
-        copy(joined, left.field_count + f, at.data(), right, right_fields[f], of_right.data(), n)
+        copy(
+            joined, left.field_count + f, rows, right, <int>right_fields[f], right_slots, count,
+            lacks_right,
+        )
     return 0
 
 
 cdef int copy(
-    Column into, int f, const int64_t* rows, Column side, int g, const int64_t* slots, Py_ssize_t n
+    Column into, int f, const int64_t* rows, Column side, int g, const int64_t* slots,
+    Py_ssize_t n, bint lacks_some,
 ) except -1:
-    """Copy a field at slots, nulls for -1, to that of rows."""
+    """Copy a field at slots, nulls for -1, to that of rows; lacks_some: there may be a -1."""
     cdef Field* field = &into.fields[f]
     cdef const Field* of = &side.fields[g]
+    cdef int64_t* bits = field.bits
+    cdef const int64_t* of_bits = of.bits
+    cdef uint8_t* valid = field.valid if field.nullable else NULL
+    cdef const uint8_t* of_valid = of.valid if of.nullable else NULL
     cdef Py_ssize_t i
     cdef Kept* kept
-    for i in range(n):
-        field.bits[rows[i]] = of.bits[slots[i]] if slots[i] >= 0 else 0
-    if field.nullable:
+    if lacks_some:
         for i in range(n):
-            field.valid[rows[i]] = slots[i] >= 0 and (not of.nullable or of.valid[slots[i]])
+            bits[rows[i]] = of_bits[slots[i]] if slots[i] >= 0 else 0
+    else:
+        for i in range(n):
+            bits[rows[i]] = of_bits[slots[i]]
+    if valid != NULL and lacks_some:
+        for i in range(n):
+            valid[rows[i]] = slots[i] >= 0 and (of_valid == NULL or of_valid[slots[i]])
+    elif valid != NULL and of_valid != NULL:
+        for i in range(n):
+            valid[rows[i]] = of_valid[slots[i]]
+    elif valid != NULL:
+        for i in range(n):
+            valid[rows[i]] = 1
     if field.kind == HELD:
         for i in range(n):
             kept = kept_again(of.held[slots[i]]) if slots[i] >= 0 else NULL

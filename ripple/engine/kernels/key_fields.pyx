@@ -73,10 +73,24 @@ cdef extern from *:
         room.resize(n);
         for (const Ranked& row : rows)
             room[ends[row.hash >> (64 - bits)]++] = row;
-        for (size_t i = 0, first = 0; i + 1 < ends.size(); first = ends[i++])
-            if (ends[i] - first > 1)
-                std::sort(room.begin() + first, room.begin() + ends[i], before);
         rows.swap(room);
+        /* Each is near its place now, so that few are moved, unless most hashes begin alike. */
+        size_t moves = 8 * n;
+        for (size_t i = 1; i < n; i++) {
+            if (rows[i - 1].hash < rows[i].hash)
+                continue;
+            const Ranked row = rows[i];
+            size_t at = i;
+            for (; at > 0 && before(row, rows[at - 1]); at--) {
+                if (--moves == 0) {
+                    rows[at] = row;
+                    std::sort(rows.begin(), rows.end(), before);
+                    return;
+                }
+                rows[at] = rows[at - 1];
+            }
+            rows[at] = row;
+        }
     }
 
     void order_by_start(std::vector<Ranked>& rows, const int64_t* starts) {

@@ -55,6 +55,8 @@ struct OneRow {
         first = by_kind ? WORD + 1 : KEY;
         flags = first + static_cast<int64_t>(kinds.size());
         width = flags + (static_cast<int64_t>(kinds.size()) + 7) / 8;
+        const bool has_texts = by_kind == 's' || kinds.find('s') != std::string::npos;
+        is_of_few_numbers = !has_texts && width == flags + 1;
     }
 
     void resize(int64_t count)
@@ -101,6 +103,10 @@ struct OneRow {
             held[OFFSET] = offset[i];
             if (by_kind)
                 held[KEY] = static_cast<int64_t>(key);
+        }
+        if (is_of_few_numbers) {
+            write_numbers();
+            return;
         }
         for (size_t i = 0; i < changed.size(); i++) {
             if (i + AHEAD < changed.size())
@@ -180,8 +186,10 @@ struct OneRow {
         int64_t time_ns, offset;
     };
 
+    static constexpr size_t FEW = 8; // fields, of which one word says whether they have values
     static constexpr size_t AHEAD = 8; // records that are fetched from memory before they are read
 
+    bool is_of_few_numbers = false;
     int64_t* block = nullptr;
     int64_t slots = 0, first = 0, flags = 0, width = 0;
     const Strip* batch_by = nullptr;
@@ -228,6 +236,30 @@ struct OneRow {
     {
         kept_drop(reinterpret_cast<Kept*>(place));
         place = reinterpret_cast<int64_t>(one);
+    }
+
+    // As ``write`` does with each changed slot, where all fields are in a few words.
+    void write_numbers() const
+    {
+        const int64_t* numbers[FEW];
+        const uint8_t* valid[FEW];
+        const size_t count = kinds.size();
+        for (size_t f = 0; f < count; f++) {
+            numbers[f] = (*batch_fields)[f].numbers;
+            valid[f] = (*batch_fields)[f].valid;
+        }
+        for (const int64_t slot : changed) {
+            int64_t* held = at(slot);
+            const int64_t row = held[STATE] - IN_BATCH;
+            uint64_t there = 0;
+            for (size_t f = 0; f < count; f++) {
+                const bool is_value = valid[f] == nullptr || valid[f][row];
+                held[first + f] = is_value ? numbers[f][row] : 0;
+                reinterpret_cast<uint8_t*>(&there)[f] = is_value;
+            }
+            std::memcpy(held + flags, &there, sizeof there);
+            held[STATE] = KEPT;
+        }
     }
 
     // Copy the row of the batch into its record; a text that stays the same is not copied again.

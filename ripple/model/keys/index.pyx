@@ -45,7 +45,7 @@ cdef extern from *:
 
 cdef enum:
     BLOCK = 32  # keys that are looked up together
-    CACHED_ENTRIES = 32768  # so many are in a cache of this core anyway, with their keys
+    CACHED_ENTRIES = 8192  # so many are in a cache of this core anyway, with their keys
 
 cdef int64_t SLOTS_MAX = 4294967294  # an entry keeps slot + 1 in 32 bits
 

@@ -54,6 +54,15 @@ def test_keys_come_by_start_then_hash_then_key(shape: str, data: Any, bits: int)
     assert order.tolist() == sorted(range(len(keys)), key=rank)
 
 
+def test_many_keys_whose_hashes_begin_alike_come_in_their_order() -> None:
+    space = key_space([Field("key", Int64())])
+    slots = space.slots([pa.array(range(300))])
+    for step in (7, 293):  # few places from theirs, and many
+        hashes = (np.arange(300, dtype=np.uint64) * np.uint64(step)) % np.uint64(300)
+        order = KeyFields(space).positions(slots, hashes)
+        assert order.tolist() == np.argsort(hashes).tolist()
+
+
 def test_a_slot_that_was_never_handed_out_is_refused() -> None:
     space = key_space(SHAPES["several"])
     slots = space.slots([pa.array(["a"]), pa.array([True]), pa.array([0])])
