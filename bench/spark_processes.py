@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -18,10 +19,14 @@ def say(line: str) -> None:
 
 
 class Used(NamedTuple):
-    """Processor time of this process and its descendants so far; see ``used_since``."""
+    """Processor time of this process and its descendants so far; see ``used_since``.
 
-    ticks: int
+    By process its ticks and its parent. unwaited: those whose time nobody gets when they end.
+    """
+
+    ticks: dict[int, int]
     parents: dict[int, int]
+    unwaited: frozenset[int]
 
 
 def used() -> Used:
@@ -39,19 +44,23 @@ def used() -> Used:
         ticks[int(entry.name)] = sum(map(int, fields[11:15]))
     own = os.getpid()
     ours = {pid: parents[pid] for pid in ticks if _is_below(pid, own, parents)}
-    return Used(sum(ticks[pid] for pid in ours), ours)
+    unwaited = frozenset(pid for pid, parent in ours.items() if _ignores_ends(parent))
+    return Used({pid: ticks[pid] for pid in ours}, ours, unwaited)
 
 
 def used_since(before: Used) -> float | None:
     """Return the processor time since then, seconds; None where some of it cannot be known.
 
-    The time of an ended process is its parent's, unless that has ended too.
+    The time of an ended process is its parent's, unless that has ended too. That of a process of
+    Python that Spark has ended, since it was idle for a minute, is nobody's.
     """
     after = used()
     ended = before.parents.keys() - after.parents.keys()
     if any(before.parents[pid] in ended for pid in ended):
         return None
-    return (after.ticks - before.ticks) / TICKS_PER_S
+    idle = ended & before.unwaited
+    ticks = sum(after.ticks.values()) - sum(before.ticks.values())
+    return (ticks + sum(before.ticks[pid] for pid in idle)) / TICKS_PER_S
 
 
 def peaks_mb() -> dict[str, float]:
@@ -79,14 +88,14 @@ def least_s(spent_s: Collection[float]) -> float:
 
 
 def spent_s_of(
-    calls: Mapping[str, Callable[[], Any]], rounds: int, what: str = ""
+    calls: Mapping[str, Callable[[], Any]], rounds: int, what: str = "", *, warms_up: bool = True
 ) -> dict[str, float]:
     """Return the least seconds of processor time of each call; the calls take turns.
 
-    what: the work of a call, for lines of progress.
+    what: the work of a call, for lines of progress. warms_up: in a round that does not count.
     """
     spent: dict[str, list[float]] = {name: [] for name in calls}
-    for round_ in range(rounds + 1):
+    for round_ in range(0 if warms_up else 1, rounds + 1):
         for name, call in calls.items():
             before = used()
             call()
@@ -98,10 +107,22 @@ def spent_s_of(
     return {name: least_s(all_s) for name, all_s in spent.items()}
 
 
-def rates_of(calls: Mapping[str, Callable[[], Any]], events: int, rounds: int) -> dict[str, float]:
+def rates_of(
+    calls: Mapping[str, Callable[[], Any]], events: int, rounds: int, *, warms_up: bool = True
+) -> dict[str, float]:
     """Return millions of trades per second of processor time; the calls take turns."""
-    spent = spent_s_of(calls, rounds, f"{events:,} trades")
+    spent = spent_s_of(calls, rounds, f"{events:,} trades", warms_up=warms_up)
     return {name: events / one_s / 1e6 for name, one_s in spent.items()}
+
+
+def _ignores_ends(pid: int) -> bool:
+    """Return whether a process waits for none of its children."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    (ignored,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
+    return bool(ignored >> (signal.SIGCHLD - 1) & 1)
 
 
 def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -139,9 +139,12 @@ def _add(key: tuple[Any, ...], frames: Iterator[Any], state: Any) -> Iterator[An
     yield pd.DataFrame([(*key, money / volume, volume, n)])
 
 
-def _transformed(spark: Any, folder: str) -> tuple[Any, Callable[[pa.RecordBatch], None]]:
+def vwap_processor(key_names: Sequence[str]) -> Any:
+    """Return a processor for ``transformWithStateInPandas``. Raises ImportError."""
     import google.protobuf  # noqa: F401, PLC0415 - it needs that
     from pyspark.sql.streaming import StatefulProcessor  # noqa: PLC0415 - of newer versions
+
+    names = [*key_names, "vwap", "volume", "n"]
 
     class Vwap(StatefulProcessor):  # type: ignore[misc]
         def init(self, handle: Any) -> None:
@@ -156,13 +159,18 @@ def _transformed(spark: Any, folder: str) -> tuple[Any, Callable[[pa.RecordBatch
                 money += float((part["price"] * part["size"]).sum())
                 volume, n = volume + int(part["size"].sum()), n + len(part)
             self._state.update((money, volume, n))
-            yield pd.DataFrame([(*key, money / volume, volume, n)], columns=SHOWN.split()[::2])
+            yield pd.DataFrame([(*key, money / volume, volume, n)], columns=names)
 
         def close(self) -> None:
             pass
 
+    return Vwap()
+
+
+def _transformed(spark: Any, folder: str) -> tuple[Any, Callable[[pa.RecordBatch], None]]:
+    processor = vwap_processor(["symbol"])
     groups, feed = _files(spark, folder)
-    shown = groups.transformWithStateInPandas(Vwap(), SHOWN.replace(",", ", "), "Update", "None")
+    shown = groups.transformWithStateInPandas(processor, SHOWN, "Update", "None")
     return _begun(shown, folder), feed
 
 

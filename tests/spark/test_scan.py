@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,23 @@ def test_rows_are_in_the_order_that_spark_gives_them(
     scan = scan_at(written(tmp_path, rows, 3, 37))
     assert [repr(row) for row in read(scan)] == in_order(rows)
     assert scan.rows == 400
+
+
+def test_texts_in_codes_are_divided_as_texts_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(1)
+    keys = [None, "", *("-".join(f"{chance.choice('aAbB')}{at}" for at in range(9)) * 3)]
+    rows = [{"symbol": chance.choice(keys), "price": 1.0, "t": at} for at in range(2000)]
+    scan = scan_at(written(tmp_path, rows, 2, 700), tasks=3)
+    for one in (scan, replace(scan, uuids=("symbol",))):
+        with pq.ParquetFile(scan.pieces[0].path) as file:
+            assert scanning._coded(file) == ["symbol"]
+        coded = [read(one, number) for number in range(3)]
+        with monkeypatch.context() as patch:
+            patch.setattr(scanning, "_TEXT_BYTES", 0)
+            assert [read(one, number) for number in range(3)] == coded
+        assert all(coded)
 
 
 def test_each_key_is_in_one_task_in_order(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ HELD_BYTES_MAX = 256 << 20
 FILES_MAX = 1000
 """Files whose footers the driver reads at most."""
 _OPEN_MAX = 16
+_TEXT_BYTES = 4
 _ROWS_AT_ONCE = 1 << 16
 _LEGACY = b"org.apache.spark.legacyDateTime"  # times of another calendar, converted by Spark
 
@@ -120,23 +121,38 @@ class Scan:
 
     def _read(self, files: _Files, piece: Piece, number: int) -> tuple[pa.Table, Ints]:
         file = files.at(piece.path)
-        found = file.read_row_group(piece.group, list(self.types), use_threads=False)
-        rows = found.select(list(self.types)).cast(pa.schema(list(self.types.items())))
+        rows = file.read_row_group(piece.group, list(self.types), use_threads=False)
+        rows = rows.select(list(self.types))
         times = _integers(rows.column(self.order[0]))
         chosen: Any = None
         if self.tasks > 1:
-            keys = rows.select(list(self.key))
-            for name in self.uuids:
-                at = self.key.index(name)
-                keys = keys.set_column(at, name, pc.ascii_lower(keys.column(name)))
-            chosen = _numbers(keys, self.key, self.tasks) == number
+            chosen = self._numbers(rows.select(list(self.key))) == number
         for bound, is_start in ((self.start, True), (self.stop, False)):
             if bound is not None:
                 within = times >= bound if is_start else times < bound
                 chosen = within if chosen is None else chosen & within
-        if chosen is None or chosen.all():
-            return rows, times
-        return rows.filter(pa.array(chosen)), times[chosen]
+        if chosen is not None and not chosen.all():
+            rows, times = rows.filter(pa.array(chosen)), times[chosen]
+        # Texts in codes become texts only now, when there are fewer.
+        return rows.cast(pa.schema(list(self.types.items()))), times
+
+    def _numbers(self, keys: pa.Table) -> npt.NDArray[np.int32]:
+        """Return the partition of each key."""
+        if keys.num_columns == 1 and kinds.is_dictionary(keys.schema.types[0]):
+            coded = keys.column(0).combine_chunks()
+            (name,) = self.key
+            of_each = self._numbers(pa.table({name: coded.dictionary}))
+            codes = coded.indices
+            if coded.null_count:
+                codes = codes.fill_null(len(of_each))
+                of_each = np.append(of_each, np.int32(0))
+            found: npt.NDArray[np.int32] = of_each[np.asarray(codes)]
+            return found
+        keys = keys.cast(pa.schema([(name, self.types[name]) for name in self.key]))
+        for name in self.uuids:
+            at = self.key.index(name)
+            keys = keys.set_column(at, name, pc.ascii_lower(keys.column(name)))
+        return _numbers(keys, self.key, self.tasks)
 
 
 def scan_of(
@@ -234,8 +250,31 @@ class _Files:
         if path not in self._open:
             if len(self._open) >= _OPEN_MAX:
                 self._open.pop(next(iter(self._open))).close()
-            self._open[path] = pq.ParquetFile(path)
+            with pq.ParquetFile(path) as file:
+                coded = _coded(file)
+            self._open[path] = pq.ParquetFile(path, read_dictionary=coded)
         return self._open[path]
+
+
+def _coded(file: pq.ParquetFile) -> list[str]:
+    """Return the columns of texts that are stored as codes, a few texts and a number for each row.
+
+    So as they are divided, texts are neither made nor compared.
+    """
+    metadata, schema = file.metadata, file.schema_arrow
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    leaves = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    return [
+        name
+        for at, name in enumerate(leaves)
+        if schema.get_field_index(name) >= 0
+        and schema.field(name).type == pa.string()
+        and all(
+            # A text of its own takes four bytes for its length alone.
+            group.column(at).total_uncompressed_size < _TEXT_BYTES * group.num_rows
+            for group in groups
+        )
+    ]
 
 
 def _numbers(rows: pa.Table, key: Sequence[str], tasks: int) -> npt.NDArray[np.int32]:

@@ -39,7 +39,7 @@ def chunks(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
             at += part.num_rows
             count += part.num_rows
             if count == rows:
-                yield pa.concat_batches(held)
+                yield held[0] if len(held) == 1 else pa.concat_batches(held)
                 held, count = [], 0
     if held:
         yield pa.concat_batches(held)
