@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.spark.file_states import FileStates
 from ripple.spark.fold import laid_out
 from ripple.spark.work import packets_from
 
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskReading:
-    """Logs, topics and files, each task with a portion of them."""
+    """Logs, topics and files, each task with a portion of them.
+
+    files: as they were when they were found.
+    """
 
     spark: SparkSession
     plan: Plan
     sources: Sources
+    files: FileStates
 
     @property
     def tasks(self) -> int:
@@ -45,6 +50,10 @@ class TaskReading:
     def packets(
         self, parcel: Parcel, wanted: WantedResults, reporter: Reporter | None
     ) -> tuple[DataFrame, list[Gather]]:
-        """Return the packets of the tasks that read, and the gathers that follow."""
+        """Return the packets of the tasks that read, and the gathers that follow.
+
+        Raises InputError for a file that has changed since it was found.
+        """
+        self.files.check_unchanged(FileStates.of(self.sources))
         jobs, gathers = laid_out(parcel, self.plan, self.sources, wanted, reporter)
         return packets_from(self.spark, jobs, [job.portion.rows for job in jobs]), gathers

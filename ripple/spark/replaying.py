@@ -20,6 +20,7 @@ from ripple.spark.dataframe.source_frame import column_of, micros_of
 from ripple.spark.dataframe.table_versions import pinned
 from ripple.spark.draft import Draft
 from ripple.spark.executors import check_executors
+from ripple.spark.file_states import FileStates
 from ripple.spark.options import BATCH_ROWS, Bound, whole_at_least_1
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
@@ -146,7 +147,8 @@ class Replay:
         else:
             _need_none(of_frames, "is of a DataFrame: other inputs have an order, and partitions")
             found = sources_at(source, self.plan, header=header, **bounds, **recorded)
-            self._input = TaskReading(spark, self.plan, replace(found, is_open=not closes))
+            found = replace(found, is_open=not closes)
+            self._input = TaskReading(spark, self.plan, found, FileStates.of(found))
 
     def rows(self, output: str | None = None, *, timestamps: bool = False) -> DataFrame:
         """Return the rows of an output, each key or event once. Raises OutputError.

@@ -150,10 +150,14 @@ def test_dataframes_that_cannot_be_repeated_are_refused(spark: Any, file: Path) 
 
     place, frame = f"{file}:whole", shuffled(spark, trades(20))
     numbered = frame.withColumn("n", functions.monotonically_increasing_id())
+    mapped = frame.selectExpr("*", "struct(map('a', 1) AS m) AS pairs")
     for wrong, more, expected in [
         (frame.withColumn("price", functions.rand()), {}, "has other rows each time"),
         (numbered, {"order_by": "n"}, "has other rows each time"),
         (frame, {"order_by": "seq"}, "cannot be ordered by 'seq'"),
+        (mapped, {"order_by": "pairs"}, "cannot be ordered by 'pairs': a column of struct<m:map<"),
+        (frame.selectExpr("*", "price AS price"), {}, "has 2 columns 'price': name them apart"),
+        (frame.withColumn("t", frame.t.cast("double")), {}, "event time 't' .* is double in the"),
         (frame, {"start": "17"}, "have no offsets"),
         (frame, {"cut": "state"}, "cut= is of a run"),
         (frame.drop("price"), {}, "has no column 'price'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import uuid
 from collections import defaultdict
@@ -339,6 +340,7 @@ def test_names_are_by_source_where_there_are_several(file: Path) -> None:
         ("table:db.trades", SparkPlace(table="db.trades")),
         ("s3a://b/trades", SparkPlace(form="parquet", path="s3a://b/trades")),
         ("csv:hdfs://h/t", SparkPlace(form="csv", path="hdfs://h/t")),
+        ("csv:file:d/t", SparkPlace(form="csv", path=f"file:{os.path.abspath('d/t')}")),
         ("table:db.t VERSION AS OF 12", SparkPlace(table="db.t", version=12)),
         ("table:db.t timestamp as of '5ns'", SparkPlace(table="db.t", at_ns=5)),
         (
@@ -365,6 +367,7 @@ def test_places_that_spark_reads_are_told_by_their_text(
         ("table:t TIMESTAMP AS OF noon", "TIMESTAMP AS OF is followed by a time, as in 2024"),
         ("file:///d VERSION AS OF 1", "file:///d has files of parquet, which have no versions"),
         ("table: VERSION AS OF 1", "table: needs the name of a table"),
+        ("s3a:b/trades", "s3a:b/trades is no path of s3a: it begins at the root, as s3a:/b/trades"),
     ],
 )
 def test_a_version_that_is_none_is_an_error(text: str, message: str) -> None:

@@ -108,6 +108,14 @@ def given_of(
             f"order by time: make it a time first, as with df.withColumn({field!r}, "
             f"to_timestamp({field!r}))"
         )
+    if field is not None and (
+        kinds.is_floating(schema.field(field).type) or kinds.is_decimal(schema.field(field).type)
+    ):
+        raise SchemaError(
+            f"the event time {field!r} of {source.name} is {schema.field(field).type} in the "
+            "DataFrame: make it a time, as with timestamp_seconds or timestamp_millis of Spark, or "
+            "a whole number of nanoseconds"
+        )
     for one in schema:
         if kinds.is_null(one.type):
             raise SchemaError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ class SparkPlace:
             if place is None:
                 return None
             form, path = place.groups()
-            found = cls(form=form or _form_of(path), path=path)
+            found = cls(form=form or _form_of(path), path=_from_root(path))
         if past is None:
             return found
         if found.path and found.form != "delta":
@@ -112,6 +113,16 @@ def check_files(files: Sequence[str], at: SparkPlace) -> None:
                 f"{at.path} has a file of {form} where those of {at.form} are read, {file}: name "
                 "files of one format, by a pattern such as file:/data/*.csv"
             )
+
+
+def _from_root(path: str) -> str:
+    """Return a path of a file system, that of the own disk from its root."""
+    system, _, rest = path.partition(":")
+    if rest.startswith("/"):
+        return path
+    if system == "file":
+        return f"file:{os.path.abspath(rest)}"
+    raise InputError(f"{path} is no path of {system}: it begins at the root, as {system}:/{rest}")
 
 
 def _form_of(path: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ripple.core.errors import InputError
+from ripple.core.errors import InputError, SchemaError
 from ripple.core.extras import needed
 from ripple.model.schema.time_form import UNITS_NS
 from ripple.spark.dataframe.frame_fold import SOURCE
@@ -18,11 +18,13 @@ from ripple.spark.sources import arrow_schema
 with needed("spark", "ripple.spark"):
     from pyspark.sql import DataFrame, functions
     from pyspark.sql.types import (
+        ArrayType,
         DateType,
         DoubleType,
         FloatType,
         LongType,
         MapType,
+        StructType,
         TimestampNTZType,
         TimestampType,
         VariantType,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType
 
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.spark.dataframe.given import Given
@@ -77,6 +79,12 @@ class SourceFrame:
         _check(frame, source)
         names = frame.columns
         columns, fields = {}, []
+        for name in (*order_by, *(field.name for field in source.schema.fields)):
+            if names.count(name) > 1:
+                raise SchemaError(
+                    f"the DataFrame of {source.name} has {names.count(name)} columns {name!r}: "
+                    "name them apart, as with df.toDF(...), or select one"
+                )
         for number, field in enumerate(source.schema.fields):
             path = path_in(frame.schema, field.name)
             if path is not None:
@@ -90,7 +98,7 @@ class SourceFrame:
                     f"the columns {', '.join(names)}"
                 )
             kind = frame.select(path_in(frame.schema, name)).schema[0].dataType
-            if isinstance(kind, _UNORDERED):
+            if not _has_order(kind):
                 raise InputError(
                     f"the DataFrame of {source.name} cannot be ordered by {name!r}: a column of "
                     f"{kind.simpleString()} has no order"
@@ -231,6 +239,17 @@ def in_order(names: Sequence[str], floats: Sequence[str], maps: Sequence[str] = 
 def column_of(name: str) -> Column:
     """Return a column by its whole name, dots included."""
     return functions.col(quoted(name))
+
+
+def _has_order(kind: DataType) -> bool:
+    """Return whether Spark sorts values of a type."""
+    if isinstance(kind, StructType):
+        return all(_has_order(member.dataType) for member in kind)
+    return (
+        _has_order(kind.elementType)
+        if isinstance(kind, ArrayType)
+        else (not isinstance(kind, _UNORDERED))
+    )
 
 
 def _prefix(rank: int | None) -> str:
