@@ -108,6 +108,15 @@ class KeyListingGroup(Protocol):
 
 
 @runtime_checkable
+class SupersedingGroup(Protocol):
+    """A group whose unfinished cuts may be given up."""
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        ...
+
+
+@runtime_checkable
 class ProbingGroup(Protocol):
     """A group that can be looked at before anything is claimed for it."""
 

@@ -488,6 +488,9 @@ class Opened:
             let_go(spec.inputs, listed[listed.index(base.checkpoint) :])
         for division in spec.divisions:
             engine.expect(division)
+        ownership = claimed.state.ownership
+        if ownership.is_of_others(listed, world.guards):
+            base = replace(base, changed=base.changed | self.outputs.take_from_others())
         has_changed = bool(base.changed)
         self.storing.last = None if has_changed else base.checkpoint
         self.letters.begin(engine.cut)
@@ -508,7 +511,7 @@ class Opened:
             now_ns=now_ns,
         )
         shown = self.outputs.stops[-1] if self.outputs.stops else self.start
-        retained = changed(listed, base, shown) | holders(self.outputs.standings)
+        retained = changed(listed, base, shown) | holders(self.outputs.standings) | ownership.notes
         start, origin = self.start, origin_of(listed)
         newest = base.checkpoint
         if newest is None and not base.skipped:  # a follower is beyond the newest

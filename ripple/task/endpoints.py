@@ -25,7 +25,7 @@ from ripple.task.several_sources import inputs_of
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried
@@ -124,10 +124,12 @@ class EndpointUris:
         batch_rows: int,
         executor: Executor,
         partitions: int = 0,
+        present: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         """Take the URIs of each source and of each wanted output, by name.
 
-        partitions: how many the first stage is to have, 0 where only coordinators know. Raises
+        partitions: how many the first stage is to have, 0 where only coordinators know. present:
+        returns the URIs of the outputs that partitions open now; by default all of sinks. Raises
         OutputError for a sink that cannot be sealed, InputError for a source that cannot be read
         again, and the errors of opening them where those show at once.
         """
@@ -137,6 +139,7 @@ class EndpointUris:
         self._batch_rows = batch_rows
         self._executor = executor
         self._partitions = partitions
+        self._present = present or (lambda: self._sinks)
         for place in self._sinks.values():
             check_sealed(place)
         self.counts()
@@ -284,4 +287,4 @@ class EndpointUris:
 
     def _sinks_of(self, stage: int) -> dict[str, str]:
         written = outputs_of(self._plan, stage)
-        return {name: place for name, place in self._sinks.items() if name in written}
+        return {name: place for name, place in self._present().items() if name in written}

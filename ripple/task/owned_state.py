@@ -9,13 +9,17 @@ from ripple.core.events import EntriesLost, Started
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from ripple.connectors.commit_group import CommitGroup
-    from ripple.storage.checkpoint import Checkpoints, Owner
+    from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
     from ripple.task.dead_letters.hint_store import HintStore
     from ripple.task.spec import TaskContext
-    from ripple.world.ports import World
+    from ripple.world.ports import Guards, World
+
+
+SERVING = "serving"
+"""The note of a checkpoint with the service of its generation."""
 
 
 async def _none_known() -> int:
@@ -39,7 +43,8 @@ class Ownership:
     previous owner runs until then, and has not died. is_demoted: asked at the end whether the task
     may be promoted again, with its state. parks: whether it will be, and needs no checkpoint.
     rebuild: folds that may be computed from the log's first record. holder: the name of the owner,
-    for people.
+    for people. serving: the mark of a generation's present service, which its checkpoints note; ""
+    where there is one generation (docs/design/0025-generations.md).
     """
 
     epoch: int | None = None
@@ -52,11 +57,26 @@ class Ownership:
     parks: Callable[[], bool] = lambda: False
     rebuild: Collection[str] = ()
     holder: str = "a run"
+    serving: str = ""
 
     @property
     def is_on_disk(self) -> bool:
         """Whether locks and notes are on the world's disk."""
         return not (self.epoch is not None if self.is_remote is None else self.is_remote)
+
+    def is_of_others(self, listed: Sequence[Checkpoint], guards: Guards) -> bool:
+        """Return whether the rows that outputs show may be of another generation.
+
+        listed: the checkpoints that count, newest first. One of this service is stored only after
+        its outputs have taken the difference.
+        """
+        is_first = not listed or listed[0].notes.get(SERVING, "") != self.serving
+        return bool(self.serving) and is_first and guards("other_generation")
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The note of checkpoints that says in which service they were taken."""
+        return {SERVING: self.serving} if self.serving else {}
 
 
 ALONE = Ownership()

@@ -47,7 +47,9 @@ class Reconciliation:
         *,
         context: TaskContext,
         guards: Guards,
+        is_of_others: bool = False,
     ) -> None:
+        """is_of_others: whether the rows that outputs show may be of another generation."""
         self._spec = spec
         self._base = base
         self._engine = engine
@@ -56,6 +58,7 @@ class Reconciliation:
         self._intake = intake
         self._context = context
         self._guards = guards
+        self._is_of_others = is_of_others
         self._restored_ns = engine.watermark_ns
         self._was_shown: dict[str, PublishedRows] = {}
         # Rows that became final while nothing was written, by output.
@@ -100,6 +103,8 @@ class Reconciliation:
             of = plan.output(output).of
             shown = self._was_shown[output] = PublishedRows(plan.fold(of).key)
             mark = None if checkpoint is None else checkpoint.notes.get(mark_of(output))
+            if self._is_of_others:
+                mark = None  # it is that of another place
             if mark is not None:  # else it was no output then, and its log is all that tells
                 shown.there(self._engine.table(output))
             if self._guards("read_back"):
@@ -135,7 +140,8 @@ class Reconciliation:
         for output, standing in self._standings.items():
             commit = standing.committed
             is_same = commit is not None and dict(commit.cut) == engine.cut
-            if is_same and self._base.checkpoint is not None and standing.unfinished is None:
+            is_own = self._base.checkpoint is not None and not self._is_of_others
+            if is_same and is_own and standing.unfinished is None:
                 self._compare(output, standing, digests[output])
                 continue
             if standing.unfinished is not None:
@@ -172,7 +178,7 @@ class Reconciliation:
         fold = plan.fold(plan.output(output).of)
         if not plan.frees(fold) or "window_start_ns" not in left.column_names:
             return left
-        is_lost = self._base.checkpoint is None
+        is_lost = self._base.checkpoint is None or self._is_of_others
         over_ns = self._engine.watermark_ns if is_lost else self._restored_ns
         ends = plan.closes_ns(fold, left.column("window_start_ns").to_numpy())
         return left.filter(pa.array(ends > over_ns))

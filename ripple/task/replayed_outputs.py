@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.commit_group import KeyListingGroup
+from ripple.connectors.commit_group import KeyListingGroup, SupersedingGroup
 from ripple.connectors.contract import Commit
 from ripple.core import cut as cuts
 from ripple.core.errors import OutputError
@@ -73,6 +73,7 @@ class ReplayedOutputs(Outputs):
             output: one.unfinished for output, one in standings.items() if one.unfinished
         }
         self._changed: frozenset[str] = frozenset()
+        self._superseded: frozenset[str] = frozenset()
         self._was_shown: dict[str, PublishedRows] = {}
         self._replayed: dict[str, PublishedRows] = {}
         self.stops = cuts.in_order(
@@ -115,6 +116,26 @@ class ReplayedOutputs(Outputs):
                 self._muted[output] = Commit(cut, "")
         commits = [*(one.cut for one in self._muted.values()), *self._unfinished.values()]
         self.stops = cuts.in_order(commits)
+
+    def take_from_others(self) -> frozenset[str]:
+        """Take over what another generation has written; return the outputs that show its rows.
+
+        What it has left unfinished is superseded: its rows are among those that are compared.
+        """
+        shown = {
+            output
+            for output, commit in self._muted.items()
+            if output not in self._of_lanes and (commit.digest or output in self._unfinished)
+        }
+        torn = shown & self._unfinished.keys()
+        self._superseded = frozenset(o for o in torn if not self._plan.output(o).is_stream)
+        for output in sorted(self._superseded):
+            assert isinstance(self._group, SupersedingGroup)
+            self._group.supersede(output)
+            del self._unfinished[output]
+        commits = [*(one.cut for one in self._muted.values()), *self._unfinished.values()]
+        self.stops = cuts.in_order(commits)
+        return frozenset(shown)
 
     async def look_back(self, changed: Collection[str], *, is_replayed: bool) -> None:
         """Ask the outputs which keys their readers may hold of rows that other code has computed.
@@ -190,32 +211,37 @@ class ReplayedOutputs(Outputs):
                 self._lanes.pass_by(engine, [output])
                 continue
             found = engine.digests[output]
+            if output in self._superseded:
+                self._write_table(output, engine)
+                continue
             if self.standings[output].committed is None:
                 if engine.table(output).num_rows:  # of history that was backfilled
                     self._write_table(output, engine)
                 continue
             if commit.digest in ("", found) or not self._guards("digest_check"):
                 continue
-            shown = self._plan.output(output)
             # Events are in no table that could take the place of those that were shown.
-            if shown.is_stream or output not in self._changed:
-                self._emit(Diverged(output, commit.cut, found, commit.digest))
-                way_out = f"say --rebuild {shown.of} (to ripple run; workers have no such flag: "
-                way_out += "name another store and other outputs)"
-                if shown.is_stream:
-                    way_out = "give the sink another name, since events are not taken back"
-                    if output in self._changed:  # behind a narrowed join
-                        way_out = (
-                            f"go on with the code before up to its next checkpoint, or {way_out}"
-                        )
-                raise SnapshotError(
-                    f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
-                    f"has digest {found}, but {self.standings[output].name} recorded "
-                    f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
-                    f"wrote it. Nothing was committed; if the code was changed, {way_out}"
-                    f"{compaction_note(self._plan)}"
-                )
+            if self._plan.output(output).is_stream or output not in self._changed:
+                self._diverged(output, commit, found)
             self._write_table(output, engine)
+
+    def _diverged(self, output: str, commit: Commit, found: str) -> NoReturn:
+        """Raise SnapshotError for a table that is not the one that its sink has recorded."""
+        self._emit(Diverged(output, commit.cut, found, commit.digest))
+        shown = self._plan.output(output)
+        way_out = f"say --rebuild {shown.of} (to ripple run; workers have no such flag: "
+        way_out += "name another store and other outputs)"
+        if shown.is_stream:
+            way_out = "give the sink another name, since events are not taken back"
+            if output in self._changed:  # behind a narrowed join
+                way_out = f"go on with the code before up to its next checkpoint, or {way_out}"
+        raise SnapshotError(
+            f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
+            f"has digest {found}, but {self.standings[output].name} recorded "
+            f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
+            f"wrote it. Nothing was committed; if the code was changed, {way_out}"
+            f"{compaction_note(self._plan)}"
+        )
 
     def _write_table(self, output: str, engine: Partition) -> None:
         """Write the rows that an output is to show, and remove its other rows."""

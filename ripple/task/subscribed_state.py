@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import OutputError
+from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.task.checkpointing import CheckpointWriter
 from ripple.task.durable_run import DurableRun
 from ripple.task.live import LivePartition
@@ -76,6 +77,10 @@ class SubscribedState(OwnedState):
         engine, base = await spec.restore(
             self.checkpoints, listed, standings.values(), world.executor
         )
+        is_of_others = self.ownership.is_of_others(listed, world.guards)
+        has_shown = any(one.committed for one in standings.values())
+        if is_of_others and has_shown and listed and base.checkpoint is None:
+            _check_final(spec)
         now_ns = world.clock.monotonic_ns
         outputs = Outputs(spec.outputs, standings)
         live = LivePartition(engine, outputs, context, now_ns=now_ns)
@@ -95,10 +100,18 @@ class SubscribedState(OwnedState):
         async def notes() -> dict[str, str]:
             intake.storing()
             marks = {mark_of(output): spec.outputs.mark(output) for output in standings}
-            return marks | (holders(standings) if live.has_committed else {})
+            held = holders(standings) | self.ownership.notes if live.has_committed else {}
+            return marks | held
 
         recovery = Reconciliation(
-            spec, base, engine, outputs, intake, context=context, guards=world.guards
+            spec,
+            base,
+            engine,
+            outputs,
+            intake,
+            context=context,
+            guards=world.guards,
+            is_of_others=is_of_others,
         )
         return DurableRun(
             live,
@@ -113,6 +126,16 @@ class SubscribedState(OwnedState):
             notes=notes,
             is_hasty=_was_killed(base, standings, owner),
             is_asked=self.take_asked,
+        )
+
+
+def _check_final(spec: StageSpec) -> None:
+    """Raise SnapshotError where rows that are final may be in the checkpoints alone."""
+    if spec.plan.frees_rows:
+        raise SnapshotError(
+            "the outputs have not come as far as the oldest checkpoint of this generation, which "
+            "holds rows that its senders have released: let the former generation serve again, and "
+            "switch once it has come further"
         )
 
 

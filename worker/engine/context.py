@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.task.settings import Settings
 from worker.engine.concurrency import ConcurrencyLimit
+from worker.engine.generation import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.task.replay_debts import ReplayDebts
     from ripple.world.ports import ObjectStore, World
     from worker.backpressure import Intake
+    from worker.engine.generation import Generation
 
 
 def _no_listener(_partition: int, _event: Event) -> None:
@@ -34,7 +36,8 @@ class ProcessContext:
     listener of each partition's events. exchange: with the partitions of downstream stages; None if
     one engine computes all stages. intake: backpressure; None takes everything in. tracer: None
     without tracing. home: of repartition topics; None if they are logs on the world's disk. turns:
-    concurrency limits. debts: of its partitions; None lets each store by its own alone.
+    concurrency limits. debts: of its partitions; None lets each store by its own alone. generation:
+    whether its outputs are those that readers follow.
     """
 
     world: World
@@ -49,3 +52,4 @@ class ProcessContext:
     home: LaneHome | None = None
     turns: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     debts: ReplayDebts | None = None
+    generation: Generation = ALONE

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 def runner_of(context: ProcessContext, assignment: Assignment, partition: int) -> Runner:
     """Return the runner of a partition of the assignment."""
     emit, work = partial(context.emit, partition), _Workloads(context, assignment).of(partition)
-    return Runner(context.world.clock, partition, emit, work, context.turns)
+    return Runner(
+        context.world.clock, partition, emit, work, context.turns, generation=context.generation
+    )
 
 
 class _Workloads:

@@ -13,6 +13,7 @@ from ripple.task.spec import TaskContext
 from ripple.world.pauses import Pauses
 from worker.engine.concurrency import BackgroundJob, ConcurrencyLimit
 from worker.engine.demand import PartitionDemand
+from worker.engine.generation import ALONE
 from worker.health import TaskHealth
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.task.lifecycle import PartitionTask
     from ripple.task.report import Report
     from ripple.world.ports import Clock
+    from worker.engine.generation import Generation
     from worker.engine.workload import Workload
 
 PARK_S = 30.0
@@ -48,6 +50,8 @@ class Runner:
         emit: EventListener,
         work: Workload,
         turns: ConcurrencyLimit | None = None,
+        *,
+        generation: Generation = ALONE,
     ) -> None:
         """Do nothing yet. partition: of the assignment. emit: listener of its events."""
         self._clock = clock
@@ -55,6 +59,9 @@ class Runner:
         self._emit = emit
         self._work = work
         self._turns = turns or ConcurrencyLimit()
+        self._generation = generation
+        self._entry = generation.entry  # of the record of generations, as the attempt goes by it
+        self._is_renewing = False
         self._owning, self._following = BackgroundJob(), BackgroundJob()
         self._task: PartitionTask[Any] | None = None  # in any of its roles
         self._report: Report | None = None  # of the present attempt
@@ -125,6 +132,13 @@ class Runner:
         if self._task is not None and self._report is not None:
             self._task.ask_for_checkpoint()
 
+    def renew(self) -> None:
+        """End the attempt in good order, and begin another one, if it writes the wrong outputs."""
+        if self._work.writes and self._entry != self._generation.entry:
+            self._is_renewing = True
+            if self._task is not None:
+                self._task.wake()
+
     def leave(self) -> None:
         """Complete the batch, commit, store a checkpoint, and end.
 
@@ -171,8 +185,11 @@ class Runner:
         self._pauses, attempt = self._new_pauses(), 0
         while not (self._is_leaving or self._is_giving_way):
             self._pauses.begin()
+            self._is_renewing = False
             try:
-                self._epoch = epoch_of(since, attempt)
+                await self._generation.begin()
+                self._entry, first = self._generation.entry, since + self._generation.above
+                self._epoch = epoch_of(first, attempt)
                 await self._run(self._epoch, is_handed_over=is_handed_over and not attempt)
             except Exception as error:
                 if self._is_leaving:
@@ -180,12 +197,15 @@ class Runner:
                 if not self._is_giving_way:
                     self._failed(error, self._epoch or 0)
                 if isinstance(error, FencedError) and error.epoch is not None:
-                    # An owner outside the assignment exists: attempts below its epoch are in vain.
-                    taken = error.epoch - epoch_of(since, 0)
+                    # An owner outside the assignment exists: attempts below its epoch are in vain,
+                    # unless it is of a generation that serves.
+                    self._generation.doubt()
+                    taken = error.epoch - epoch_of(since + self._generation.above, 0)
                     attempt = max(attempt, taken) if taken < ATTEMPTS_MAX - 1 else attempt
             if self._is_giving_way:
                 break
-            await self._clock.sleep(0 if self._is_leaving else self._pauses.next_s())
+            is_due = self._is_leaving or self._is_renewing
+            await self._clock.sleep(0 if is_due else self._pauses.next_s())
             attempt += 1
             if attempt == ATTEMPTS_MAX and not (self._is_leaving or self._is_giving_way):
                 self._is_spent = True  # a version that assigns it again brings further epochs
@@ -204,6 +224,7 @@ class Runner:
             is_handed_over=is_handed_over,
             is_demoted=lambda: self._is_giving_way,
             parks=lambda: self._is_resuming and not self._is_leaving,
+            serving=self._generation.serving,
         )
         context = TaskContext(emit=self._on_event, stop=lambda: self._is_to_stop)
         async with self._work.owner(ownership, self._task, context) as task:
@@ -225,7 +246,7 @@ class Runner:
     @property
     def _is_to_stop(self) -> bool:
         """Whether the present task shall stop gracefully."""
-        return self._is_leaving or self._is_resuming
+        return self._is_leaving or self._is_resuming or self._is_renewing
 
     async def _ready(self, *, is_handed_over: bool) -> None:
         """Wait for one of the process's permits to take a partition over."""

@@ -169,6 +169,11 @@ class Runtime:
             if held.hosted.health.debt_s >= half_s:
                 held.hosted.store()
 
+    def renew(self) -> None:
+        """Let partitions go over to the outputs that their generation writes now."""
+        for held in self._held.values():
+            held.hosted.renew()
+
     async def stop(self) -> None:
         """Stop all partitions gracefully, with final checkpoints; take nothing in any more."""
         self._is_stopping = True

@@ -52,6 +52,11 @@ FINALS_INTERVAL_NS = 10_000_000_000
 class Workload(Protocol):
     """Assembles the tasks of one partition."""
 
+    @property
+    def writes(self) -> bool:
+        """Whether the partition has outputs."""
+        ...
+
     def standby(self) -> DurableTask | None:
         """Return a task that can follow the owner; None if the next owner restores without one."""
         ...
@@ -81,6 +86,11 @@ class _Work:
     stage: int = 0
     number: int
     shows: Collection[str] | None
+
+    @property
+    def writes(self) -> bool:
+        """Whether the partition has outputs."""
+        return bool(self.shows)
 
     def _checkpoints(self, executor: Executor) -> Checkpoints:
         context = self.context

@@ -12,6 +12,7 @@ bounds    bounds of messages between processes
 rules     invariants of a version, and of one after another
 form      a version as JSON
 chain     the versions in a store
+generations  clusters of other code in the same store, and which of them serves
 founding  the cluster's name and key, in the same store
 errors    AssignmentError
 """

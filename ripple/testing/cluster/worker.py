@@ -14,8 +14,9 @@ from ripple.connectors.kafka.cuts import stage_of
 from ripple.connectors.kafka.group import KafkaGroup
 from ripple.connectors.kafka.group_partition import GroupPartition
 from ripple.connectors.log.opening import check_divided
-from ripple.connectors.log.sink import LogSink, committed_in, topic_for
+from ripple.connectors.log.sink import LogSink, committed_in, look_at, topic_for
 from ripple.control.assignment import AssignmentChain, Candidate
+from ripple.control.assignment.generations import FIRST, ServingChain, prefix_of
 from ripple.storage.log import Topic
 from ripple.storage.store import RetryingStore
 from ripple.task.endpoints import NONE_DIVIDED
@@ -23,6 +24,7 @@ from worker.backpressure import Intake
 from worker.backpressure import Limits as QueueLimits
 from worker.engine.context import ProcessContext
 from worker.engine.exchange import ExchangePort
+from worker.engine.generation import ALONE, Generation, Standing
 from worker.engine.hosting import runner_of
 from worker.engine.identity import code_of, delta_addresses
 from worker.engine.routes import Routes
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from ripple.testing.sim.disk import SimDisk
     from ripple.testing.sim.world import SimWorld
     from ripple.world.broker import Broker
+    from ripple.world.ports import ObjectStore
     from worker.engine.runner import Runner
 
     Listener = Callable[["Process", int, int | None, Event], None]
@@ -115,10 +118,18 @@ class Child:
 class Ends:
     """The input's topic and one topic for each output, on a disk that all machines share."""
 
-    def __init__(self, world: SimWorld, truth: Truth, batch_rows: int) -> None:
+    def __init__(
+        self,
+        world: SimWorld,
+        truth: Truth,
+        batch_rows: int,
+        topics: Callable[[str], str | None] | None = None,
+    ) -> None:
+        """Open ends. topics: returns the topic of an output, None where it is not written."""
         self._world = world
         self._truth = truth
         self._batch_rows = batch_rows
+        self._topic_of = topics or topic_of
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """Return how many partitions each source has, by name."""
@@ -166,13 +177,14 @@ class Ends:
         world, plan = self._world, self._truth.plan
         schemas = self._truth.schemas
 
-        def open_sink(name: str) -> LogSink:
-            topic = topic_for(world.disk, topic_of(name), schemas[name], part.of)
+        def open_sink(name: str, path: str) -> LogSink:
+            topic = topic_for(world.disk, path, schemas[name], part.of)
             owner = Owner(plan.name, name)
             return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
 
-        names = self._truth.outputs_of(stage) if isinstance(stage, int) else ()
-        alone = SinkGroup({name: partial(open_sink, name) for name in names}, world.executor)
+        paths = self._paths(stage) if isinstance(stage, int) else {}
+        openers = {name: partial(open_sink, name, path) for name, path in paths.items()}
+        alone = SinkGroup(openers, world.executor, looks=self._looks(paths, part, epoch))
         if carried is None:
             return alone
         assert world.broker is not None
@@ -187,15 +199,34 @@ class Ends:
         disk = self._world.disk
         topics: dict[str, Topic] = {}
 
-        def of(name: str) -> Commit | None:
-            if name not in topics and disk.exists(f"{topic_of(name)}/topic"):
-                topics[name] = Topic.open(disk, topic_of(name))
-            return committed_in(topics[name], part.number) if name in topics else None
+        def of(path: str) -> Commit | None:
+            if path not in topics and disk.exists(f"{path}/topic"):
+                topics[path] = Topic.open(disk, path)
+            return committed_in(topics[path], part.number) if path in topics else None
 
         async def look() -> dict[str, Commit | None]:
-            return {name: of(name) for name in self._truth.outputs_of(0)}
+            return {name: of(path) for name, path in self._paths(0).items()}
 
         return look
+
+    def _paths(self, stage: int) -> dict[str, str]:
+        """Return the topic of each output of a stage that is written at present."""
+        found = {name: self._topic_of(name) for name in self._truth.outputs_of(stage)}
+        return {name: path for name, path in found.items() if path is not None}
+
+    def _looks(self, paths: Mapping[str, str], part: Part, epoch: int) -> list[Callable[[], int]]:
+        """Return what looks at the outputs before they are opened, as the live ones do."""
+        if self._topic_of is topic_of:
+            return []
+        disk, plan = self._world.disk, self._truth.plan
+
+        def look(name: str, path: str) -> int:
+            if not disk.exists(f"{path}/topic"):
+                return 0
+            owner = Owner(plan.name, name)
+            return look_at(Topic.open(disk, path), part.number, owner, name, epoch=epoch)
+
+        return [partial(look, name, path) for name, path in paths.items()]
 
 
 class SimLanes(NamedTuple):
@@ -222,9 +253,12 @@ async def _key() -> bytes:
 class Process:
     """One engine process: its tasks, and its connections to others."""
 
-    def __init__(self, worker: SimWorker, world: SimWorld, slot: int) -> None:
+    def __init__(
+        self, worker: SimWorker, world: SimWorld, slot: int, generation: Generation
+    ) -> None:
         self.name = f"{worker.name}/{slot}"
         self.world = world
+        self.generation = generation
         self._worker = worker
         self.port: ExchangePort | None = None
         routes, truth = Routes(), worker.truth
@@ -274,27 +308,34 @@ class Process:
 
     async def run(self, pipe: End) -> int:
         """Work until the supervisor ends it."""
-        if self.port is None:
-            return await serve(pipe, self.runtime, self.world.clock, self._worker.said.append)
-        await self.port.open()
-        speaking = asyncio.ensure_future(self.port.run())
+        beside = []
+        if self.generation is not ALONE:
+            watch = self.generation.watch(self.world.clock, self.runtime.renew)
+            beside.append(asyncio.ensure_future(watch))
+        if self.port is not None:
+            await self.port.open()
+            beside.append(asyncio.ensure_future(self.port.run()))
         try:
             return await serve(pipe, self.runtime, self.world.clock, self._worker.said.append)
         finally:
-            speaking.cancel()
-            await asyncio.wait([speaking])
+            for one in beside:
+                one.cancel()
+            if beside:
+                await asyncio.wait(beside)
 
     def _context(self, intake: Intake) -> ProcessContext:
         world, worker = self.world, self._worker
+        topics = None if self.generation is ALONE else partial(topic_now, self.generation)
         return ProcessContext(
             world,
             worker.truth.plan,
             RetryingStore(world.store, world.clock, world.random),
-            Ends(world, worker.truth, worker.settings.batch_rows),
+            Ends(world, worker.truth, worker.settings.batch_rows, topics),
             worker.settings,
             exchange=None if self.port is None else self.port.exchange,
             intake=intake,
             home=SimLanes(world) if worker.truth.has_broker else None,
+            generation=self.generation,
         )
 
     def _host(self, context: ProcessContext, assignment: Assignment, partition: int) -> Runner:
@@ -312,7 +353,8 @@ class SimWorker:
     """One worker, run after run of its machine.
 
     processes: the engine processes that the present run has started, newest last. stopping: set it
-    to stop the worker. has_completed: whether it then has ended gracefully.
+    to stop the worker. has_completed: whether it then has ended gracefully. generation: None where
+    there is one for ever.
     """
 
     def __init__(
@@ -328,8 +370,10 @@ class SimWorker:
         connected: Callable[[str, ExchangeLimits], Callable[[Session], None]],
         slots: int = 1,
         limits: ExchangeLimits | None = None,
+        generation: int | None = None,
     ) -> None:
         self.name = name
+        self.generation = generation
         self.truth, self.settings, self.limits = truth, settings, limits
         self.on_event, self._on_version, self.connected = on_event, on_version, connected
         self.addresses: Mapping[str, str] = delta_addresses(name, DELTAS_PORT, slots)
@@ -353,13 +397,18 @@ class SimWorker:
 
     async def main(self, world: SimWorld) -> None:
         """Be a worker until ``stopping`` is set."""
+        generation = ALONE
+        if self.generation is not None:
+            shared = RetryingStore(world.store, world.clock, world.random)
+            generation = Generation(self.generation, ServingChain(shared))
+            world = of_generation(world, self.generation)
         own = on_disk(world, self._disk)
         self.disks.append(own.disk)
         self.has_completed = None
         self.children, self.processes = [], []
 
         async def spawn(slot: int) -> Child:
-            self.processes.append(Process(self, own, slot))
+            self.processes.append(Process(self, own, slot, generation))
             self.children.append(Child(self.processes[-1].run))
             return self.children[-1]
 
@@ -398,6 +447,47 @@ class SimWorker:
 def topic_of(output: str) -> str:
     """Return the topic that an output is written to."""
     return f"out/{output}"
+
+
+def preview_of(generation: int, output: str) -> str:
+    """Return the topic of an output of a generation that does not serve yet."""
+    return f"g{generation}/{output}"
+
+
+def topic_now(generation: Generation, output: str) -> str | None:
+    """Return the topic that a generation writes an output to at present."""
+    if generation.standing is Standing.SERVES:
+        return topic_of(output)
+    is_new = generation.standing is Standing.PREVIEW
+    return preview_of(generation.number, output) if is_new else None
+
+
+class _Prefixed:
+    """The part of a store below a prefix."""
+
+    def __init__(self, store: ObjectStore, prefix: str) -> None:
+        self._store, self._prefix = store, f"{prefix}/"
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        return await self._store.put_if_absent(self._prefix + name, data)
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        return await self._store.get(self._prefix + name, length_max=length_max)
+
+    async def list(self, prefix: str) -> list[str]:
+        names = await self._store.list(self._prefix + prefix)
+        return [name.removeprefix(self._prefix) for name in names]
+
+    async def delete(self, name: str) -> None:
+        await self._store.delete(self._prefix + name)
+
+
+def of_generation(world: SimWorld, generation: int) -> SimWorld:
+    """Return a machine's world with the store of a generation."""
+    if generation == FIRST:
+        return world
+    store: Any = _Prefixed(world.store, prefix_of(generation))
+    return replace(world, store=store)
 
 
 def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
