@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from ripple.model.running import rolling_variance as rolling_variance
     from ripple.model.schema import Decimal as Decimal
     from ripple.model.schema import Schema as Schema
+    from ripple.model.window import Last as Last
     from ripple.model.window import OnCount as OnCount
     from ripple.model.window import OnEveryElement as OnEveryElement
     from ripple.model.window import OnInterval as OnInterval
@@ -211,6 +212,7 @@ _NAMES_BY_HOME = {
     ),
     "ripple.model.schema": ("Decimal", "Schema"),
     "ripple.model.window": (
+        "Last",
         "OnCount",
         "OnEveryElement",
         "OnInterval",

@@ -399,8 +399,12 @@ TABLE: dict[str, P] = {
     "Pipeline.scan(version_of)": P(lambda v: scan(version_of=v), "none", f"version_of|{INPUT}"),
     "Pipeline.scan(timers)": P(lambda v: scan(timers=v), "none", "timers"),
     "Pipeline.scan(lateness)": P(lambda v: scan(lateness=v), "none zero three np_int"),
+    "Pipeline.scan(window)": P(
+        lambda v: SOURCE.scan("sc", "k", settled=True, window=v, y=rp.mean("x")), "", "window"
+    ),
+    "Last(rows)": P(rp.Last, "three np_int", "Last: rows"),
     "Pipeline.scan(columns)": P(
-        lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value"
+        lambda v: SOURCE.scan("sc", "k", settled=True, y=v), "", "a running value|window"
     ),
     **{
         f"OrderBook({name})": P(lambda v, name=name: book(**{name: v}), takes, says)

@@ -183,8 +183,8 @@ def ordered() -> Any:
     bars = keyed.window("w", rp.Tumbling(10), lateness=4)
     final = bars.fold("bars", total=rp.sum("price"), n=rp.count()).finals("final")
     large = final.filter("of-more", rp.col("total") > 0)
-    rolling: Any = {"mean": rp.rolling_mean("total", 3), "before": rp.lag("n")}
-    trend = large.scan("trend", "symbol", settled=True, ttl=60, **rolling)
+    rolling: Any = {"mean": rp.mean("total"), "most": rp.top_k("n", 2)}
+    trend = large.scan("trend", "symbol", settled=True, ttl=60, window=rp.Last(3), **rolling)
     hours = large.partition("second", key="symbol").window("h", rp.Tumbling(40))
     highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
     once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)

@@ -44,6 +44,7 @@ from ripple.model.pipeline.waiting_nodes import (
     BookScan,
     Distinct,
     IntervalJoin,
+    LastScan,
     RunningScan,
     Scan,
     StepScan,
@@ -400,6 +401,10 @@ class GraphEngine(Engine):
             )
 
             holder = RunningScanRows(node, feeds[0], self._origins)
+        elif isinstance(node, LastScan):
+            from ripple.engine.operators.last_scan_rows import LastScanRows  # noqa: PLC0415
+
+            holder = LastScanRows(node, feeds[0], self._origins)
         elif isinstance(node, BookScan):
             from ripple.engine.operators.book_scan_rows import BookScanRows  # noqa: PLC0415
 

@@ -56,7 +56,7 @@ class RunningScanRows(ScanRows[RunningScan]):
         failed: dict[int, str] = {}
         split: _Split | None = None
         for name, column, read in self._columns:
-            values, valid = _values_of(rows, read)
+            values, valid = values_of(rows, read)
             values, valid = values[by_slot.order], valid[by_slot.order]
             if isinstance(column, SplitBar):
                 assert read is not None, "a field is divided"
@@ -148,7 +148,7 @@ class RunningScanRows(ScanRows[RunningScan]):
             at += column.part_count
 
 
-def _values_of(rows: Rows, read: Field | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+def values_of(rows: Rows, read: Field | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """Return the values of a field, and which are there; ones, where rows are counted."""
     if read is None:
         return np.ones(rows.count, np.int64), np.ones(rows.count, np.uint8)

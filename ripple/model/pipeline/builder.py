@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.constant import Constant
     from ripple.model.running.order_book import OrderBook
     from ripple.model.running.position import Position
-    from ripple.model.window.spec import Assigner, Trigger
+    from ripple.model.window.spec import Assigner, Last, Trigger
 
 Key: TypeAlias = Operand
 Row: TypeAlias = Any
@@ -395,6 +395,7 @@ class Pipeline:
         lateness: str | int | None = None,
         ttl: str | int | None = None,
         timers: Mapping[str, Callable[[S, int], Any]] | None = None,
+        window: Last | None = None,
         **columns: Any,
     ) -> Pipeline:
         """Give the rows that ``step(state, row)`` makes of each row of a key, in their order.
@@ -423,6 +424,8 @@ class Pipeline:
         for ever by default. timers: with settled=True, fields of the state of type
         ``rp.Timestamp | None``, each with a function. At the time that the field holds it is called
         with the state, where the field is None again, and the time, and returns as ``step`` does.
+        window: ``rp.Last(20)``, with settled=True; ``columns`` are aggregates then, as
+        ``p95=rp.percentile("price", 95)``, over the last 20 rows of the key up to each row.
         """
         # Few pipelines scan.
         from ripple.model.pipeline.scanning import scan_of, table_of  # noqa: PLC0415
@@ -442,6 +445,7 @@ class Pipeline:
                 lateness=lateness,
                 ttl=ttl,
                 timers=timers,
+                window=window,
             )
             made: dict[str, Any] = {"fields": node.fields_out, "row": None}
             if isinstance(node, StepScan):

@@ -36,6 +36,7 @@ from ripple.model.pipeline.waiting_nodes import (
     Distinct,
     Finals,
     IntervalJoin,
+    LastScan,
     RunningScan,
     Scan,
     StepScan,
@@ -168,6 +169,9 @@ def _by_key_text(step: Distinct | Scan) -> str:
         return f"scan {step.name}: {made}"
     if isinstance(step, BookScan):
         return f"scan {step.name}: {step.book.text}, by {key} -> {fields_text(step.fields_out)}"
+    if isinstance(step, LastScan):
+        members = ", ".join(f"{one.name} = {one.aggregate}" for one in step.aggregates)
+        return f"scan {step.name}: by {key}, last {step.rows} rows: {members}"
     assert isinstance(step, RunningScan), "no other scans"
     columns = (_running_text(*column) for column in step.columns)
     return f"scan {step.name}: by {key}, {', '.join(columns)}"

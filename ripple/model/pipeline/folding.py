@@ -90,7 +90,7 @@ def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
         raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
     below = draft.fold
     members = [
-        _aggregate(field, aggregate, draft, over_table=below is not None)
+        aggregate_of(field, aggregate, draft, over_table=below is not None)
         for field, aggregate in aggregates.items()
     ]
     for member in members if expiry is not None else ():
@@ -115,7 +115,8 @@ def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
     )
 
 
-def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) -> FoldAggregate:
+def aggregate_of(field: str, aggregate: Any, draft: Draft, *, over_table: bool) -> FoldAggregate:
+    """Return an aggregate over the draft's rows. Raises PlanError."""
     with blaming_field(field):
         _need_aggregate(aggregate)
         if aggregate.ordered and over_table and not aggregate.by_value:
@@ -188,15 +189,7 @@ def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
             raise PlanError(
                 f"the key {name!r} has the name of a window field: rename it with .derive(...)"
             )
-    results = [
-        Field(name, result)
-        for member in members
-        for name, (_, result) in zip(
-            member.aggregate.result_names(member.name, member.bound),
-            member.bound.results,
-            strict=True,
-        )
-    ]
+    results = results_of(members)
     for member in members:
         for key in draft.key:
             if key.name.startswith(f"{member.name}."):
@@ -209,3 +202,16 @@ def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
         check_result_field(result.name)
         taken.append(result.name)
     return (*identity, *results)
+
+
+def results_of(members: Sequence[FoldAggregate]) -> list[Field]:
+    """Return the fields that aggregates make."""
+    return [
+        Field(name, result)
+        for member in members
+        for name, (_, result) in zip(
+            member.aggregate.result_names(member.name, member.bound),
+            member.bound.results,
+            strict=True,
+        )
+    ]

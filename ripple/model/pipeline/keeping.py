@@ -14,6 +14,7 @@ from ripple.model.pipeline.waiting_nodes import (
     Distinct,
     Finals,
     IntervalJoin,
+    LastScan,
     Scan,
     StreamJoin,
     sides_of,
@@ -112,7 +113,8 @@ def _of_scan(node: Scan) -> str:
     lasts = "for ever"
     if node.ttl_ns is not None:
         lasts = f"until then, {span_text(node.ttl_ns)} after its last row"
-    return f"a row until the watermark is {late}past it, and the state of a key {lasts}"
+    state = f"the last {node.rows} rows" if isinstance(node, LastScan) else "the state"
+    return f"a row until the watermark is {late}past it, and {state} of a key {lasts}"
 
 
 def _of_distinct(node: Distinct) -> str:

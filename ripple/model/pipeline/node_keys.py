@@ -41,6 +41,7 @@ from ripple.model.pipeline.waiting_nodes import (
     Distinct,
     Finals,
     IntervalJoin,
+    LastScan,
     PositionScan,
     RunningScan,
     Scan,
@@ -115,7 +116,9 @@ class _Forms:
         roots |= {f"timer {name}": function for name, function in node.timers}
         return self._note(node.name, roots)
 
-    def of_aggregate(self, fold: Fold, member: FoldAggregate) -> tuple[OfCode, list[Sexp]]:
+    def of_aggregate(
+        self, fold: Fold | LastScan, member: FoldAggregate
+    ) -> tuple[OfCode, list[Sexp]]:
         kind = type(member.aggregate)
         is_ours = library_of_module(kind.__module__) == "ripple"
         more = [] if is_ours else [self._note(fold.name, {member.name: kind})]
@@ -142,6 +145,10 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             meaning = ["union", [digests[name] for name in inputs], ranked]
         elif isinstance(node, StepScan) and not isinstance(node, PositionScan):
             meaning = ["scan", *_parameters(node), forms.of_scan(node)]
+        elif isinstance(node, LastScan):
+            with blaming("scan", node.name):
+                members = [_member(node, member, forms) for member in node.aggregates]
+                meaning = ["last-rows", *_parameters(node), *members]
         elif isinstance(node, TableJoin):
             meaning = [*_join_meaning(node), digests[node.reads_right]]
         elif isinstance(node, StreamJoin):
@@ -217,6 +224,8 @@ def _parameters_of_scan(node: Scan) -> list[Sexp]:
         roles: list[Sexp] = [[role, field.name] for role, field in node.roles]
         at_once: list[Sexp] = ["eager"] if node.is_eager else []
         return [*common, _shape(node.fields_in), ["book", roles, node.book.parameters], *at_once]
+    if isinstance(node, LastScan):
+        return [*common, _shape(node.read), str(node.rows)]
     assert isinstance(node, StepScan), "no other scans"
     versions: list[Sexp] = [] if node.version_of is None else [["version", node.version_of.name]]
     if isinstance(node, PositionScan) and node.position is not None:
@@ -276,7 +285,7 @@ def _source_meaning(source: SourceSpec) -> Sexp:
     return ["source", source.topic or "", source.time_field or "", delay, *more]
 
 
-def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:
+def _member(fold: Fold | LastScan, member: FoldAggregate, forms: _Forms) -> Sexp:
     of_code, more = forms.of_aggregate(fold, member)
     # Inputs count by their computation over these fields, in any spelling.
     inputs: list[Sexp] = [item.canonical for item in member.inputs]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError
+from ripple.model.aggregate import Aggregate
 from ripple.model.pipeline.checks import (
     blaming_field,
     check_new_field,
@@ -16,24 +17,26 @@ from ripple.model.pipeline.checks import (
     type_text,
 )
 from ripple.model.pipeline.draft import lateness_of, need_time
+from ripple.model.pipeline.folding import aggregate_of, results_of
 from ripple.model.pipeline.market_scans import book_scan, need_none, position_scan
 from ripple.model.pipeline.nodes import ROW_KEY, type_of, types_of
 from ripple.model.pipeline.row_table import last_table, row_table
 from ripple.model.pipeline.state_class import state_of
 from ripple.model.pipeline.timers import timers_of
-from ripple.model.pipeline.waiting_nodes import BookScan, RunningScan, StepScan
+from ripple.model.pipeline.waiting_nodes import BookScan, LastScan, RunningScan, StepScan
 from ripple.model.running.functions import Bar, Running
 from ripple.model.running.order_book import OrderBook
 from ripple.model.running.position import Position
 from ripple.model.schema.types import KEY_TYPES, Field, Int, Int64, bare_type
 from ripple.model.window.duration import duration_ns
+from ripple.model.window.spec import Last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ripple.model.expression.expr import Operand
     from ripple.model.pipeline.draft import Draft
-    from ripple.model.pipeline.nodes import Fields, RowTable
+    from ripple.model.pipeline.nodes import Fields, FoldAggregate, RowTable
     from ripple.model.schema.types import FieldType, Schema
 
 
@@ -52,7 +55,8 @@ def scan_of(
     lateness: str | int | None,
     ttl: str | int | None,
     timers: Mapping[str, Callable[[Any, int], Any]] | None,
-) -> StepScan | RunningScan | BookScan:
+    window: Last | None,
+) -> StepScan | RunningScan | LastScan | BookScan:
     """Return the node of a ``.scan(...)`` over the draft's rows.
 
     Raises PlanError for rows without an order in time, and for arguments at fault.
@@ -63,36 +67,29 @@ def scan_of(
         "is_last": _is_last(show, settled=settled),
         "version_of": _version_of(version_of, draft, step),
     }
+    given = {"state": state, "step": step, "into": into}
     if isinstance(step, OrderBook | Position):
-        taken = {**columns, "state": state, "into": into, "timers": timers}
+        taken = {**columns, **given, "timers": timers, "window": window, "step": None}
         need_none(step, [what for what, value in taken.items() if value is not None])
         if isinstance(step, OrderBook):
             is_last = shows["is_last"]
             return book_scan(step, common, is_eager=not settled, is_last=is_last)
         return position_scan(step, draft, common, shows)
-    given = {"state": state, "step": step, "into": into}
+    if isinstance(window, Running):  # a running value of that name
+        columns, window = {"window": window, **columns}, None
     missing = [what for what, value in given.items() if value is None]
-    if len(missing) == len(given) and columns:
+    if len(missing) == len(given) and (columns or window is not None):
         if timers is not None:
-            raise PlanError("timers is given, and running values have no state: leave it out")
+            raise PlanError("timers is given, and these values have no state: leave it out")
         if not settled:
             raise PlanError(
-                "settled is False, but running values are given once, when no row can precede "
-                "theirs any more: say settled=True"
+                "settled is False, but these values are given once, when no row can precede theirs "
+                "any more: say settled=True"
             )
-        bound = _bound(columns, draft.fields)
-        added = tuple(field for field, _, _ in bound)
-        of = tuple((field.name, function, read) for field, function, read in bound)
-        return RunningScan(**common, fields_out=(*draft.fields, *added), columns=of)
-    if columns:
-        raise PlanError(
-            f"{next(iter(columns))} is a running value, and step= makes the rows: take two scans"
-        )
-    if missing:
-        raise PlanError(
-            f"{missing[0]} is missing: it takes state=, step= and into=, or running values, as "
-            "previous=rp.lag('price')"
-        )
+        if window is not None:
+            return _last_scan(window, draft, common, columns)
+        return _running_scan(draft, common, columns)
+    _need_step(columns, missing, window)
     assert state is not None
     assert into is not None
     if not callable(step):
@@ -112,6 +109,67 @@ def scan_of(
         **shows,
         timers=timers_of(timers, (state, state_fields, initial), draft, settled=settled),
     )
+
+
+def _need_step(columns: Mapping[str, Any], missing: Sequence[str], window: Last | None) -> None:
+    """Raise PlanError where columns, or a window of these, are given beside a step, or no step."""
+    if window is not None:
+        raise PlanError("window takes aggregates, and step= makes the rows: take two scans")
+    if columns:
+        raise PlanError(
+            f"{next(iter(columns))} is a running value, and step= makes the rows: take two scans"
+        )
+    if missing:
+        raise PlanError(
+            f"{missing[0]} is missing: it takes state=, step= and into=, or running values, as "
+            "previous=rp.lag('price')"
+        )
+
+
+def _running_scan(draft: Draft, common: dict[str, Any], columns: Mapping[str, Any]) -> RunningScan:
+    """Return the node of running values. Raises PlanError."""
+    bound = _bound(columns, draft.fields)
+    added = tuple(field for field, _, _ in bound)
+    of = tuple((field.name, function, read) for field, function, read in bound)
+    return RunningScan(**common, fields_out=(*draft.fields, *added), columns=of)
+
+
+def _last_scan(
+    window: Last, draft: Draft, common: dict[str, Any], columns: Mapping[str, Any]
+) -> LastScan:
+    """Return the node of aggregates over the last rows. Raises PlanError."""
+    if not isinstance(window, Last):
+        raise PlanError(f"window takes rp.Last(20), or another number of rows, not {shown(window)}")
+    if not columns:
+        raise PlanError("window takes aggregates of its rows, as mean=rp.mean('price')")
+    members = tuple(_member(name, given, draft) for name, given in columns.items())
+    names = {bound.tree.value for member in members for bound in member.inputs}
+    added = tuple(results_of(members))
+    taken = list(types_of(draft.fields))
+    for field in added:
+        check_new_field(field.name, taken)
+        taken.append(field.name)
+    return LastScan(
+        **common,
+        fields_out=(*draft.fields, *added),
+        rows=window.rows,
+        aggregates=members,
+        read=tuple(field for field in draft.fields if field.name in names),
+        added=added,
+    )
+
+
+def _member(name: str, given: Any, draft: Draft) -> FoldAggregate:
+    """Return an aggregate of fields. Raises PlanError."""
+    if isinstance(given, Running):
+        raise PlanError(f"{name} is a running value, which takes no window=: take two scans")
+    member = aggregate_of(name, given, draft, over_table=False)
+    if any(bound.tree.operation != "col" for bound in member.inputs):
+        raise PlanError(
+            f"{name}: an input of {member.aggregate.name} is computed, and a row whose computation "
+            "fails was counted already: .derive it before the scan, which refuses that row"
+        )
+    return member
 
 
 def _version_of(
@@ -196,6 +254,11 @@ def _bound(
     found = []
     for name, function in columns.items():
         check_new_field(name, types)
+        if isinstance(function, Aggregate):
+            raise PlanError(
+                f"window is None, and {name} is an aggregate, {shown(function)}: say of "
+                "which rows, as window=rp.Last(20)"
+            )
         if not isinstance(function, Running):
             raise PlanError(
                 f"{name} takes a running value, as rp.lag('price') or rp.ema('price', span=20), "

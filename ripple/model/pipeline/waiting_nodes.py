@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.nodes import Fields
+    from ripple.model.pipeline.nodes import Fields, FoldAggregate
     from ripple.model.running.functions import Running
     from ripple.model.running.order_book import OrderBook
     from ripple.model.running.position import BoundPosition
@@ -120,6 +120,20 @@ class RunningScan(Scan):
     """
 
     columns: tuple[tuple[str, Running, Field | None], ...]
+
+
+# Invariant: ``added`` are the last of ``fields_out``, after ``fields_in``.
+@frozen
+class LastScan(Scan):
+    """The rows with aggregates over the last rows of their key, up to each row itself.
+
+    rows: how many. read: the fields that the aggregates read. added: their results.
+    """
+
+    rows: int
+    aggregates: tuple[FoldAggregate, ...]
+    read: Fields
+    added: Fields
 
 
 # Invariant: ``fields_out`` are the kept fields of a message, then the fields of the book.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     Assigner,
+    Last,
     OnCount,
     OnEveryElement,
     OnInterval,
@@ -27,6 +28,7 @@ from ripple.model.window.trading_sessions import TradingSessions
 
 __all__ = [
     "Assigner",
+    "Last",
     "OnCount",
     "OnEveryElement",
     "OnInterval",

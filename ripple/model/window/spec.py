@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LATENESS_DEFAULT = "60s"
 FUTURE_TOLERANCE_DEFAULT = "60s"
 WINDOWS_PER_EVENT_MAX = 10_000
+LAST_ROWS_MAX = 10_000
 
 _OF_A_CALENDAR = re.compile(r"\s*[0-9]+\s*(?:w|mo|q|y)\s*")
 
@@ -128,6 +129,19 @@ class Session:
         object.__setattr__(self, "gap_ns", _positive(gap, "Session: gap"))
 
 
+@frozen
+class Last:
+    """The last rows of a key, up to each row itself, in the order of event time; of ``.scan``.
+
+    rows: how many, at most 10,000; the first rows of a key have fewer.
+    """
+
+    rows: int
+
+    def __init__(self, rows: int) -> None:
+        object.__setattr__(self, "rows", need_whole("Last: rows", rows, 1, most=LAST_ROWS_MAX))
+
+
 Assigner: TypeAlias = Tumbling | ZonedTumbling | TradingSessions | Sliding | Session
 
 
@@ -218,6 +232,12 @@ def window_spec(
     future: str | int = FUTURE_TOLERANCE_DEFAULT,
 ) -> WindowSpec:
     """Return the checked form of a ``.window(...)`` step; raises :class:`PlanError`."""
+    if isinstance(assigner, Last):
+        raise PlanError(
+            f"rp.Last({assigner.rows}) counts rows in their order, and windows are spans of time: "
+            f"write .scan('last', key=..., settled=True, window=rp.Last({assigner.rows}), "
+            "mean=rp.mean(...)) before .partition(...), which adds its results to each row"
+        )
     if not isinstance(assigner, (Tumbling, ZonedTumbling, TradingSessions, Sliding, Session)):
         raise PlanError(
             "assigner must be rp.Tumbling, rp.Sliding, rp.Session or rp.TradingSessions, not "

@@ -18,6 +18,7 @@ from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
 from ripple.model.pipeline.nodes import Fold, FoldAggregate, SourceSpec, type_of
 from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.waiting_nodes import LastScan
 from ripple.model.schema.logical.values import values_of
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
@@ -430,7 +431,7 @@ def _result_row(
     """
     try:
         for member in fold.aggregates:
-            row |= _results_of(member, rows, places, fold)
+            row |= results_of(member, rows, places, fold)
         stepped = run_steps(fold.steps, row)
     except RefusedRow as refused:
         return refused
@@ -439,9 +440,13 @@ def _result_row(
     return None if stepped is None else {field.name: stepped[field.name] for field in fold.row}
 
 
-def _results_of(
-    member: FoldAggregate, rows: Sequence[Row], places: Sequence[tuple[int, ...]], fold: Fold
+def results_of(
+    member: FoldAggregate,
+    rows: Sequence[Row],
+    places: Sequence[tuple[int, ...]],
+    fold: Fold | LastScan,
 ) -> Row:
+    """Return the results of an aggregate over rows by their names; raises RefusedRow."""
     kinds = kinds_of(fold.fields_in)
     inputs = [inputs_of(member, one, fold, kinds) for one in rows]
     if isinstance(member.aggregate, Custom):  # its functions take dates, not their numbers
@@ -467,7 +472,7 @@ def _outside(member: FoldAggregate, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def inputs_of(
-    member: FoldAggregate, row: Row, fold: Fold, kinds: Mapping[str, type]
+    member: FoldAggregate, row: Row, fold: Fold | LastScan, kinds: Mapping[str, type]
 ) -> tuple[Any, ...]:
     """Return an aggregate's inputs from a row; raises RefusedRow."""
     values = tuple(evaluate(bound.expr, row, kinds) for bound in member.inputs)

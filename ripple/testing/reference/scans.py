@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.model.pipeline.waiting_nodes import (
     LIST_MAX,
     BookScan,
+    LastScan,
     PositionScan,
     RunningScan,
     StepScan,
 )
 from ripple.model.records.instances import instances_of
 from ripple.testing.reference.books import with_book
+from ripple.testing.reference.interpreter import results_of
 from ripple.testing.reference.positions import positioned
 from ripple.testing.reference.running import with_running
 from ripple.testing.reference.steps import TIME_END_NS, RefusedRow, checked, given_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.model.pipeline.waiting_nodes import Scan
     from ripple.testing.reference.steps import Row
@@ -59,12 +61,28 @@ def applied(
         elif isinstance(node, StepScan):
             state, made = _scanned(node, state or {}, row)
         else:
-            assert isinstance(node, RunningScan), "no other scans"
             state = [*(state or ()), (time_ns, row)]
-            made = with_running(node, state)
+            if isinstance(node, LastScan):
+                made = with_last(node, state)
+            else:
+                assert isinstance(node, RunningScan), "no other scans"
+                made = with_running(node, state)
     except RefusedRow as refused:
         made = refused
     states[key] = time_ns, state
+    return made
+
+
+def with_last(node: LastScan, rows: Sequence[tuple[int, Row]]) -> Row:
+    """Return the last of the rows of a key with the aggregates over the last ones.
+
+    Raises RefusedRow if one cannot be computed.
+    """
+    last = [row for _, row in rows[-node.rows :]]
+    places = [(time_ns, at) for at, (time_ns, _) in enumerate(rows)][-node.rows :]
+    made = dict(last[-1])
+    for member in node.aggregates:
+        made |= results_of(member, last, places, node)
     return made
 
 
