@@ -102,21 +102,29 @@ def _positions(method: str, keys: int, trades: pa.Table) -> Row:
 
 
 def _corrected(keys: int, trades: pa.Table) -> list[Row]:
-    """Measure rows with corrections by late ones, their reading included."""
-    fills = SOURCE.derive("fills", quantity=rp.col("size") - 50, cents=rp.col("number") // 1000)
+    """Measure rows with corrections by late ones, their reading included, beside none late."""
+    source = rp.Pipeline("trades").source("trades", Trade, out_of_order=LATE_NS)
+    fills = source.derive("fills", quantity=rp.col("size") - 50, cents=rp.col("number") // 1000)
     by: dict[str, Any] = {"key": "symbol", "lateness": 0}
     of = rp.Position("quantity", "cents", method="average")
     step: dict[str, Any] = {"state": Position, "step": bought, "into": Held}
     found = {
         "last positions": fills.scan("s", step=of, show="last", **by),
-        "last rows of a step in Python": SOURCE.scan("s", show="last", **step, **by),
-        "rows of a step in Python, corrected": SOURCE.scan("s", **step, **by),
+        "last rows of a step in Python": source.scan("s", show="last", **step, **by),
+        "rows of a step in Python, corrected": source.scan("s", **step, **by),
     }
+    at_ns = pa.array(np.arange(trades.num_rows) * 100_000 + LATE_NS)
+    none_late = trades.set_column(trades.schema.names.index("at_ns"), "at_ns", at_ns)
     rows = []
     for what, scanned in found.items():
         plan = scanned.derive("named", result=rp.col("cost")).sink("out").plan()
-        best = cpu_in_turns({"ours": partial(_ripple, plan, trades)}, ROUNDS)["ours"]
-        rows.append(Row(f"{what}, {keys:,} keys", trades.num_rows / best, "events/s"))
+        calls = {
+            "late": partial(_ripple, plan, trades),
+            "in order": partial(_ripple, plan, none_late),
+        }
+        best = cpu_in_turns(calls, ROUNDS)
+        late, in_order = (trades.num_rows / best[of] for of in calls)
+        rows.append(Row(f"{what}, {keys:,} keys", late, "events/s", "none late", in_order))
     return rows
 
 

@@ -1,5 +1,8 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 Kind = tuple[type | None, bool]
 
@@ -22,3 +25,15 @@ class StateCall:
     def __call__(
         self, before: tuple[Any, ...], row: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]: ...
+
+def rows_of(columns: list[list[Any]]) -> list[tuple[Any, ...]]: ...
+def called(
+    call: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]],
+    states: list[tuple[Any, ...]],
+    slots: npt.NDArray[np.int64],
+    begins: npt.NDArray[np.uint8],
+    initial: tuple[Any, ...],
+    given: Iterable[tuple[Any, ...] | None],
+    kept: npt.NDArray[np.uint8],
+) -> tuple[list[tuple[Any, ...]], dict[int, Exception]]: ...
+def column_of(made: Sequence[tuple[Any, ...]], at: int, kind: type) -> tuple[Any, Any] | None: ...

@@ -1,43 +1,99 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """One call of a user's function with a state and a row, whose values are put in and taken out."""
 
-from cpython.dict cimport PyDict_Clear, PyDict_GetItem, PyDict_SetItem, PyDict_Size
+from cpython.dict cimport PyDict_Check, PyDict_Clear, PyDict_GetItem, PyDict_SetItem, PyDict_Size
+from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+
+import numpy as np
+from libc.stdint cimport int64_t, uint8_t
+
+from ripple.model.keys.checked cimport check_length, check_slots
 
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+    double PyFloat_AS_DOUBLE(object value)
+    object PyObject_GenericGetDict(object one, void* context)
     bint PyUnicode_IS_ASCII(object text)
     bint PyLong_CheckExact(object value)
     bint PyUnicode_CheckExact(object value)
     bint PyFloat_CheckExact(object value)
     bint PyBool_Check(object value)
+    bint PyObject_IS_GC(object value)
+    void PyObject_GC_UnTrack(void* one)
 
 
-cdef inline bint is_plain(object value, object kind, bint optional):
+# What values of a field are stored as they are: of one class, and maybe None.
+cdef enum:
+    LOOKED_AT = 0
+    OF_FLOAT = 1
+    OF_INT = 2
+    OF_TEXT = 3
+    OF_BOOL = 4
+    OR_NONE = 8
+
+_CODES = {None: LOOKED_AT, float: OF_FLOAT, int: OF_INT, str: OF_TEXT, bool: OF_BOOL}
+
+
+cdef bytes codes_of(tuple kinds):
+    return bytes([_CODES[kind] | (OR_NONE if optional else 0) for kind, optional in kinds])
+
+
+cdef inline bint is_plain(object value, unsigned char code) except -1:
     """Whether a value is stored as it is: of exactly this type, and within it, or None."""
     cdef int overflow = 0
     if value is None:
-        return optional
-    if kind is float:
+        return code & OR_NONE
+    code &= ~OR_NONE
+    if code == OF_FLOAT:
         return PyFloat_CheckExact(value)
-    if kind is int:
+    if code == OF_INT:
         if not PyLong_CheckExact(value):
             return False
         PyLong_AsLongLongAndOverflow(value, &overflow)
         return not overflow
-    if kind is str:
+    if code == OF_TEXT:
         return PyUnicode_CheckExact(value) and PyUnicode_IS_ASCII(value)
-    return kind is bool and PyBool_Check(value)
+    return code == OF_BOOL and PyBool_Check(value)
+
+
+cdef tuple leave_out(tuple values):
+    """Leave values out of the collector of garbage at once, as its first run would.
+
+    They are many, and in no cycle if none of them can be.
+    """
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(values)):
+        if PyObject_IS_GC(<object>PyTuple_GET_ITEM(values, i)):
+            return values
+    if PyTuple_GET_SIZE(values):
+        PyObject_GC_UnTrack(<void*>values)
+    return values
+
+
+def rows_of(list columns not None):
+    """Return the rows of columns, lists of one length, as tuples."""
+    cdef Py_ssize_t i, at, width = len(columns), n = len(columns[0])
+    cdef list column, rows = []
+    cdef tuple row
+    cdef object value
+    for column in columns:
+        check_length(n, len(column))
+    for i in range(n):
+        row = PyTuple_New(width)
+        for at in range(width):
+            value = (<list>PyList_GET_ITEM(columns, at))[i]
+            Py_INCREF(value)
+            PyTuple_SET_ITEM(row, at, value)
+        rows.append(leave_out(row))
+    return rows
 
 
 cdef class Filled:
     """An object that is filled anew for each use: its dict, or one by one if it has none."""
-
-    cdef object one
-    cdef bint has_dict
-    cdef tuple names
 
     def __init__(self, one, tuple names not None):
         self.one, self.has_dict, self.names = one, hasattr(one, "__dict__"), names
@@ -51,7 +107,7 @@ cdef class Filled:
             for i in range(n):
                 setattr(self.one, self.names[i], values[i])
             return 0
-        fields = self.one.__dict__
+        fields = PyObject_GenericGetDict(self.one, NULL)
         for i in range(n):
             PyDict_SetItem(
                 fields,
@@ -67,12 +123,9 @@ cdef class Filled:
 cdef class StateCall:
     """Calls the function, and checks what it stores and returns.
 
-    Invariant: ``state`` and ``row`` are used by no other call at the same time.
+    Invariant: ``state`` and ``row`` are used by no other call at the same time. result: of the last
+    call.
     """
-
-    cdef object function, instance, fit_state, fit_row, result_of
-    cdef Filled state, row
-    cdef tuple state_names, state_kinds, row_names, row_kinds
 
     def __init__(
         self, function, Filled state not None, row, tuple state_kinds not None,
@@ -89,15 +142,20 @@ cdef class StateCall:
         self.function, self.state = function, state
         self.row = row if isinstance(row, Filled) else None
         self.instance = row
-        self.state_names, self.state_kinds = state.names, state_kinds
-        self.row_names, self.row_kinds = row_names, row_kinds
+        self.state_names, self.state_kinds = state.names, codes_of(state_kinds)
+        self.row_names, self.row_kinds = row_names, codes_of(row_kinds)
         self.fit_state, self.fit_row, self.result_of = fit_state, fit_row, result_of
         if len(state_kinds) != len(state.names) or len(row_kinds) != len(row_names):
             raise ValueError("there is a kind for each field")
 
     def __call__(self, tuple before not None, tuple row not None):
         """Return the state after a row, and the values of its result, None for no row."""
+        return self.after(before, row), self.result
+
+    cdef tuple after(self, tuple before, tuple row):
+        """Return the state after a row; its result is in ``result``."""
         cdef object result
+        cdef tuple after
         self.state.fill(before)
         if self.row is None:
             result = self.function(self.state.one, self.instance(row))
@@ -105,47 +163,151 @@ cdef class StateCall:
             self.row.fill(row)
             result = self.function(self.state.one, self.row.one)
         after = self.stored()
-        if result is None:
-            return after, None
-        return after, self.made(result)
+        self.result = None if result is None else self.made(result)
+        return after
 
     cdef tuple stored(self):
         """Return the values of the state now."""
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.state_names)
-        cdef dict fields = self.state.one.__dict__ if self.state.has_dict else None
+        cdef const unsigned char* kinds = self.state_kinds
+        cdef dict fields = None
         cdef PyObject* found = NULL
         cdef bint plain = True
-        cdef object value
-        if fields is not None and PyDict_Size(fields) > n:
-            extra = next(name for name in fields if name not in self.state_names)
-            raise TypeError(f"the step sets {extra!r}, which the state does not declare")
-        values = []
+        cdef object name, value
+        cdef list values = None
+        cdef tuple after
+        if self.state.has_dict:
+            fields = PyObject_GenericGetDict(self.state.one, NULL)
+            if PyDict_Size(fields) > n:
+                extra = next(name for name in fields if name not in self.state_names)
+                raise TypeError(f"the step sets {extra!r}, which the state does not declare")
+        after = PyTuple_New(n)
         for i in range(n):
             name = <object>PyTuple_GET_ITEM(self.state_names, i)
-            if fields is not None:
+            if fields is None:
+                value = getattr(self.state.one, name)
+            else:
                 found = <PyObject*>PyDict_GetItem(fields, name)
                 if found == NULL:
                     raise TypeError(f"the step deletes {name!r} of the state")
-            value = getattr(self.state.one, name) if found == NULL else <object>found
-            kind, optional = <tuple>PyTuple_GET_ITEM(self.state_kinds, i)
-            plain = plain and is_plain(value, kind, optional)
-            values.append(value)
-        return tuple(values) if plain else self.fit_state(tuple(values))
+                value = <object>found
+            plain = plain and is_plain(value, kinds[i])
+            Py_INCREF(value)
+            PyTuple_SET_ITEM(after, i, value)
+        return leave_out(after) if plain else self.fit_state(after)
 
     cdef tuple made(self, object result):
         """Return the values of a result."""
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.row_names)
+        cdef const unsigned char* kinds = self.row_kinds
         cdef bint plain = True
         cdef object value
-        if isinstance(result, dict):
+        cdef tuple values
+        if PyDict_Check(result):
             return self.fit_row(self.result_of(result))
-        values = []
+        values = PyTuple_New(n)
         for i in range(n):
             try:
                 value = getattr(result, <object>PyTuple_GET_ITEM(self.row_names, i))
             except AttributeError:
                 return self.fit_row(self.result_of(result))
-            kind, optional = <tuple>PyTuple_GET_ITEM(self.row_kinds, i)
-            plain = plain and is_plain(value, kind, optional)
-            values.append(value)
-        return tuple(values) if plain else self.fit_row(tuple(values))
+            plain = plain and is_plain(value, kinds[i])
+            Py_INCREF(value)
+            PyTuple_SET_ITEM(values, i, value)
+        return leave_out(values) if plain else self.fit_row(values)
+
+
+def called(
+    call not None,
+    list states not None,
+    const int64_t[::1] slots not None,
+    const uint8_t[::1] begins not None,
+    tuple initial not None,
+    given,
+    uint8_t[::1] kept not None,
+):
+    """Call a function with each row and the state of its slot; return (results, errors by row).
+
+    call: takes a state and a row's values; returns the state after it, and a result. begins: the
+    rows that begin with ``initial``. given: the values of rows, None where another version counts.
+    kept: 0 for each row; 1 afterwards for those with a result.
+    """
+    cdef Py_ssize_t i = 0, n = slots.shape[0], slot, count = len(states)
+    cdef StateCall fast = call if type(call) is StateCall else None
+    cdef list made = []
+    cdef dict failed = {}
+    cdef object before, result, row
+    check_length(n, begins.shape[0])
+    check_length(n, kept.shape[0])
+    check_slots(slots, count)
+    for row in given:
+        if i == n or len(states) != count:
+            raise ValueError(f"there are {n} rows")
+        slot = slots[i]
+        if begins[i]:
+            states[slot] = initial
+        if row is not None:
+            before = states[slot]
+            try:
+                if fast is None:
+                    states[slot], result = call(before, row)
+                else:
+                    states[slot] = fast.after(before, row)
+                    result = fast.result
+            except Exception as error:  # any error of a user's function
+                states[slot] = before
+                failed[i] = error
+            else:
+                if result is not None:
+                    made.append(result)
+                    kept[i] = 1
+        i += 1
+    check_length(n, i)
+    return made, failed
+
+
+def column_of(list made not None, Py_ssize_t at, kind not None):
+    """Return (values, valid) of a field of results, valid None without a None; None if it cannot.
+
+    at: its place in each. kind: the class of its values; texts are a list. It cannot where some
+    values are not stored as they are.
+    """
+    cdef Py_ssize_t i, n = len(made)
+    cdef unsigned char code = _CODES[kind]
+    cdef bint has_none = False
+    cdef object value
+    cdef tuple row
+    if code == OF_TEXT:
+        texts = []
+        for row in made:
+            value = row[at]
+            if not is_plain(value, code | OR_NONE):
+                return None
+            texts.append(value)
+        return texts, None
+    valid = np.ones(n, np.bool_)
+    values = np.zeros(n, np.float64 if code == OF_FLOAT else np.int64 if code == OF_INT else np.bool_)
+    cdef uint8_t[::1] is_valid = valid.view(np.uint8)
+    cdef int64_t[::1] ints
+    cdef double[::1] floats
+    cdef uint8_t[::1] bools
+    if code == OF_FLOAT:
+        floats = values
+    elif code == OF_INT:
+        ints = values
+    else:
+        bools = values.view(np.uint8)
+    for i in range(n):
+        row = made[i]
+        value = row[at]
+        if value is None:
+            is_valid[i], has_none = 0, True
+        elif not is_plain(value, code):
+            return None
+        elif code == OF_FLOAT:
+            floats[i] = PyFloat_AS_DOUBLE(value)
+        elif code == OF_INT:
+            ints[i] = value
+        else:
+            bools[i] = value is True
+    return values, valid if has_none else None

@@ -2,86 +2,118 @@
 """The rows of a scan that are not final, by key and in their order, with the state after each."""
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MIN, int64_t
 
-from ripple.model.keys.checked cimport check_length
+import numpy as np
+
+from ripple.engine.kernels.state_call cimport StateCall
+from ripple.model.keys.checked cimport check_length, check_slots
 
 
 @cython.no_gc  # it is in no cycle, and there are many
 cdef class Entry:
     """A row of a log.
 
-    number: by which its owner knows it. of: the value that its versions share, None for none.
-    result: the values of ``into``, None for no row, or why the step failed. after: the state of its
-    key after it. last: the newest result of the key then.
+    number: by which its owner knows it. slot: of its key. of: the value that its versions share,
+    None for none. result: the values of ``into``, None for no row, or why the step failed. after:
+    the state of its key after it. last: the newest result of the key then. before, behind: its
+    neighbours in the log, which does not own them.
     """
 
     cdef public object after, last
-    cdef readonly object key, number, of, result, row
+    cdef readonly object of, result, row
+    cdef readonly int64_t number, slot
     cdef int64_t time_ns, place
-    cdef Py_ssize_t log
+    cdef PyObject* before
+    cdef PyObject* behind
 
 
-cdef inline bint is_before(Entry one, int64_t time_ns, int64_t place):
-    return one.time_ns < time_ns or (one.time_ns == time_ns and one.place < place)
+cdef inline bint is_before(PyObject* one, int64_t time_ns, int64_t place):
+    cdef int64_t own_ns = (<Entry>one).time_ns
+    return own_ns < time_ns or (own_ns == time_ns and (<Entry>one).place < place)
 
 
+@cython.no_gc  # as a row is
 cdef class Log:
-    """The rows of a key. state, last, last_ns: of the key before them; None without one.
+    """The rows of a key, linked. state, last, last_ns: of the key before them.
 
-    since: from where on they are to be run again, or a place behind them. ended: how many of the
-    first are final, and about to leave.
+    since: the first one to be run again, NULL for none. late: the row taken last before others.
     """
 
-    cdef list entries
-    cdef object key, state, last, last_ns
-    cdef Py_ssize_t since, ended
-
-    cdef Py_ssize_t place_of(self, int64_t time_ns, int64_t place):
-        """Return where a row stands, or would."""
-        cdef Py_ssize_t low = 0, high = len(self.entries), middle
-        if high and is_before(<Entry>self.entries[high - 1], time_ns, place):
-            return high
-        while low < high:
-            middle = (low + high) // 2
-            if is_before(<Entry>self.entries[middle], time_ns, place):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    cdef object state, last
+    cdef bint has_last_ns
+    cdef int64_t last_ns
+    cdef PyObject* head
+    cdef PyObject* tail
+    cdef PyObject* since
+    cdef PyObject* late
 
     cdef int add(self, Entry entry) except -1:
         """Take a row where it belongs; it, or the first version of it, is run again."""
-        cdef Py_ssize_t at = self.place_of(entry.time_ns, entry.place)
-        if at == len(self.entries):
-            self.entries.append(entry)
+        cdef PyObject* new = <PyObject*>entry
+        cdef PyObject* at = self.tail
+        cdef PyObject* behind = NULL
+        if at != NULL and not is_before(at, entry.time_ns, entry.place):
+            at = self.before(entry)
+        if at == NULL:
+            behind, self.head = self.head, new
         else:
-            self.entries.insert(at, entry)
+            behind = (<Entry>at).behind
+            (<Entry>at).behind = new
+        entry.before, entry.behind = at, behind
+        if behind == NULL:
+            self.tail = new
+        else:
+            (<Entry>behind).before = new
+            self.late = new
         if entry.of is not None:
-            at = self.place_of(entry.time_ns, INT64_MIN)
-        self.since = min(self.since, at)
+            while new != self.head and (<Entry>(<Entry>new).before).time_ns == entry.time_ns:
+                new = (<Entry>new).before
+        entry = <Entry>new
+        if self.since == NULL or not is_before(self.since, entry.time_ns, entry.place):
+            self.since = new
         return 0
 
-    cdef int drop(self) except -1:
-        """Forget the first, final rows."""
-        cdef Entry entry = self.entries[self.ended - 1]
-        self.state, self.last, self.last_ns = entry.after, entry.last, entry.time_ns
-        del self.entries[:self.ended]
-        self.since, self.ended = len(self.entries), 0
+    cdef PyObject* before(self, Entry entry):
+        """Return the row before the place of one that is not the last; NULL for none.
+
+        The late rows of a batch come in their order, so no row is passed often.
+        """
+        cdef PyObject* at = self.late
+        if at == NULL or not is_before(at, entry.time_ns, entry.place):
+            at = self.tail
+            while at != NULL and not is_before(at, entry.time_ns, entry.place):
+                at = (<Entry>at).before
+            return at
+        while is_before((<Entry>at).behind, entry.time_ns, entry.place):
+            at = (<Entry>at).behind
+        return at
+
+    cdef int drop(self, Entry entry) except -1:
+        """Forget the first row, a final one."""
+        self.state, self.last = entry.after, entry.last
+        self.last_ns, self.has_last_ns = entry.time_ns, True
+        self.head = entry.behind
+        if self.head == NULL:
+            self.tail = NULL
+        else:
+            (<Entry>self.head).before = NULL
+        entry.before = entry.behind = NULL
         return 0
 
 
 cdef class Logs:
     """The rows of all keys.
 
-    Invariants between calls: ``logs`` has a log at the place that ``places`` has of its key, and
-    None at those in ``unused``; each has rows; ``entries`` has these by number.
+    Invariants between calls: ``logs`` has a log per slot of a key with rows, else None; ``entries``
+    has the rows by number, and owns them; no log has rows to be run again.
     """
 
     cdef object call, initial, versions, reason_of
+    cdef StateCall fast
     cdef int64_t ttl_ns
-    cdef list logs, unused
-    cdef dict places
+    cdef list logs
     cdef readonly dict entries
 
     def __init__(self, call not None, tuple initial not None, ttl_ns, versions, reason_of):
@@ -93,91 +125,125 @@ cdef class Logs:
         counts. reason_of: of an error.
         """
         self.call, self.initial, self.versions, self.reason_of = call, initial, versions, reason_of
+        self.fast = call if type(call) is StateCall else None
         self.ttl_ns = -1 if ttl_ns is None else ttl_ns
-        self.logs, self.unused, self.places, self.entries = [], [], {}, {}
+        self.logs, self.entries = [], {}
 
-    def unknown(self, list keys not None):
-        """Return the places of the keys without a log in a list of distinct ones."""
-        return [at for at, key in enumerate(keys) if key not in self.places]
+    def grow(self, Py_ssize_t capacity):
+        """Have room for each slot below ``capacity``."""
+        if capacity > len(self.logs):
+            self.logs.extend([None] * (capacity - len(self.logs)))
 
-    def begin(self, tuple key not None, tuple state not None, last, last_ns):
-        """Make a log for a key, with its state so far."""
-        cdef Log log = Log.__new__(Log)
-        log.entries, log.key, log.since, log.ended = [], key, 0, 0
-        log.state, log.last, log.last_ns = state, last, last_ns
-        if self.unused:
-            self.places[key] = self.unused.pop()
-            self.logs[self.places[key]] = log
-        else:
-            self.places[key] = len(self.logs)
-            self.logs.append(log)
+    def begin(self, const int64_t[::1] slots not None):
+        """Make logs of keys with an initial state where there are none; return their rows here."""
+        cdef Py_ssize_t i
+        cdef Log log
+        cdef list new = []
+        check_slots(slots, len(self.logs))
+        for i in range(slots.shape[0]):
+            if self.logs[slots[i]] is None:
+                log = Log.__new__(Log)
+                log.state, log.last, log.has_last_ns = self.initial, None, False
+                self.logs[slots[i]] = log
+                new.append(i)
+        return np.array(new, np.int64)
+
+    def set(
+        self,
+        const int64_t[::1] slots not None,
+        list states not None,
+        list lasts not None,
+        const int64_t[::1] last_ns not None,
+    ):
+        """Set the states of keys with logs before their rows; last_ns: INT64_MIN for new ones."""
+        cdef Py_ssize_t i
+        cdef Log log
+        check_slots(slots, len(self.logs))
+        for length in (len(states), len(lasts), last_ns.shape[0]):
+            check_length(slots.shape[0], length)
+        for i in range(slots.shape[0]):
+            log = self.logs[slots[i]]
+            log.state, log.last = states[i], lasts[i]
+            log.last_ns, log.has_last_ns = last_ns[i], last_ns[i] != INT64_MIN
 
     def take(
         self,
-        list keys not None,
-        const int64_t[::1] which not None,
+        const int64_t[::1] order not None,
+        const int64_t[::1] slots not None,
         const int64_t[::1] times not None,
         const int64_t[::1] places not None,
-        list numbers not None,
-        given,
+        const int64_t[::1] numbers not None,
+        list given not None,
         list of,
     ):
-        """Take rows, and run their keys again; return the rows that were run.
+        """Take rows of keys with logs, and run these again; return the numbers of all that ran.
 
-        keys: distinct ones with logs. which: per row the place of its key there. given: the values
-        of rows. of: what the versions of each share; None where each row counts.
+        order: the rows by time and place. given: the values of rows. of: what the versions of each
+        share; None where each row counts.
         """
-        cdef Py_ssize_t i = 0, n = which.shape[0]
-        cdef list logs = [self.places[key] for key in keys], touched = []
+        cdef Py_ssize_t i, n = slots.shape[0]
+        cdef list changed = [], ran = []
         cdef Entry entry
         cdef Log log
-        for length in (times.shape[0], places.shape[0], len(numbers), n if of is None else len(of)):
+        check_slots(slots, len(self.logs))
+        check_slots(order, n)
+        for length in (
+            order.shape[0], times.shape[0], places.shape[0], numbers.shape[0], len(given),
+            n if of is None else len(of),
+        ):
             check_length(n, length)
-        for row in given:
-            if i == n or not 0 <= which[i] < len(logs):
-                raise ValueError(f"{n} rows of {len(logs)} keys, but others are given")
+        for i in order:
             entry = Entry.__new__(Entry)
-            entry.log = logs[which[i]]
-            log = self.logs[entry.log]
-            entry.number, entry.key, entry.row = numbers[i], log.key, row
+            entry.number, entry.slot, entry.row = numbers[i], slots[i], given[i]
             entry.of, entry.after = None if of is None else of[i], ()
             entry.time_ns, entry.place = times[i], places[i]
+            log = self.logs[entry.slot]
             self.entries[entry.number] = entry
+            if log.since == NULL:
+                changed.append(log)
             log.add(entry)
-            i += 1
-        check_length(n, i)
-        for at in logs:
-            self.run(self.logs[at], touched)
-        return touched
+        for log in changed:
+            self.run(log, ran)
+        return np.array(ran, np.int64)
 
-    cdef int run(self, Log log, list touched) except -1:
+    cdef list counted(self, Log log):
+        """Return the rows to be run again as they count."""
+        cdef PyObject* at = log.since
+        cdef list rows = [], times = [], shared = []
+        while at != NULL:
+            rows.append((<Entry>at).row)
+            times.append((<Entry>at).time_ns)
+            shared.append((<Entry>at).of)
+            at = (<Entry>at).behind
+        return list(self.versions(rows, times, shared))
+
+    cdef int run(self, Log log, list ran) except -1:
         """Run a key again."""
-        cdef Py_ssize_t i, n = len(log.entries), start = log.since
-        cdef object state = log.state, last = log.last, rows = None, row
-        cdef int64_t last_ns = 0
-        cdef bint has_last = log.last_ns is not None
-        cdef Entry entry
-        if start:
-            entry = log.entries[start - 1]
+        cdef PyObject* at = log.since
+        cdef Entry entry = <Entry>at
+        cdef object state = log.state, last = log.last, row, after, result
+        cdef list rows = None if self.versions is None else self.counted(log)
+        cdef int64_t last_ns = log.last_ns
+        cdef bint has_last = log.has_last_ns
+        cdef Py_ssize_t i = 0
+        if entry.before != NULL:
+            entry = <Entry>entry.before
             state, last, last_ns, has_last = entry.after, entry.last, entry.time_ns, True
-        elif has_last:
-            last_ns = log.last_ns
-        log.since = n
-        if self.versions is not None:
-            some = log.entries[start:]
-            times = [(<Entry>one).time_ns for one in some]
-            shared = [(<Entry>one).of for one in some]
-            rows = self.versions([(<Entry>one).row for one in some], times, shared)
-        for i in range(start, n):
-            entry = log.entries[i]
-            row = entry.row if rows is None else rows[i - start]
+        log.since = log.late = NULL
+        while at != NULL:
+            entry = <Entry>at
+            row = entry.row if rows is None else rows[i]
             if self.ttl_ns >= 0 and has_last and entry.time_ns - last_ns >= self.ttl_ns:
                 state, last = self.initial, None
             if row is None:
                 entry.result = None
             else:
                 try:
-                    after, result = self.call(state, row)
+                    if self.fast is None:
+                        after, result = self.call(state, row)
+                    else:
+                        after = self.fast.after(state, row)
+                        result = self.fast.result
                 except Exception as error:  # any error of a user's function
                     entry.result = self.reason_of(error)
                 else:
@@ -186,60 +252,67 @@ cdef class Logs:
                         last = result
             entry.after, entry.last = state, last
             last_ns, has_last = entry.time_ns, True
-            touched.append(entry)
+            ran.append(entry.number)
+            at = entry.behind
+            i += 1
         return 0
 
-    def last_of(self, key):
-        """Return the newest result of a key with rows here, and the time of its last row."""
-        cdef Log log = self.logs[self.places[key]]
-        cdef Entry entry = log.entries[len(log.entries) - 1]
-        return entry.last, entry.time_ns
+    def last_of(self, const int64_t[::1] slots not None):
+        """Return the newest results of keys with rows here, and the times of their last rows."""
+        cdef Py_ssize_t i
+        cdef Log log
+        cdef list lasts = []
+        times = np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] last_ns = times
+        check_slots(slots, len(self.logs))
+        for i in range(slots.shape[0]):
+            log = self.logs[slots[i]]
+            lasts.append((<Entry>log.tail).last)
+            last_ns[i] = (<Entry>log.tail).time_ns
+        return lasts, times
 
-    def end(self, list numbers not None):
+    def end(self, const int64_t[::1] numbers not None):
         """Forget the first rows of their keys, in the order of these; return them.
 
-        They stay in ``entries``.
+        Returns also the slots of keys without rows now. The rows stay in ``entries``.
         """
-        cdef list ended = [], logs = []
+        cdef Py_ssize_t i
+        cdef list ended = [], empty = []
         cdef Entry entry
         cdef Log log
-        for number in numbers:
-            entry = self.entries[number]
-            log = self.logs[entry.log]
-            if log.entries[log.ended] is not entry:
-                raise ValueError(f"row {number} is not the first one of its key")
-            if not log.ended:
-                logs.append(entry.log)
-            log.ended += 1
+        for i in range(numbers.shape[0]):
+            entry = self.entries[numbers[i]]
+            log = self.logs[entry.slot]
+            if log.head != <PyObject*>entry:
+                raise ValueError(f"row {numbers[i]} is not the first one of its key")
+            log.drop(entry)
             ended.append(entry)
-        for at in logs:
-            log = self.logs[at]
-            log.drop()
-            if not log.entries:
-                del self.places[log.key]
-                self.logs[at] = None
-                self.unused.append(at)
-        return ended
+            if log.head == NULL:
+                empty.append(entry.slot)
+                self.logs[entry.slot] = None
+        return ended, np.array(empty, np.int64)
 
-    def forget(self, list numbers not None):
+    def forget(self, const int64_t[::1] numbers not None):
         """Forget rows that ended."""
-        for number in numbers:
-            del self.entries[number]
+        cdef Py_ssize_t i
+        for i in range(numbers.shape[0]):
+            del self.entries[numbers[i]]
 
 
-def take_after(list states not None, list lasts, list slots not None, list ended not None):
+def take_after(
+    list states not None, list lasts, const int64_t[::1] slots not None, list ended not None
+):
     """Note the states, and unless None the newest results, after rows by their slots."""
     cdef Entry entry
-    cdef Py_ssize_t i, slot, n = len(slots), count = len(states)
+    cdef Py_ssize_t i, n = slots.shape[0], count = len(states)
     check_length(n, len(ended))
     check_length(count, count if lasts is None else len(lasts))
+    check_slots(slots, count)
     for i in range(n):
-        entry, slot = ended[i], slots[i]
-        if not 0 <= slot < count:
-            raise ValueError(f"slot {slot} of {count}")
-        states[slot] = entry.after
+        entry = ended[i]
+        states[slots[i]] = entry.after
         if lasts is not None:
-            lasts[slot] = entry.last
+            lasts[slots[i]] = entry.last
 
 
 def failures(list ended not None):
@@ -247,17 +320,18 @@ def failures(list ended not None):
     return {i: one.result for i, one in enumerate(ended) if type(one.result) is str}
 
 
-def made_of(dict entries not None, list slots not None):
-    """Return (slots with a result, their keys, their results, the reasons of failed ones)."""
-    cdef list kept = [], keys = [], made = []
+def made_of(dict entries not None, const int64_t[::1] numbers not None):
+    """Return (rows with a result, the slots of their keys, the results, why others failed)."""
+    cdef Py_ssize_t i, n = numbers.shape[0]
+    cdef list kept = [], slots = [], made = []
     cdef dict failed = {}
     cdef Entry entry
-    for slot in slots:
-        entry = entries[slot]
+    for i in range(n):
+        entry = entries[numbers[i]]
         if type(entry.result) is str:
-            failed[slot] = entry.result
+            failed[numbers[i]] = entry.result
         elif entry.result is not None:
-            kept.append(slot)
-            keys.append(entry.key)
+            kept.append(entry.number)
+            slots.append(entry.slot)
             made.append(entry.result)
-    return kept, keys, made, failed
+    return np.array(kept, np.int64), np.array(slots, np.int64), made, failed

@@ -11,10 +11,12 @@ import pyarrow as pa
 from ripple.engine.operators.joins.eager_rows import EagerRows
 from ripple.engine.operators.rows import Rows, made_by
 from ripple.engine.operators.step_logs import StepLogs
+from ripple.engine.snapshots.slot_arrays import grown
+from ripple.model.keys.space import key_columns
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -30,8 +32,8 @@ class LastTableRows(EagerRows):
     """Shows of each key the newest row that the step made, after all of its rows so far.
 
     A row that no step can make is no row here: once it is final, the scan counts it. Invariants:
-    ``_last`` has per slot of a key the newest result, None if there is none yet, and the time of
-    its last row. With a ttl, ``_ends`` has each slot once, at a time up to that one.
+    ``_lasts`` has per slot of a key the newest result, None if there is none yet, and ``_last_ns``
+    the time of its last row. With a ttl, ``_ends`` has each slot once, at a time up to that one.
     """
 
     def __init__(self, graph: Graph, fold: LastTable, scan: StepScanRows) -> None:
@@ -40,9 +42,10 @@ class LastTableRows(EagerRows):
         self._scan, self._node = scan, scan.node
         self._names = [field.name for field in scan.node.key]
         self._made = made_by(scan.node)
-        self._logs = StepLogs(scan)
+        self._logs = StepLogs(scan, self.keys)
         self._next = 0
-        self._last: dict[int, tuple[Stored | None, int]] = {}
+        self._lasts: list[Stored | None] = []
+        self._last_ns = np.empty(0, np.int64)
         self._ends: list[tuple[int, int]] = []
         self._gone: list[int] = []
         self.frees = scan.node.ttl_ns is not None
@@ -53,7 +56,7 @@ class LastTableRows(EagerRows):
         news = self._scan.take_news()
         if news is not None:
             self._take(news)
-        self._logs.forget([entry.number for entry in self._logs.end()])
+        self._logs.forget(self._logs.end()[0])
         self._withdraw()
 
     def _take(self, rows: pa.RecordBatch) -> None:
@@ -61,23 +64,27 @@ class LastTableRows(EagerRows):
         slots = self._slots([rows.column(name) for name in self._names])
         first, self._next = self._next, self._next + rows.num_rows
         numbers = np.arange(first, self._next, dtype=np.int64)
-        self._logs.take(rows, numbers)
-        newest = dict(zip(slots.tolist(), numbers.tolist(), strict=True))
-        keys = ((slot, self._logs.entries[number].key) for slot, number in newest.items())
-        self._note((slot, *self._logs.last_of(key)) for slot, key in keys)
-        self._show(np.unique(slots))
+        self._logs.take(rows, slots, numbers)
+        changed = np.unique(slots)
+        self._note(changed, *self._logs.last_of(changed))
+        self._show(changed)
 
     def _slots(self, keys: list[pa.Array]) -> Ints:
         slots: Ints = self.keys.slots(keys)
         self.keys.adopt(slots)
         return slots
 
-    def _note(self, lasts: Iterable[tuple[int, Stored | None, int]]) -> None:
+    def _note(self, slots: Ints, lasts: Sequence[Stored | None], last_ns: Ints) -> None:
         """Note the last rows of slots, each with the time of its key's last row."""
-        for slot, last, last_ns in lasts:
-            if self.frees and slot not in self._last:
-                heappush(self._ends, (last_ns, slot))
-            self._last[slot] = last, last_ns
+        self._last_ns = grown(self._last_ns, self.keys.capacity, watermark.NONE)
+        self._lasts += [None] * (len(self._last_ns) - len(self._lasts))
+        if self.frees:
+            is_new = self._last_ns[slots] == watermark.NONE
+            for end in zip(last_ns[is_new].tolist(), slots[is_new].tolist(), strict=True):
+                heappush(self._ends, end)
+        self._last_ns[slots] = last_ns
+        for slot, last in zip(slots.tolist(), lasts, strict=True):
+            self._lasts[slot] = last
 
     def _withdraw(self) -> None:
         """Take away the rows of keys with ended states."""
@@ -87,10 +94,10 @@ class LastTableRows(EagerRows):
         gone = []
         while self._ends and self._ends[0][0] <= mark_ns - ttl_ns:
             _, slot = heappop(self._ends)
-            last_ns = self._last[slot][1]
+            last_ns = int(self._last_ns[slot])
             if last_ns <= mark_ns - ttl_ns:
                 gone.append(slot)
-                del self._last[slot]
+                self._lasts[slot], self._last_ns[slot] = None, watermark.NONE
             else:
                 heappush(self._ends, (last_ns, slot))
         if gone:
@@ -102,12 +109,13 @@ class LastTableRows(EagerRows):
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, unreadable ones: none)."""
-        found = [(slot, self._last[slot][0]) for slot in slots.tolist()]
-        made = [(slot, last) for slot, last in found if last is not None]
-        kept = np.array([slot for slot, _ in made], np.int64)
-        of_key = zip(self._names, self.keys.arrays(kept), strict=True)
-        rows = Rows(dict(of_key), len(made))
-        self._scan.step.make(rows, [last for _, last in made])
+        found = [self._lasts[slot] for slot in slots.tolist()]
+        made = [last for last in found if last is not None]
+        kept = slots
+        if len(made) < len(found):
+            kept = slots[[last is not None for last in found]]
+        rows = Rows(key_columns(self.keys, kept), len(made))
+        self._scan.step.make(rows, made)
         return kept, {field.name: rows.columns[field.name] for field in self._made}, {}
 
     def free(self, expired: Ints) -> None:
@@ -123,16 +131,16 @@ class LastTableRows(EagerRows):
     def nbytes(self) -> int:
         """Bytes held, about 200 of them by key."""
         own = self._logs.nbytes + self.keys.index.nbytes + self.column.nbytes
-        return own + (200 + 16 * len(self._made)) * len(self._last)
+        return own + (200 + 16 * len(self._made)) * len(self.keys.index)
 
     # --- snapshots: of the scan alone ---
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Show the last rows of the scan and of its held rows; the scan was loaded before."""
         del table, watermark_ns
-        keys, lasts = self._scan.last_rows()
+        keys, lasts, last_ns = self._scan.last_rows()
         slots = self._slots(keys)
-        self._note((slot, *last) for slot, last in zip(slots.tolist(), lasts, strict=True))
+        self._note(slots, lasts, last_ns)
         if len(slots):
             self._show(np.unique(slots))
         for rows in self._scan.held_rows():

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.position import PositionCall
+from ripple.engine.kernels.state_call import rows_of
 from ripple.engine.operators.rows import as_list, made_by
 from ripple.engine.operators.state_step import Applied
 from ripple.model.expression.bound import Values
@@ -17,7 +18,7 @@ from ripple.model.schema.logical.wide_decimals import stored_text, units_of_text
 from ripple.model.schema.types import Bool, Logical, WideDecimal, bare_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -50,9 +51,9 @@ class PositionStep:
             reads_wide=any(isinstance(bare_type(one.type), WideDecimal) for one in of.reads),
         )
 
-    def given(self, columns: Mapping[str, Any]) -> Iterator[Stored]:
+    def given(self, columns: Mapping[str, Any]) -> list[Stored]:
         """Return the values of rows."""
-        return zip(*(_units(columns[one.name], one.type) for one in self._reads), strict=True)
+        return rows_of([list(_units(columns[one.name], one.type)) for one in self._reads])
 
     def make(self, rows: Rows, made: Sequence[Stored]) -> None:
         """Replace each row by its result."""

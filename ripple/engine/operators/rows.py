@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
 from ripple.engine.operators.constant_rows import found_in, rows_at
 from ripple.engine.operators.items import items_of
+from ripple.engine.operators.step_columns import plain_column
 from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import (
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 TOO_MANY_ROWS = f"more than {FLAT_ROWS_MAX} rows were made of the record"
 
+_AS_THEY_ARE = {pa.int64(), pa.float64()}
 _NUMERIC = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
 
 
@@ -217,8 +220,15 @@ class Rows(Held):
 
     def take_made(self, step: StepScan, made: Sequence[tuple[Any, ...]]) -> None:
         """Replace each row by its values of the fields that ``step`` decides, beside ``kept``."""
-        names = [field.name for field in made_by(step)]
-        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(names)}, {})
+        given: dict[str, Any] = {}
+        fits: dict[str, Any] = {}
+        for at, field in enumerate(made_by(step)):
+            column = plain_column(made, at, field)
+            if column is None:
+                given[field.name] = [row[at] for row in made]
+            else:
+                fits[field.name] = column
+        self._take_over(step, given, {}, fits)
 
     def take_columns(self, step: StepScan, columns: dict[str, Any]) -> None:
         """Replace each row by these fields, which fit ``step``, beside ``kept``."""
@@ -300,14 +310,19 @@ class Rows(Held):
         step: Map | FlatMap | Ask | StepScan,
         returned: Mapping[str, Any],
         given: Mapping[str, Any],
+        fits: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Set the columns that a user's function returned; reject the rows that do not fit.
 
-        given: its arguments. Raises SchemaError for a column that does not fit as a whole.
+        given: its arguments. fits: columns that need no check. Raises SchemaError for a column that
+        does not fit as a whole.
         """
         columns = {name: self.columns[name] for name in step.kept}
         misfits: dict[int, str] = {}
         for field in made_by(step):
+            if field.name in fits:
+                columns[field.name] = fits[field.name]
+                continue
             what = f"the field {field.name!r}"
             if kind_of(type_of(field))[0] is Kind.TEXT and not has_logical(field.type):
                 texts = self._texts(returned[field.name], given)
@@ -424,6 +439,8 @@ def as_list(column: Any) -> list[Any]:
     if isinstance(column, np.ndarray):
         return list(column.tolist())
     if isinstance(column, pa.Array):
+        if column.type in _AS_THEY_ARE and not column.null_count:
+            return list(column.to_numpy().tolist())
         return list(column.to_pylist())
     return list(column)
 

@@ -7,8 +7,9 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ripple.engine.kernels.state_call import Filled, StateCall
+from ripple.engine.kernels.state_call import Filled, StateCall, rows_of
 from ripple.engine.operators.rows import as_list, attributes_of, made_by
+from ripple.engine.operators.step_columns import plain_kind
 from ripple.model.expression.bound import Values
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.pipeline.waiting_nodes import LIST_MAX, PositionScan
@@ -18,22 +19,11 @@ from ripple.model.schema.logical.fields import has_logical
 from ripple.model.schema.logical.rule import rule_of
 from ripple.model.schema.logical.values import numbers_of, values_of
 from ripple.model.schema.nested import paths_in
-from ripple.model.schema.types import (
-    Bool,
-    Dict,
-    Float,
-    Int,
-    Int64,
-    List,
-    Logical,
-    Option,
-    String,
-    bare_type,
-)
+from ripple.model.schema.types import Dict, List, Logical, Option, bare_type
 from ripple.model.window.watermark import EVENT_TIME_NS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -50,8 +40,6 @@ if TYPE_CHECKING:
 
 Stored: TypeAlias = tuple[Any, ...]
 """A state, or a row's new fields, as plain values in the order of their declaration."""
-
-_PYTHON: dict[type, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
 
 
 class Applied(NamedTuple):
@@ -77,12 +65,10 @@ class StateStep:
         not fit."""
         self._node = node
 
-    def given(self, columns: Mapping[str, Any]) -> Iterator[Stored]:
+    def given(self, columns: Mapping[str, Any]) -> list[Stored]:
         """Return the values of rows, by their fields."""
         fields = self._node.fields_in
-        return zip(
-            *(values_of(as_list(columns[one.name]), one.type) for one in fields), strict=True
-        )
+        return rows_of([list(values_of(as_list(columns[one.name]), one.type)) for one in fields])
 
     def make(self, rows: Rows, made: Sequence[Stored]) -> None:
         """Replace each row by its result."""
@@ -239,15 +225,10 @@ class _Fitting:
             )
 
 
-def _kind_of(of: FieldType) -> type | None:
-    """Return the Python type of values that need no conversion."""
-    return _PYTHON.get(type(bare_type(of)))
-
-
 def _kinds_of(fields: Fields) -> tuple[tuple[type | None, bool], ...]:
-    """Return the same of fields, and whether a value may be None."""
+    """Return of fields the Python type of values that need no conversion, and if None is one."""
     types = [type_of(field) for field in fields]
-    return tuple((_kind_of(of), isinstance(of, Option)) for of in types)
+    return tuple((plain_kind(of), isinstance(of, Option)) for of in types)
 
 
 def _rows_of(cls: type | None, names: tuple[str, ...]) -> Filled | Callable[[Sequence[Any]], Any]:

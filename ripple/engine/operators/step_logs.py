@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.row_order import RowOrder
-from ripple.engine.kernels.step_entry import Logs
+from ripple.engine.kernels.step_entry import Logs, made_of
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins.eager_rows import take_final
 from ripple.engine.operators.rows import as_list, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from ripple.engine.kernels.step_entry import Entry
     from ripple.engine.operators.state_step import Stored
     from ripple.engine.operators.step_scan_rows import StepScanRows
+    from ripple.model.keys.space import KeySpace
 
     Ints = npt.NDArray[np.int64]
-
-Key: TypeAlias = tuple[Any, ...]
 
 
 def versions(
@@ -52,64 +50,51 @@ class StepLogs:
     and ``_ends`` their numbers by their times.
     """
 
-    def __init__(self, scan: StepScanRows) -> None:
-        """Have no rows of ``scan`` yet."""
-        self._scan, self._node = scan, scan.node
+    def __init__(self, scan: StepScanRows, keys: KeySpace) -> None:
+        """Have no rows of ``scan`` yet; keys: has its keys, with the slots that ``take`` gets."""
+        self._scan, self._node, self._keys = scan, scan.node, keys
         of = None if scan.node.version_of is None else versions
         self._logs = Logs(scan.step.call, scan.initial, scan.node.ttl_ns, of, reason_of)
         self._names = [field.name for field in scan.node.key]
         self._ends = RowOrder()
 
-    @property
-    def entries(self) -> Mapping[int, Entry]:
-        """The rows by number, also those that ended, until they are forgotten."""
-        return self._logs.entries
-
-    def take(self, rows: pa.RecordBatch, numbers: Ints) -> list[Entry]:
-        """Take new rows; return them and those behind them, run again."""
+    def take(self, rows: pa.RecordBatch, slots: Ints, numbers: Ints) -> Ints:
+        """Take new rows; return the numbers of them and of those behind them, run again."""
         times, places = np.asarray(rows.column(TIME)), np.asarray(rows.column(PLACE))
         self._ends.add(np.zeros_like(numbers), times, places, numbers)
-        keys, which = self._keys(rows)
-        if new := self._logs.unknown(keys):
-            firsts = pa.array(np.unique(which, return_index=True)[1][new])
-            states = self._scan.states_of([rows.column(name).take(firsts) for name in self._names])
-            for at, state in zip(new, states, strict=True):
-                self._logs.begin(keys[at], *state)
+        self._logs.grow(self._keys.capacity)
+        new = self._logs.begin(slots)
+        if len(new):
+            found = [rows.column(name).take(pa.array(new)) for name in self._names]
+            self._logs.set(slots[new], *self._scan.states_of(found))
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         version_of = self._node.version_of
         of = None if version_of is None else as_list(columns[version_of.name])
         given = self._scan.step.given(columns)
-        return self._logs.take(keys, which, times, places, numbers.tolist(), given, of)
+        order = np.lexsort((places, times))
+        return self._logs.take(order, slots, times, places, numbers, given, of)
 
-    def _keys(self, rows: pa.RecordBatch) -> tuple[list[Key], Ints]:
-        """Return the distinct keys of rows, by their first rows, and each row's key by index."""
-        if len(self._names) == 1:
-            found = rows.column(self._names[0]).dictionary_encode()
-            values = found.dictionary.to_pylist()
-            which = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            return [(value,) for value in values], which
-        each = zip(*(rows.column(name).to_pylist() for name in self._names), strict=True)
-        places: dict[Key, int] = {}
-        which = np.array([places.setdefault(key, len(places)) for key in each], np.int64)
-        return list(places), which
+    def last_of(self, slots: Ints) -> tuple[list[Stored | None], Ints]:
+        """Return the newest results of keys with rows here, and the times of their last rows."""
+        return self._logs.last_of(slots)
 
-    def last_of(self, key: Key) -> tuple[Stored | None, int]:
-        """Return the newest result of a key with rows here, and the time of its last row."""
-        return self._logs.last_of(key)
+    def made_of(self, numbers: Ints) -> tuple[Ints, Ints, list[Stored], dict[int, str]]:
+        """Return (rows with a result, the slots of their keys, the results, why others failed)."""
+        return made_of(self._logs.entries, numbers)
 
-    def end(self) -> list[Entry]:
-        """Give the scan the rows that it is about to take, and forget them; return them."""
+    def end(self) -> tuple[Ints, Ints]:
+        """Give the scan the rows that it is about to take; return them, and keys without more."""
         over, self._ends = take_final(self._ends, self._scan.watermark_ns)
-        ended = self._logs.end(over.tolist())
+        ended, empty = self._logs.end(over)
         if ended:
             self._scan.reach(ended)
-        return ended
+        return over, empty
 
-    def forget(self, numbers: list[int]) -> None:
+    def forget(self, numbers: Ints) -> None:
         """Forget rows that ended."""
         self._logs.forget(numbers)
 
     @property
     def nbytes(self) -> int:
         """Bytes held, about 400 of them by row."""
-        return self._ends.nbytes + (400 + 16 * len(self._node.fields_in)) * len(self.entries)
+        return self._ends.nbytes + (400 + 16 * len(self._node.fields_in)) * len(self._logs.entries)

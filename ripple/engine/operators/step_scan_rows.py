@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.engine.kernels.state_call import called
 from ripple.engine.kernels.step_entry import failures, take_after
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, reason_of
@@ -16,9 +17,10 @@ from ripple.engine.operators.step_logs import versions
 from ripple.engine.snapshots.internal import internal
 from ripple.model.pipeline.waiting_nodes import StepScan
 from ripple.model.schema.logical.values import numbers_of, values_of
+from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -73,26 +75,18 @@ class StepScanRows(ScanRows[StepScan]):
 
     def _called(self, rows: Rows, slots: Ints, begins: Mask) -> Rows | None:
         """Call the function with each row, where it begins with a new state or its key's."""
-        states, call = self._states, self.step.call
-        made: list[Stored] = []
         kept = np.zeros(rows.count, np.bool_)
-        failed: list[RejectedRow] = []
-        each = zip(slots.tolist(), begins.tolist(), self._given(rows, slots), strict=True)
-        for at, (slot, is_new, row) in enumerate(each):
-            before = self.initial if is_new else states[slot]
-            if row is None:
-                continue
-            try:
-                states[slot], result = call(before, row)
-            except Exception as error:  # any error of a user's function
-                states[slot] = before
-                failed.append(RejectedRow(at, self.node.name, reason_of(error)))
-                continue
-            if result is not None:
-                made.append(result)
-                kept[at] = True
+        made, failed = called(
+            self.step.call,
+            self._states,
+            slots,
+            begins.view(np.uint8),
+            self.initial,
+            self._given(rows, slots),
+            kept.view(np.uint8),
+        )
         if failed:
-            self._lose(rows, failed)
+            self._lose_failed(rows, failed)
         rows.keep(kept)
         taken = self._as_taken(rows)
         if taken is not None:
@@ -108,39 +102,45 @@ class StepScanRows(ScanRows[StepScan]):
         of = as_list(rows.columns[self.node.version_of.name])
         each = zip(slots.tolist(), of, strict=True)
         named = [None if one is None else (slot, one) for slot, one in each]
-        return versions(list(given), np.asarray(rows.times_ns).tolist(), named)
+        return versions(given, np.asarray(rows.times_ns).tolist(), named)
 
     def _applied(self, rows: Rows, applied: Applied) -> Rows | None:
         """Return the rows that were applied at once; count the failed ones."""
         if applied.failed:
-            each = applied.failed.items()
-            self._lose(rows, [RejectedRow(at, self.node.name, reason_of(why)) for at, why in each])
+            self._lose_failed(rows, applied.failed)
         rows.keep(applied.kept)
         taken = self._as_taken(rows)
         if taken is not None:
             taken.take_columns(self.node, applied.columns)
         return taken
 
+    def _lose_failed(self, rows: Rows, failed: Mapping[int, Exception]) -> None:
+        """Count the rows with an error of the function."""
+        name = self.node.name
+        self._lose(rows, [RejectedRow(at, name, reason_of(why)) for at, why in failed.items()])
+
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
         """Take the states after final rows; count the failed ones, where no table does."""
         entries, self._reached = self._reached[: rows.count], self._reached[rows.count :]
-        take_after(
-            self._states, self._lasts if self.node.is_last else None, slots.tolist(), entries
-        )
+        take_after(self._states, self._lasts if self.node.is_last else None, slots, entries)
         failed = failures(entries) if self.node.is_last else {}
         if failed:
             name = self.node.name
             self._lose(rows, [RejectedRow(at, name, why) for at, why in failed.items()])
 
-    def states_of(self, keys: Sequence[pa.Array]) -> list[tuple[Stored, Stored | None, int | None]]:
-        """Return of each key below the last mark its state, newest result, and last row's time."""
-        found: list[tuple[Stored, Stored | None, int | None]] = []
-        for slot in self._keys.known(keys).tolist():
-            if slot < 0 or slot >= len(self._states):
-                found.append((self.initial, None, None))
-            else:
-                found.append((self._states[slot], self._lasts[slot], int(self._last[slot])))
-        return found
+    def states_of(self, keys: Sequence[pa.Array]) -> tuple[list[Stored], list[Stored | None], Ints]:
+        """Return of keys below the last mark the states, newest results, and last rows' times.
+
+        The time is ``watermark.NONE`` of a key without a row below it.
+        """
+        slots = self._keys.known(keys)
+        slots = np.where(slots < len(self._states), slots, -1)
+        is_known, each = slots >= 0, slots.tolist()
+        states = [self._states[slot] if slot >= 0 else self.initial for slot in each]
+        lasts = [self._lasts[slot] if slot >= 0 else None for slot in each]
+        last_ns = np.full(len(slots), watermark.NONE)
+        last_ns[is_known] = self._last[slots[is_known]]
+        return states, lasts, last_ns
 
     def end_last(self, keys: Sequence[pa.Array]) -> None:
         """Forget the newest results of keys with ended states."""
@@ -148,11 +148,11 @@ class StepScanRows(ScanRows[StepScan]):
             if slot >= 0:
                 self._lasts[slot] = None
 
-    def last_rows(self) -> tuple[list[pa.Array], list[tuple[Stored | None, int]]]:
-        """Return the keys with a state, and of each its newest result and its last row's time."""
+    def last_rows(self) -> tuple[list[pa.Array], list[Stored | None], Ints]:
+        """Return the keys with a state, their newest results and the times of their last rows."""
         slots = self._deciding()
-        each = zip(slots.tolist(), self._last[slots].tolist(), strict=True)
-        return self._keys.arrays(slots), [(self._lasts[slot], last_ns) for slot, last_ns in each]
+        lasts = [self._lasts[slot] for slot in slots.tolist()]
+        return self._keys.arrays(slots), lasts, self._last[slots]
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
