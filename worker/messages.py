@@ -6,7 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ripple.control.assignment import Alert, Assignment, Backpressure, Demand, Report
+from ripple.control.assignment import (
+    LINES_MAX,
+    Alert,
+    Assignment,
+    Backpressure,
+    Demand,
+    Line,
+    Report,
+)
 from ripple.control.assignment.bounds import Encoded
 from ripple.control.assignment.form import AssignmentContent
 from ripple.control.rpc import engine_pb2 as pb
@@ -18,7 +26,7 @@ from worker.health import TaskHealth
 from worker.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from worker.backpressure import Intake
 
@@ -131,9 +139,15 @@ def report(
 
 
 def together(
-    reports: Mapping[int, Report], starts: tuple[int, ...], alerts: tuple[Alert, ...] = ()
+    reports: Mapping[int, Report],
+    starts: tuple[int, ...],
+    alerts: tuple[Alert, ...] = (),
+    lines: tuple[Line, ...] = (),
 ) -> Report:
-    """Merge the reports of all processes, by slot, into the worker's. alerts: firing ones."""
+    """Merge the reports of all processes, by slot, into the worker's.
+
+    alerts: firing ones. lines: of the supervisor's log.
+    """
     inputs: dict[str, int] = {}
     for one in reports.values():
         for name, count in one.inputs:
@@ -154,4 +168,10 @@ def together(
             max((one.demand.debt_s for one in reports.values()), default=0.0),
             len(live),
         ),
+        lines=newest([*lines, *(line for one in reports.values() for line in one.lines)]),
     )
+
+
+def newest(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Return the newest lines, as many as a report may have, oldest first."""
+    return tuple(sorted(lines, key=lambda one: (one.time_ms, one.process, one.number))[-LINES_MAX:])

@@ -15,7 +15,7 @@ from ripple.model.pipeline.drawing import drawing
 from worker.supervisor.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.control.probes import Shows
     from ripple.model.pipeline.plan import Plan
@@ -48,11 +48,15 @@ def probes_of(
 
 
 def metrics_of(
-    worker: Supervisor, own: Callable[[], Samples] = Samples, plan: Plan | None = None
+    worker: Supervisor,
+    own: Callable[[], Samples] = Samples,
+    plan: Plan | None = None,
+    settings: Sequence[Mapping[str, object]] = (),
 ) -> dict[str, Callable[[], Page]]:
     """Return the pages of the metrics port. own: the supervisor's own samples.
 
-    ``/numbers`` is ``/metrics`` as JSON, and ``/pipeline`` the plan, both for the dashboard.
+    ``/numbers`` is ``/metrics`` as JSON, ``/pipeline`` the plan, and ``/settings`` those in force,
+    all for the dashboard.
     """
 
     def metrics() -> Page:
@@ -65,7 +69,10 @@ def metrics_of(
     def pipeline() -> Page:
         return _json(drawing(plan)) if plan is not None else Page("no plan\n", 503)
 
-    return {"/metrics": metrics, "/numbers": numbers, "/pipeline": pipeline}
+    def in_force() -> Page:
+        return _json(list(settings))
+
+    return {"/metrics": metrics, "/numbers": numbers, "/pipeline": pipeline, "/settings": in_force}
 
 
 def _json(values: object) -> Page:

@@ -15,6 +15,7 @@ from ripple.control.assignment.founding import founded
 from ripple.control.assignment.member import process_of
 from ripple.control.probes import serve_pages
 from ripple.control.process_settings import listening
+from ripple.control.settings_in_force import in_force
 from ripple.control.telemetry.levels import Level
 from ripple.control.telemetry.memory import resident_bytes
 from ripple.control.telemetry.samples import Samples
@@ -134,12 +135,13 @@ async def _work(
         warn=partial(log.say, level=Level.WARN),
         inputs=inputs,
         watch=watch,
+        lines=log.recent,
     )
     samples, name = Samples(), settings.worker_id
     own = _measuring(settings, world, samples, store)
     shown: dict[str, Mapping[str, Shows]] = {
         "health_port": probes_of(worker, about(plan)),
-        "metrics_port": metrics_of(worker, own, plan),
+        "metrics_port": metrics_of(worker, own, plan, in_force(settings.origins)),
     }
     probes, metrics = [
         await _shown(settings, world, name, pages, ending) for name, pages in shown.items()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from coordinator.dashboard.commands import command_of
 from coordinator.dashboard.graphs import Graphs
 from coordinator.dashboard.letter_retry import Retry, Retrying
+from coordinator.dashboard.runbook import RUNBOOK
+from coordinator.dashboard.slowed import Slowed
 from coordinator.dashboard.words import bottlenecks, verdict, waiting_for
 from coordinator.decisions.commands import right_of
 from coordinator.decisions.views import HealthState
@@ -44,6 +47,7 @@ _OF_OUTPUTS: dict[str, Callable[[Outputs, Mapping[str, str]], Awaitable[Values]]
     "outputs": lambda outputs, _: outputs.names(),
     "table": Outputs.table,
     "tap": Outputs.tap,
+    "row": Outputs.row,
 }
 
 
@@ -64,13 +68,14 @@ class ClusterShown:
         credential: Callable[[], str] = lambda: "",
         retry_source: str = "",
         address: str = "",
+        settings: Sequence[Values] = (),
     ) -> None:
         """Show the cluster of ``shell``. name: of the cluster; place: of the store, for people.
 
-        address: of this replica for commands, "" where it is their default. retry_source: where
-        records of retried dead letters are appended, "" for nowhere. credential: returns the
-        credential for output subscriptions. outputs: makes the output subscriber, given the
-        locations of partitions.
+        settings: in force here. address: of this replica for commands, "" where it is their
+        default. retry_source: where records of retried dead letters are appended, "" for nowhere.
+        credential: returns the credential for output subscriptions. outputs: makes the output
+        subscriber, given the locations of partitions.
         """
         self.name = name
         self._shell = shell
@@ -83,6 +88,8 @@ class ClusterShown:
         self._rates = Rates()
         self._drawn: tuple[str, Values] | None = None
         self._since: dict[str, int] = {}
+        self._slowed = Slowed()
+        self._settings_here = settings
         self._retry_source = retry_source
         self._retrying = Retrying(place, retry_source)
         self._credential = credential
@@ -106,7 +113,11 @@ class ClusterShown:
         pipeline = await self._pipeline(status, counted)
         partitions = self._partitions(status, counted, now_ns)
         totals = self._totals(counted, partitions, now_ns)
-        workers = [_worker(one, counted.get(one.id)) for one in status.members]
+        workers = [
+            _worker(one, counted.get(one.id))
+            | {"slowed": self._slowed.share(one.id, one.backpressure, now_ns)}
+            for one in status.members
+        ]
         found = head | {
             "replica": status.replica,
             "replicas": list(status.replicas),
@@ -224,6 +235,12 @@ class ClusterShown:
         if what == "letters":
             found = await letters_of(self._store, asked, self._place)
             return found | {"retry_source": self._retry_source}
+        if what == "runbook":
+            return {"text": RUNBOOK.get(asked.get("alert", ""), "")}
+        if what == "lines":
+            return {"lines": [asdict(one) for one in self._shell.worker_lines.of(_name(asked))]}
+        if what == "settings":
+            return {"processes": await self._settings()}
         if what == "graph":
             status = self._shell.status
             return await self._graphs.of([] if status is None else _asked(status, "health"))
@@ -231,6 +248,22 @@ class ClusterShown:
             with _answering():
                 return await _OF_OUTPUTS[what](self._outputs, asked)
         raise AskedError(f"there is no listing called {what[:40]}")
+
+    async def _settings(self) -> list[Values]:
+        """Return the settings in force, of this coordinator and of each worker that answers."""
+        status = self._shell.status
+        workers = [] if status is None else _asked(status)
+        pages = await asyncio.gather(
+            *(self._numbers.page(address, "settings") for _, address in workers)
+        )
+        return [
+            {"process": "coordinator", "settings": list(self._settings_here)},
+            *(
+                {"process": name, "settings": page}
+                for (name, _), page in zip(workers, pages, strict=True)
+                if isinstance(page, list)
+            ),
+        ]
 
     async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
         """Return an output as an Arrow stream, and its version."""
@@ -319,6 +352,10 @@ def _worker(one: MemberStatus, samples: Samples | None) -> Values:
         if samples is None
         else _sum(samples, "ripple_worker_process_restarts_total"),
     }
+
+
+def _name(asked: Mapping[str, str]) -> str:
+    return asked.get("worker", "")
 
 
 def _sum(samples: Samples, name: str) -> float:

@@ -9,6 +9,7 @@ from coordinator.dashboard.worker_metrics import WorkerMetrics
 from ripple.client.dashboard.gate import Gate
 from ripple.client.dashboard.outputs import Outputs
 from ripple.client.dashboard.web import Dashboard
+from ripple.control.settings_in_force import in_force
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class DashboardServer:
             credential=credential,
             retry_source=settings.retry_source,
             address="" if at == DEFAULT else at,
+            settings=in_force(settings.origins),
             outputs=lambda find: Outputs(world, find, tls=settings.tls),
         )
         gate = Gate(

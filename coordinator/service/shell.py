@@ -21,6 +21,7 @@ from coordinator.decisions.status import Status, status_of
 from coordinator.service.archive import Archive
 from coordinator.service.peers import Peer
 from coordinator.service.sessions import WorkerSessions
+from coordinator.service.worker_lines import WorkerLines
 from ripple.control.rpc import membership_messages as msg
 from ripple.core.errors import RippleError
 from ripple.storage.store import RetryingStore, RetrySettings
@@ -70,6 +71,7 @@ class Shell:
             self.replica, world.clock.monotonic_ns(), limits, guards=world.guards
         )
         self.sessions = WorkerSessions()
+        self.worker_lines = WorkerLines()
         self._peers = [Peer(world, address, tls, self) for address in peers]
         self._answers: dict[str, asyncio.Future[int]] = {}
         self._wanted = _Wanted()
@@ -82,6 +84,8 @@ class Shell:
 
     def handle(self, event: ev.Event) -> None:
         """Take an event, and carry out or begin the instructions."""
+        if isinstance(event, msg.Heartbeat):
+            self.worker_lines.take(event.who[0], event.report.lines)
         for instruction in self.state.step(event, self._clock.monotonic_ns()):
             self._do(instruction)
 

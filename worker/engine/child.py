@@ -137,7 +137,7 @@ async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: CountedStore, log: 
     gc.freeze()
     speaking = asyncio.ensure_future(port.run())
     serving = asyncio.ensure_future(
-        serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures)
+        serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures, lines=log.recent)
     )
     try:
         await asyncio.wait([speaking, serving], return_when=asyncio.FIRST_COMPLETED)

@@ -14,6 +14,7 @@ from worker.messages import FROM_ENGINE, TO_ENGINE, Assign, Inspect, Stop, Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ripple.control.assignment import Line
     from ripple.control.telemetry.measures import Measures
     from ripple.world.ports import Clock
     from worker.engine.runtime import Runtime
@@ -33,13 +34,15 @@ async def serve(
     clock: Clock,
     say: Callable[[str], None],
     measures: Measures | None = None,
+    *,
+    lines: Callable[[], tuple[Line, ...]] = tuple,
 ) -> int:
     """Serve until told to stop, or until the supervisor is gone; return an exit code.
 
-    measures: added to reports, for metrics.
+    measures: added to reports, for metrics; lines: too, recent warnings and errors of the log.
     """
     asked = asyncio.Event()
-    reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures, asked))
+    reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures, asked, lines=lines))
     try:
         return await _obey(pipe, runtime, say, asked, reporting)
     finally:
@@ -118,7 +121,13 @@ def _take(data: bytes, runtime: Runtime, say: Callable[[str], None], asked: asyn
 
 
 async def _report(
-    pipe: Channel, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
+    pipe: Channel,
+    runtime: Runtime,
+    clock: Clock,
+    measures: Measures | None,
+    asked: asyncio.Event,
+    *,
+    lines: Callable[[], tuple[Line, ...]],
 ) -> int | None:
     """Report health; a report also proves that the loop runs. asked: include the live graphs.
 
@@ -134,7 +143,8 @@ async def _report(
             stand = [(key, s.is_live, s.behind, s.failure) for key, s in standings.items()]
             if turn % REPORT_EVERY == 0 or stand != said or asked.is_set():
                 said = stand
-                message = report(runtime.report, standings, runtime.intake)
+                said_now = replace(runtime.report, lines=lines())
+                message = report(said_now, standings, runtime.intake)
                 if measures is not None and turn % MEASURES_EVERY == 0:
                     message = replace(message, measures=measures.samples(standings))
                 if measures is not None and asked.is_set():

@@ -22,7 +22,7 @@ from worker.supervisor.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ripple.control.assignment import Assignment
+    from ripple.control.assignment import Assignment, Line
     from ripple.world.ports import Clock
     from worker.supervisor.membership import Membership
     from worker.supervisor.slot import Spawn
@@ -46,11 +46,12 @@ class Supervisor:
         warn: Callable[[str], None] | None = None,
         inputs: tuple[tuple[str, int], ...] = (),
         watch: Watch | None = None,
+        lines: Callable[[], tuple[Line, ...]] = tuple,
     ) -> None:
         """Start nothing yet.
 
         inputs: how many partitions each has, until the processes report it. watch: reports its
-        alerts; the caller runs it.
+        alerts; the caller runs it. lines: returns the recent warnings and errors of its log.
         """
         self.watch = watch or Watch(clock)
         self.lifecycle = Lifecycle(worker_id)
@@ -60,6 +61,7 @@ class Supervisor:
         self._clock = clock
         self._say = say
         self._inputs = inputs
+        self._lines = lines
         self._changed = asyncio.Event()
         self._is_vain = asyncio.Event()
         self._is_stopping = False
@@ -87,8 +89,13 @@ class Supervisor:
         reports = {slot.number: slot.report for slot in self.slots if slot.report is not None}
         starts = tuple(slot.start for slot in self.slots)
         if not reports:
-            return Report(starts=starts, inputs=self._inputs, alerts=self.watch.firing)
-        return messages.together(reports, starts, self.watch.firing)
+            return Report(
+                starts=starts,
+                inputs=self._inputs,
+                alerts=self.watch.firing,
+                lines=messages.newest(self._lines()),
+            )
+        return messages.together(reports, starts, self.watch.firing, self._lines())
 
     def heard(self, assignment: Assignment, incarnation: int | None) -> None:
         """Take a version of the assignment; None: the worker is no member of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.client.dashboard.contract import AskedError
-from ripple.client.dashboard.tables import columns_of, filtered, for_browser, texts, window
+from ripple.client.dashboard.tables import columns_of, filtered, for_browser, of_key, texts, window
 from ripple.client.outputs import Observer
 from ripple.client.sql.isolated import query_apart
 from ripple.core.errors import InputError, LimitError, RippleError
@@ -18,7 +19,7 @@ from ripple.core.row_ops import with_named_ops
 from ripple.engine.changes.layout import CLEARED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ripple.client.dashboard.contract import Values
     from ripple.client.outputs import Change, Endpoints, OutputSubscription
@@ -90,6 +91,15 @@ class Outputs:
         one = await self._follow(asked)
         await one.newer(asked.get("after", ""))
         return one.tap(asked.get("q", ""))
+
+    async def row(self, asked: Mapping[str, str]) -> Values:
+        """Return the row of a key, and its newest changes: ``output``, ``key``, ``after``.
+
+        key: the texts of its fields, as an array of JSON.
+        """
+        one = await self._follow(asked)
+        await one.newer(asked.get("after", ""))
+        return one.row(_key(asked))
 
     async def stream(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
         """Return all rows of ``output`` as an Arrow stream, and their version."""
@@ -184,7 +194,7 @@ class _Followed:
         self._turned = asyncio.Event()
         self._busy_ns = 0
         self._changed = 0
-        self._tapped: deque[tuple[int, Change]] = deque()
+        self._tapped: deque[tuple[int, Change]] = deque()  # when they came, in milliseconds
         self._tapped_rows = 0
         self._windows: dict[tuple[object, ...], Values] = {}
         self._stream: tuple[str, bytes] = ("", b"")
@@ -267,7 +277,7 @@ class _Followed:
             for change in changes:
                 if change.since is not None:  # a whole table is not a change
                     self._changed += change.rows.num_rows
-                    self._tapped.append((self._version, change))
+                    self._tapped.append((self._clock.now_ns() // 1_000_000, change))
                     self._tapped_rows += change.rows.num_rows
             while self._tapped_rows > TAP_ROWS_KEPT and len(self._tapped) > 1:
                 self._tapped_rows -= self._tapped.popleft()[1].rows.num_rows
@@ -305,31 +315,62 @@ class _Followed:
             self._busy_ns += self._clock.monotonic_ns() - before_ns
         return found
 
-    def tap(self, words: str) -> Values:
-        """Return the newest changes, one row for a key and turn."""
+    @property
+    def _keys(self) -> Sequence[str]:
+        return () if self._seen.layout is None else self._seen.layout.keys
+
+    def row(self, key: Sequence[str]) -> Values:
+        """Return the row of a key, None if there is none, and its changes, newest first."""
+        keys, table = self._keys, self.table
+        if len(key) != len(keys):
+            raise AskedError(f"a key of {self.name} has {', '.join(keys) or 'no fields'}")
+        _, changes = self._changes(lambda one: of_key(one, keys, key))
+        rows = texts(of_key(table, keys, key).slice(0, 1))
+        return {
+            "output": self.name,
+            "version": self._version,
+            "columns": columns_of(table.schema, keys),
+            "row": rows[0] if rows else None,
+            "changes": changes,
+        }
+
+    def _changes(self, pick: Callable[[pa.Table], pa.Table]) -> tuple[list[Values], list[Values]]:
+        """Return the columns, and the newest changes that are picked, newest first."""
         found: list[Values] = []
         columns: list[Values] = []
-        for _, change in reversed(self._tapped):
+        for time_ms, change in reversed(self._tapped):
             named = with_named_ops(change.rows)
             names = [name for name in named.schema.names if not name.startswith(CLEARED)]
-            table = filtered(pa.Table.from_batches([named.select(names)]), words)
-            keys = () if self._seen.layout is None else self._seen.layout.keys
-            columns = columns_of(table.schema, keys)[1:]
+            table = pick(pa.Table.from_batches([named.select(names)]))
+            columns = columns_of(table.schema, self._keys)[1:]
             cut = ", ".join(f"{name} {offset}" for name, offset in change.position.cut.items())
-            found += [
-                {"op": op, "partition": change.partition, "cut": cut, "row": row}
-                for op, *row in texts(table)
-            ]
+            about = {"time_ms": time_ms, "partition": change.partition, "cut": cut}
+            found += [about | {"op": op, "row": row} for op, *row in texts(table)]
             if len(found) >= TAP_ROWS:
                 break
+        return columns, found[:TAP_ROWS]
+
+    def tap(self, words: str) -> Values:
+        """Return the newest changes, one row for a key and turn."""
+        columns, changes = self._changes(lambda table: filtered(table, words))
         return {
             "output": self._seen.name,
             "version": self._version,
             "columns": columns,
-            "changes": found[:TAP_ROWS],
+            "changes": changes,
             "changed": self._changed,
             "kept": self._tapped_rows,
         }
+
+
+def _key(asked: Mapping[str, str]) -> list[str]:
+    try:
+        key = json.loads(asked.get("key", ""))
+    except ValueError:
+        key = None
+    if not (isinstance(key, list) and all(isinstance(one, str) for one in key)):
+        raise AskedError("key is not an array of texts")
+    return key
 
 
 def _number(asked: Mapping[str, str], name: str, default: int) -> int:

@@ -89,6 +89,13 @@ def filtered(table: pa.Table, words: str) -> pa.Table:
     return table
 
 
+def of_key(table: pa.Table, keys: Sequence[str], key: Sequence[str]) -> pa.Table:
+    """Return the rows whose fields ``keys`` have these texts. Raises AskedError."""
+    for name, text in zip(keys, key, strict=True):
+        table = table.filter(_mask(table, name, "=", text))
+    return table
+
+
 def _mask(table: pa.Table, name: str | None, op: str | None, value: str) -> Any:
     if name is None or op is None:
         masks = [

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ripple.client.dashboard.history import History
 from ripple.core.errors import RippleError
 
 if TYPE_CHECKING:
@@ -18,9 +19,14 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock
 
 TICK_S = 1.0
-HISTORY = 300
-# The history for charts: the newest HISTORY ticks.
-KEPT = ("time_ms", "rate_in", "rate_out", "lag_s", "lag_median_s", "commit_age_s")
+# The numbers of charts; of ages the greatest.
+KEPT = {
+    "rate_in": False,
+    "rate_out": False,
+    "lag_s": True,
+    "lag_median_s": True,
+    "commit_age_s": True,
+}
 
 
 class Ticks:
@@ -35,7 +41,7 @@ class Ticks:
         self._newest = b""
         self._number = 0
         self._turned = asyncio.Event()
-        self._history: list[list[object]] = []
+        self._history = History(KEPT)
 
     @property
     def viewers(self) -> int:
@@ -49,8 +55,8 @@ class Ticks:
 
     @property
     def history(self) -> dict[str, object]:
-        """The initial history of charts."""
-        return {"names": list(KEPT), "rows": self._history}
+        """The history of charts."""
+        return {"names": self._history.names, "rows": self._history.rows}
 
     async def watch(self) -> AsyncGenerator[bytes, None]:
         """Yield the newest snapshot, as JSON, and later ones, as the viewer takes them."""
@@ -102,6 +108,4 @@ class Ticks:
     def _keep(self, found: Values) -> None:
         totals = found.get("totals")
         if totals is not None:
-            totals = totals | {"time_ms": found["time_ms"]}
-            self._history.append([totals.get(name) for name in KEPT])
-            del self._history[:-HISTORY]
+            self._history.add(found["time_ms"], totals)

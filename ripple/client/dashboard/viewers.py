@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 VIEWERS_MAX = 64
 PING_S = 20.0
+# The history is sent again after so many snapshots: a page adds them to it one by one.
+HISTORY_EVERY = 300
 
 
 class Viewers:
@@ -64,10 +66,17 @@ class Viewers:
 
     async def _send(self, socket: web.WebSocketResponse, reads: Callable[[], bool]) -> None:
         with suppress(ConnectionError, RuntimeError):
-            await socket.send_str(json.dumps({"history": self._ticks.history}))
             async with aclosing(self._ticks.watch()) as snapshots:
+                sent = 0
+                await self._send_history(socket)
                 async for one in snapshots:
                     if not reads():
                         await socket.close(code=1008, message=b"the session has ended")
                         return
                     await socket.send_str(one.decode())
+                    sent += 1
+                    if sent % HISTORY_EVERY == 0:
+                        await self._send_history(socket)
+
+    async def _send_history(self, socket: web.WebSocketResponse) -> None:
+        await socket.send_str(json.dumps({"history": self._ticks.history}))

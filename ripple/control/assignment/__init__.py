@@ -24,11 +24,13 @@ from ripple.control.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of,
 from ripple.control.assignment.errors import AssignmentError
 from ripple.control.assignment.member import Candidate, Code, Member, process_of, worker_of
 from ripple.control.assignment.report import (
+    LINES_MAX,
     Alert,
     Backpressure,
     Demand,
     Follower,
     Level,
+    Line,
     MoveFailed,
     Report,
 )
@@ -36,6 +38,7 @@ from ripple.control.assignment.version import Assignment, Phase, Pin, Share, Sta
 
 __all__ = [
     "ATTEMPTS_MAX",
+    "LINES_MAX",
     "VERSION_MAX",
     "Alert",
     "Assignment",
@@ -47,6 +50,7 @@ __all__ = [
     "Demand",
     "Follower",
     "Level",
+    "Line",
     "Member",
     "MoveFailed",
     "Phase",

@@ -21,6 +21,7 @@ from ripple.control.assignment.version import PARTITIONS_MAX
 
 SECONDS_MAX = 1e12
 ALERTS_MAX = 64  # of one member, each by its rule
+LINES_MAX = 50  # of one member's log, of the last seconds
 _EACH = AtMost(PARTITIONS_MAX)
 Seconds: TypeAlias = Annotated[float, AtMost(SECONDS_MAX)]
 
@@ -75,6 +76,17 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A warning or an error in the log of a process. number: of the line, from its start on."""
+
+    time_ms: Growing
+    number: Growing
+    level: Name
+    process: Name
+    text: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class Demand:
     """How much a member has to do, for a choice of the number of workers.
 
@@ -96,7 +108,8 @@ class Report:
 
     live: (partition, since) of the partitions that its processes own and have caught up with.
     inputs: how many partitions each input has, by name, sorted. backpressure: of the fullest
-    process. alerts: firing ones. demand: on its processes.
+    process. alerts: firing ones. demand: on its processes. lines: warnings and errors of the last
+    seconds.
     """
 
     load: Share = 0.0
@@ -108,3 +121,4 @@ class Report:
     backpressure: Backpressure = Backpressure()
     alerts: Annotated[tuple[Alert, ...], AtMost(ALERTS_MAX)] = ()
     demand: Demand = Demand()
+    lines: Annotated[tuple[Line, ...], AtMost(LINES_MAX)] = ()

@@ -128,8 +128,22 @@ class Demand(_message.Message):
     live: int
     def __init__(self, busy: _Optional[float] = ..., backlog_s: _Optional[float] = ..., debt_s: _Optional[float] = ..., live: _Optional[int] = ...) -> None: ...
 
+class Line(_message.Message):
+    __slots__ = ("time_ms", "number", "level", "process", "text")
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    time_ms: int
+    number: int
+    level: str
+    process: str
+    text: str
+    def __init__(self, time_ms: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[str] = ..., process: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
 class Report(_message.Message):
-    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure", "alerts", "demand")
+    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure", "alerts", "demand", "lines")
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +153,7 @@ class Report(_message.Message):
     BACKPRESSURE_FIELD_NUMBER: _ClassVar[int]
     ALERTS_FIELD_NUMBER: _ClassVar[int]
     DEMAND_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
     load: float
     starts: _containers.RepeatedScalarFieldContainer[int]
     live: _containers.RepeatedCompositeFieldContainer[Live]
@@ -148,7 +163,8 @@ class Report(_message.Message):
     backpressure: Backpressure
     alerts: _containers.RepeatedCompositeFieldContainer[Alert]
     demand: Demand
-    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+    lines: _containers.RepeatedCompositeFieldContainer[Line]
+    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., lines: _Optional[_Iterable[_Union[Line, _Mapping]]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("who", "report")

@@ -1,7 +1,7 @@
 """Telemetry of processes.
 
 metrics     the one table of names; samples, measures: plain numbers; exposition
-log         entries (structlog), process_log, levels, repeats; memory
+log         entries (structlog), process_log, levels, repeats, recent_lines; memory
 alerts      pure rules
 tracing     spans (opentelemetry), sampler
 

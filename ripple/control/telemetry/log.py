@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.control.secrets import hider
 from ripple.control.telemetry.levels import LEVELS, Level, context_of, level_of
+from ripple.control.telemetry.recent_lines import RecentLines
 from ripple.control.telemetry.repeats import WITHIN_S, Repeats
 from ripple.core.event_text import line_of
 from ripple.core.extras import needed
@@ -24,6 +25,7 @@ with needed("cluster", "the log"):
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
+    from ripple.control.assignment import Line
     from ripple.control.process_settings import LogSettings
     from ripple.core.events import Event
 
@@ -51,12 +53,13 @@ class Log:
         if form == "auto":
             form = "text" if is_terminal else "json"
         self._level = LEVELS[settings.level]
+        self._recent = RecentLines(who.get("process", ""), now_ns)
         self._now_ns = now_ns
         self._hidden = hider(environment)
         self._repeats = Repeats()
         self._entries = structlog.wrap_logger(
             _Writer(write),
-            processors=[self._timed, self._shown_once, _RENDERERS[form]],
+            processors=[self._timed, self._shown_once, self._noted, _RENDERERS[form]],
             wrapper_class=structlog.make_filtering_bound_logger(self._level),
         ).bind(**{"component": "process", **who})
 
@@ -64,6 +67,10 @@ class Log:
     def is_debug(self) -> bool:
         """Whether events of each batch are logged."""
         return self._level is Level.DEBUG
+
+    def recent(self) -> tuple[Line, ...]:
+        """Return the warnings and errors of the last seconds, oldest first."""
+        return self._recent.recent()
 
     def say(self, message: str, level: Level = Level.INFO, **context: object) -> None:
         """Log a message. context: component, partition, and other fields."""
@@ -107,6 +114,12 @@ class Log:
         self._say_repeats(now_s)
         if not self._repeats.admits((entry["event"], level, entry.get("partition")), now_s):
             raise structlog.DropEvent
+        return entry
+
+    def _noted(self, _: object, level: str, entry: MutableMapping[str, Any]) -> Any:
+        if level in _NOTED:
+            text = f"{entry['event']} {entry.get('exception', '')}".rstrip()
+            self._recent.note(_LEVEL_NAMES[level], text)
         return entry
 
     def _say_repeats(self, now_s: float) -> None:
@@ -181,6 +194,7 @@ def _sexp(_: object, level: str, entry: MutableMapping[str, Any]) -> str:
     return dumps(fields)
 
 
+_NOTED = {"warning", "error"}
 _LEVEL_NAMES = {"debug": "debug", "info": "info", "warning": "warn", "error": "error"}
 _RENDERERS = {"json": _json, "text": _text, "sexp": _sexp}
 

@@ -126,6 +126,12 @@ class Running(Started):
         number = re.findall(rf"{name} +\| process (\d+)", self.said)[-1]
         subprocess.run(["kill", "-9", number], check=True)
 
+    def engine_of(self, name: str) -> int:
+        """Return the process id of a worker's first engine process."""
+        number = re.findall(rf"{name} +\| process (\d+)", self.said)[-1]
+        children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+        return int(children[0])
+
 
 @contextmanager
 def running(folder: Path, rate: float = 1000.0, **more: Any) -> Iterator[tuple[Running, str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -20,8 +22,14 @@ pytestmark = pytest.mark.services
 
 VIEWS = {
     "o": "overview", "p": "pipeline", "a": "partitions", "t": "outputs", "e": "explore",
-    "q": "query", "c": "checkpoints", "l": "letters",
+    "q": "query", "c": "checkpoints", "l": "letters", "s": "settings",
 }  # fmt: skip
+# What opens within a view.
+OPENED = (
+    "overview?worker=worker-1&alert=CheckpointStale&span=all",
+    "pipeline?node=prices",
+    "outputs?output=venue-volume&key=%5B%22IEX%22%5D",
+)
 PATIENCE_MS = 1000 * PATIENCE_S
 STAGES_PARTITIONS = PARTITIONS + 4 + 1
 
@@ -98,6 +106,28 @@ def test_every_view_shows_the_cluster(page: Any) -> None:
     rows(page, "Checkpoints").first.wait_for()
     see(page, "letters")
     page.get_by_text("size is not positive").first.wait_for()
+
+
+def test_charts_have_a_span(page: Any) -> None:
+    page.locator("figure.chart canvas").first.wait_for()
+    page.get_by_role("button", name="1 h", exact=True).click()
+    page.wait_for_url(re.compile("span=1h"))
+    page.locator("figure.chart canvas").first.wait_for()
+
+
+def test_settings_in_force_are_shown_with_their_origins(page: Any) -> None:
+    see(page, "settings")
+    page.get_by_role("searchbox").fill("batch_rows")
+    row = rows(page, "Settings").first
+    row.get_by_text("worker-1, worker-2").wait_for()
+
+
+def test_a_row_is_shown_by_its_key_with_its_changes(page: Any) -> None:
+    page.goto(page.url.partition("#")[0] + "#/outputs?output=venue-volume")
+    rows(page, "Rows").first.get_by_role("button").first.click()
+    page.wait_for_url(re.compile("key="))
+    page.get_by_text("since somebody looks, newest first").wait_for()
+    page.get_by_role("group", name="Changes of", exact=False).locator("tbody tr").first.wait_for()
 
 
 def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
@@ -183,6 +213,19 @@ def test_a_killed_worker_is_seen_to_go_and_to_come_back(
     everything = f"All {STAGES_PARTITIONS} partitions are computed, by 3 workers."
     page.get_by_text(everything).first.wait_for()
     assert "worker-2" in page.get_by_label("Events").last.inner_text()
+
+
+def test_a_worker_has_its_restarts_and_its_log(page: Any, shown: tuple[Running, str]) -> None:
+    page.get_by_role("button", name="worker-1", exact=True).click()
+    engine = shown[0].engine_of("worker-1")
+    os.kill(engine, signal.SIGKILL)
+    page.get_by_text("has ended: by SIGKILL; it is restarted").wait_for()
+    page.get_by_text("1 restart of its processes").wait_for()
+
+
+def test_an_alert_has_its_runbook(page: Any) -> None:
+    page.goto(page.url.partition("#")[0] + "#/overview?alert=CheckpointStale")
+    page.get_by_text("for the reason").wait_for()
 
 
 def test_a_partition_is_moved_by_keyboard_alone(page: Any) -> None:
@@ -278,8 +321,10 @@ def test_page_of_a_frozen_server_is_not_shown_as_live(page: Any) -> None:
 def test_nothing_keeps_anybody_out(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     program = axe()
-    for view in VIEWS.values():
-        see(page, view)
+    home = page.url.partition("#")[0]
+    for view in (*VIEWS.values(), *OPENED):
+        page.goto(f"{home}#/{view}")
+        page.locator("main h2").first.wait_for()
         page.wait_for_timeout(1500)
         page.evaluate(program)
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
@@ -293,8 +338,10 @@ def test_nothing_keeps_anybody_out(page: Any, scheme: str) -> None:
 
 def test_page_fits_a_small_screen(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    for view in VIEWS.values():
-        see(page, view)
+    home = page.url.partition("#")[0]
+    for view in (*VIEWS.values(), *OPENED):
+        page.goto(f"{home}#/{view}")
+        page.locator("main h2").first.wait_for()
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, (view, wide)
 

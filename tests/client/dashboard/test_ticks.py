@@ -8,7 +8,8 @@ from contextlib import aclosing
 from typing import Any
 
 from ripple.client.dashboard.figures import Rates
-from ripple.client.dashboard.ticks import HISTORY, Ticks
+from ripple.client.dashboard.history import COARSE, FINE, History
+from ripple.client.dashboard.ticks import Ticks
 from ripple.testing import SimWorld
 from tests.client.dashboard.counted import Counted
 from tests.client.dashboard.simulated import in_a_world
@@ -67,13 +68,30 @@ async def test_a_failure_is_shown_and_the_next_tick_tries_again(world: SimWorld)
 
 
 @in_a_world
-async def test_later_viewer_gets_the_bounded_history(world: SimWorld) -> None:
+async def test_later_viewer_gets_the_history_with_a_gap_where_nobody_looked(
+    world: SimWorld,
+) -> None:
     ticks = Ticks(Counted(), world.clock)
-    await look(ticks, HISTORY + 20)
+    await look(ticks, 20)
+    await asyncio.sleep(60)
+    await look(ticks, 20)
     history: Any = ticks.history
-    assert len(history["rows"]) == HISTORY
     at = history["names"].index("rate_in")
-    assert [row[at] for row in history["rows"]] == list(range(21, HISTORY + 21))
+    assert [row[at] for row in history["rows"]] == [*range(1, 21), None, *range(21, 41)]
+
+
+def test_history_is_bounded_and_has_half_minutes_before_its_last_ticks() -> None:
+    history = History({"rate": False, "lag": True})
+    for second in range(FINE + 90):
+        history.add(1000 * second, {"rate": second, "lag": second})
+    assert history.names == ["time_ms", "rate", "lag"]
+    assert [row[0] for row in history.rows[:4]] == [0, 30_000, 60_000, 90_000]
+    assert history.rows[1] == [30_000, 44.5, 59]  # the mean, and the greatest
+    history.add(10**7, {"rate": None, "lag": 1})
+    assert history.rows[-2:] == [[1000 * (FINE + 89) + 1, None, None], [10**7, None, 1]]
+    for second in range(10**4, 10**4 + 100 * FINE, 4):
+        history.add(10**3 * second, {"rate": 1, "lag": 1})
+    assert len(history.rows) <= FINE + COARSE + 1
 
 
 def test_rates_are_unknown_until_there_are_two_and_begin_anew_with_the_counter() -> None:

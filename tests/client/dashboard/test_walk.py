@@ -53,7 +53,19 @@ PAGES = [
     ("GET", "/api/snapshot", "/api/snapshot", None, READ),
     *(
         ("GET", f"/api/{what}", "/api/{what:[a-z]+}", None, READ)
-        for what in ("checkpoints", "graph", "letters", "outputs", "table", "tap", "nonsense")
+        for what in (
+            "checkpoints",
+            "graph",
+            "letters",
+            "lines",
+            "outputs",
+            "row",
+            "runbook",
+            "settings",
+            "table",
+            "tap",
+            "nonsense",
+        )
     ),
     ("GET", "/explore", "/explore", None, EVERYBODY),
     ("GET", "/api/rows?output=x", "/api/rows", None, READ),

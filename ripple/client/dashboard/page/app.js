@@ -12,6 +12,7 @@ import { Overview } from "./views/overview.js";
 import { Partitions } from "./views/partitions.js";
 import { Pipeline } from "./views/pipeline.js";
 import { Query } from "./views/query.js";
+import { Settings } from "./views/settings.js";
 
 const VIEWS = {
   overview: ["Overview", "o", Overview],
@@ -22,9 +23,10 @@ const VIEWS = {
   query: ["Query", "q", Query],
   checkpoints: ["Checkpoints", "c", Checkpoints],
   letters: ["Dead letters", "l", Letters],
+  settings: ["Settings", "s", Settings],
 };
-// What shows rows of outputs, which a run does not: they are in its sinks.
-const OF_CLUSTERS = ["outputs", "explore", "query"];
+// What a run does not show: its rows are in its sinks, its settings in its command.
+const OF_CLUSTERS = ["outputs", "explore", "query", "settings"];
 const THEMES = ["auto", "light", "dark"];
 
 function App() {
@@ -98,7 +100,7 @@ function Frame({ me, look }) {
       <p class="hidden" role="status">${snapshot?.verdict && snapshot.verdict.level !== "good" ? snapshot.verdict.text : ""}</p>
       ${!snapshot ? html`<p class="nothing" role="status">${live.status === "lost" ? "The dashboard's server does not answer; retrying." : "Waiting for the first snapshot …"}</p>`
         : snapshot.error ? html`<p class="nothing problem">${snapshot.error}</p>`
-        : snapshot.kind === "run" && OF_CLUSTERS.includes(view) ? html`<${Section} title=${name} id=${view}><${Nothing}>This view needs a cluster (ripple cluster up): the rows of this run are in its sinks.</${Nothing}></${Section}>`
+        : snapshot.kind === "run" && OF_CLUSTERS.includes(view) ? html`<${Section} title=${name} id=${view}><${Nothing}>This view needs a cluster (ripple cluster up): ${view === "settings" ? "the settings of this run are in its command" : "the rows of this run are in its sinks"}.</${Nothing}></${Section}>`
         : html`<${View} key=${view} snapshot=${snapshot} history=${live.history} asked=${asked} may=${may} say=${command.open} isPaused=${isPaused}></${View}>`}
     </main>
     ${help.shown && html`<${Help} ...${help.shown}></${Help}>`}

@@ -1,4 +1,4 @@
-// Lines over the last minutes, by uPlot. The numbers stand beside it: a chart says nothing to some.
+// Lines over a time, by uPlot. The numbers stand beside it: a chart says nothing to some.
 import { html, useEffect, useRef } from "./h.js";
 
 const HEIGHT = 168;
@@ -25,11 +25,27 @@ const RANGES = {
   },
 };
 
+// Without a date for hours, and without seconds beyond a few minutes.
+const DAY_S = 86400, MINUTES_S = 1200;
+function timed(ticks) {
+  const long = ticks.at(-1) - ticks[0];
+  return ticks.map((s) => new Date(s * 1000).toISOString()).map((text) => (long > DAY_S ? text.slice(5, 16).replace("T", " ") : text.slice(11, long > MINUTES_S ? 16 : 19)));
+}
+
+// The rows of the last so many seconds; all of them without a span.
+function within(history, span) {
+  const from = span && history.length ? history.at(-1).time_ms - span * 1000 : -Infinity;
+  return history.filter((one) => one.time_ms >= from);
+}
+
 // series: [{ name, label }], three at most: the names of history's values; show: a value as text;
-// from: "zero" or "near".
-export function Chart({ history, series, show, label, from = "zero" }) {
+// from: "zero" or "near"; span: of time in seconds, 0 for all of the history.
+export function Chart({ history: all, series, show, label, from = "zero", span = 0 }) {
   const place = useRef();
   const plot = useRef();
+  const history = within(all, span);
+  const length = useRef(span);
+  length.current = span;
   const data = [history.map((one) => one.time_ms / 1000), ...series.map((one) => history.map((row) => row[one.name] ?? null))];
   const newest = useRef(data);
   newest.current = data;
@@ -46,9 +62,10 @@ export function Chart({ history, series, show, label, from = "zero" }) {
         tzDate: (s) => window.uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
         cursor: { y: false, points: { size: 6 } },
         legend: { show: false },
-        scales: { y: { range: RANGES[from] } },
+        // A time without values is empty, and not left out.
+        scales: { x: { range: (_, low, high) => [length.current && high != null ? high - length.current : low, high] }, y: { range: RANGES[from] } },
         axes: [
-          { ...axis, size: 30, grid: { show: false }, space: 90, values: (_, ticks) => ticks.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
+          { ...axis, size: 30, grid: { show: false }, space: 90, values: (_, ticks) => timed(ticks) },
           { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map(show) },
         ],
         series: [{}, ...series.map((one, i) => ({ label: one.label, ...c.lines[i], width: 1.75, points: { show: false }, fill: undefined }))],
@@ -68,7 +85,7 @@ export function Chart({ history, series, show, label, from = "zero" }) {
       plot.current = null;
     };
   }, []);
-  useEffect(() => plot.current?.setData(newest.current), [history]);
+  useEffect(() => plot.current?.setData(newest.current), [all, span]);
   return html`<figure class="chart"><figcaption>${series.map((one, i) => html`<span key=${one.name} class=${["key", "key second", "key third"][i]}>${one.label} <b>${show(history.at(-1)?.[one.name])}</b></span>`)}</figcaption>
     <div class="plot" ref=${place} role="img" aria-label=${label}></div></figure>`;
 }

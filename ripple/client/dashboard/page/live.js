@@ -1,7 +1,8 @@
 // The websocket: the newest snapshot, and the history for charts.
 import { useEffect, useRef, useState } from "./h.js";
 
-const HISTORY = 300;
+// Nobody has measured for so long: a gap.
+const GAP_MS = 5000;
 const STALE_MS = 3000, LOOK_MS = 500;
 const AGAIN_MS = [500, 1000, 2000, 5000];
 
@@ -29,7 +30,7 @@ export function useLive(isOn, isPaused) {
             Object.fromEntries(row.map((value, i) => [names[i], value])));
           return;
         }
-        if (said.totals) history = [...history.slice(1 - HISTORY), { ...said.totals, time_ms: said.time_ms }];
+        if (said.totals) history = followed(history, { ...said.totals, time_ms: said.time_ms });
         if (!paused.current) setState({ status: "live", snapshot: said, history });
         else setState((now) => (now.status === "live" ? now : { ...now, status: "live" }));
       };
@@ -48,6 +49,13 @@ export function useLive(isOn, isPaused) {
     };
   }, [isOn]);
   return state;
+}
+
+// The history with one snapshot more; the server sends all of it anew before this is long.
+function followed(history, row) {
+  const last = history.at(-1)?.time_ms ?? row.time_ms - 1;
+  if (last >= row.time_ms) return history; // it was in the history that the server has sent
+  return row.time_ms - last > GAP_MS ? [...history, { time_ms: last + 1 }, row] : [...history, row];
 }
 
 export async function ask(what, asked = {}, signal = undefined) {

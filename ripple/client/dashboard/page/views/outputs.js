@@ -47,6 +47,7 @@ function Shown({ output, mode, asked, isPaused, snapshot }) {
     ${value?.missing?.length > 0 && html`<p><${State} level="warn">${many(value.missing.length, "partition")} not loaded yet: rows of ${value.missing.join(", ")} are missing</${State}></p>`}
     ${!value ? !problem && html`<${Nothing}>Waiting for the rows …</${Nothing}>` : mode === "tap" ? html`<${Tap} value=${value}></${Tap}>` : mode === "bars" ? html`<${Bars} value=${value} by=${asked.by}></${Bars}>` : mode === "lines" ? html`<${Lines} key=${`${asked.by} ${asked.q}`} value=${value} by=${asked.by}></${Lines}>` : html`<${Rows} value=${value} asked=${asked} first=${first}></${Rows}>`}
   </${Section}>
+  ${asked.key && mode === "table" && html`<${One} key=${asked.key} output=${output} name=${asked.key} isPaused=${isPaused}></${One}>`}
   ${value?.cuts && html`<${Cuts} value=${value}></${Cuts}>`}
   <${Elsewhere} json=${`/api/${mode === "tap" ? "tap" : "table"}?output=${encodeURIComponent(output)}`} command=${mode === "tap" ? `ripple debug tap --output ${output}` : `ripple query 'SELECT * FROM "${output}" LIMIT 60'`}></${Elsewhere}>`;
 }
@@ -77,11 +78,26 @@ function Rows({ value, asked, first }) {
     <tbody>${value.rows.map((row) => {
       const name = nameOf(row);
       const old = before.get(name);
-      return html`<tr key=${name}>${row.map((text, i) => html`<td key=${i} class=${`${value.columns[i].is_number ? "right" : ""} ${old && old[i] !== text ? "changed" : ""}`}><${Cell} text=${text} column=${value.columns[i]}></${Cell}></td>`)}</tr>`;
+      const key = JSON.stringify(keys.map((i) => row[i] ?? ""));
+      const isChosen = asked.key === key;
+      return html`<tr key=${name} class=${isChosen ? "chosen" : ""}>${row.map((text, i) => html`<td key=${i} class=${`${value.columns[i].is_number ? "right" : ""} ${old && old[i] !== text ? "changed" : ""}`}>${i === keys[0] ? html`<button class="link" aria-expanded=${isChosen} title="The row and its changes" onClick=${() => change({ key: isChosen ? "" : key })}><${Cell} text=${text} column=${value.columns[i]}></${Cell}></button>` : html`<${Cell} text=${text} column=${value.columns[i]}></${Cell}>`}</td>`)}</tr>`;
     })}</tbody></table></div>
     ${value.chosen > ROWS && html`<p class="buttons left pager"><button class="quiet" disabled=${first === 0} onClick=${() => change({ first: Math.max(0, first - ROWS) || "" })}>Previous</button>
       <button class="quiet" disabled=${first + ROWS >= value.chosen} onClick=${() => change({ first: first + ROWS })}>Next</button>
       <span class="faint">rows ${count(first + 1)} to ${count(Math.min(first + ROWS, value.chosen))} of ${count(value.chosen)}</span></p>`}`;
+}
+
+// One row by its key: each field with its type, and its changes since somebody looks.
+function One({ output, name, isPaused }) {
+  const { value, problem } = useAsked("row", { output, key: name }, EVERY_MS, isPaused);
+  const title = JSON.parse(name).join(" · ") || "The only row";
+  return html`<${Section} title=${title} id="row" more=${value && `${many(value.changes.length, "change")} since somebody looks, newest first`}>
+    ${problem && html`<p class="problem" role="status">${problem}</p>`}
+    ${!value ? !problem && html`<${Nothing}>Loading the row …</${Nothing}>` : html`
+      ${value.row ? html`<dl class="facts">${value.columns.map((one, i) => html`<div key=${one.name}><dt>${one.name} <span class="faint">${one.type}</span></dt><dd><${Cell} text=${value.row[i]} column=${one}></${Cell}></dd></div>`)}</dl>`
+        : html`<${Nothing}>The table has no such row now.</${Nothing}>`}
+      ${value.changes.length > 0 && html`<${Tap} value=${{ columns: value.columns, ...value, changed: value.changes.length }} label=${`Changes of ${title}`}></${Tap}>`}`}
+  </${Section}>`;
 }
 
 function Choice({ columns, by }) {
@@ -130,12 +146,12 @@ function shortTime(text, column) {
   return column.name.endsWith("_ns") && /^\d{15,19}$/.test(text) ? clock(Number(BigInt(text) / 1000000n)) : text;
 }
 
-function Tap({ value }) {
+function Tap({ value, label = "Changes, newest first" }) {
   if (!value.changes.length) return html`<${Nothing}>${value.changed ? "No recent change matches." : "No changes yet. Each commit appears here."}</${Nothing}>`;
   const signs = { set: "+", patch: "~", remove: "−", final: "=" };
-  return html`<div class="scroll tap" tabindex="0" role="group" aria-label="Changes, newest first"><table>
-    <thead><tr><th scope="col">op</th>${value.columns.map((one) => html`<th scope="col" key=${one.name} class=${one.is_number ? "right" : ""}>${one.name}</th>`)}<th scope="col" class="right">partition</th><th scope="col">at the cut</th></tr></thead>
-    <tbody>${value.changes.map((one, i) => html`<tr key=${i}><th scope="row"><span class=${`op ${one.op}`}><span aria-hidden="true">${signs[one.op]}</span> ${one.op}</span></th>
+  return html`<div class="scroll tap" tabindex="0" role="group" aria-label=${label}><table>
+    <thead><tr><th scope="col">op</th><th scope="col">came</th>${value.columns.map((one) => html`<th scope="col" key=${one.name} class=${one.is_number ? "right" : ""}>${one.name}</th>`)}<th scope="col" class="right">partition</th><th scope="col">at the cut</th></tr></thead>
+    <tbody>${value.changes.map((one, i) => html`<tr key=${i}><th scope="row"><span class=${`op ${one.op}`}><span aria-hidden="true">${signs[one.op]}</span> ${one.op}</span></th><td>${clock(one.time_ms)}</td>
       ${one.row.map((text, k) => html`<td key=${k} class=${value.columns[k].is_number ? "right" : ""}>${text == null ? html`<span class="faint">${one.op === "remove" ? "" : DASH}</span>` : html`<${Cell} text=${text} column=${value.columns[k]}></${Cell}>`}</td>`)}
       <td class="right">${one.partition}</td><td><span class="raw">${one.cut}</span></td></tr>`)}</tbody></table></div>`;
 }

@@ -7,7 +7,8 @@ import { Bottlenecks } from "./overview.js";
 import { skewOf } from "./partitions.js";
 import { Graph, layout } from "../vendor/dagre.js";
 
-const HEIGHT = 56, PAD = 12, HEAD = 20;
+const HEIGHT = 56, PAD = 12, HEAD = 38;
+const BUSY = 0.9;
 
 export function Pipeline({ snapshot, asked, isPaused }) {
   const { pipeline } = snapshot;
@@ -55,7 +56,21 @@ function cutoff(totals) {
 function stagesOf(snapshot, pipeline) {
   const said = skewOf((snapshot.partitions || []).map((one) => ({ ...one })));
   const front = Math.max(0, said.length - pipeline.stages.length);
-  return pipeline.stages.map((stage, i) => ({ ...(said[front + i] || {}), ...stage }));
+  return pipeline.stages.map((stage, i) => ({ ...(said[front + i] || {}), ...stage, ...pressureOf(snapshot, said[front + i]?.stage) }));
+}
+
+// How busy the busiest owner of a stage's partitions is, and for how much of the last minute one of
+// them took in less, because a queue behind it was full.
+function pressureOf(snapshot, stage) {
+  const owners = new Set((snapshot.partitions || []).filter((one) => one.stage === stage).map((one) => one.worker));
+  const most = (name) => (snapshot.workers || []).filter((one) => owners.has(one.id) && one[name] != null).reduce((a, b) => (b[name] > (a?.[name] ?? -1) ? b : a), null);
+  const busy = most("load"), slowed = most("slowed");
+  return { busy: busy?.load, busiest: busy?.id, slowed: slowed?.slowed, slowest: slowed?.id };
+}
+
+function pressureText(stage) {
+  if (stage.busy == null) return "";
+  return `busy ${percent(stage.busy)}${stage.slowed > 0 ? ` · slowed ${percent(stage.slowed)}` : ""}`;
 }
 
 // By node: what is known of it. Nodes with counters of their own say more.
@@ -65,7 +80,7 @@ function figuresOf(snapshot, pipeline, stages, own) {
     const said = own[node.id] || {};
     const isSource = node.kind === "source";
     const into = said.rate ?? (isSource ? snapshot.totals?.rate_in : node.kind === "fold" && pipeline.stages[node.stage].folds[0] === node.name ? stage.rate : null);
-    return [node.id, { ...said, rate: into, lag: stage.lag, skew: stage.skew, partitions: stage.count }];
+    return [node.id, { ...said, rate: into, busy: stage.busy, slowed: stage.slowed, lag: stage.lag, skew: stage.skew, partitions: stage.count }];
   }));
 }
 
@@ -124,8 +139,9 @@ function Drawing({ pipeline, figures, flows, stages, isShown, chosen }) {
   const [x, y, width, height] = placed.view;
   return html`<div class="scroll drawing" tabindex="0" role="group" aria-label=${`The graph of ${pipeline.name}`}><svg viewBox=${`${x} ${y} ${width} ${height}`} width=${width} height=${height} role="group" aria-label=${`${pipeline.name}: ${pipeline.nodes.length} steps; the table below says the same`}>
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 L7 4 L0 7.2 z"></path></marker></defs>
-    ${placed.boxes.map((box) => html`<g key=${box.stage.number} class="stage"><rect x=${box.left} y=${box.top} width=${box.width} height=${box.height} rx="10"></rect>
-      <text x=${box.left + 14} y=${box.top + 20}>${stageTitle(stages[box.stage.number])}</text></g>`)}
+    ${placed.boxes.map((box) => html`<g key=${box.stage.number} class=${`stage ${stages[box.stage.number].slowed > 0 ? "slowed" : stages[box.stage.number].busy >= BUSY ? "busy" : ""}`}><title>${pressureAbout(stages[box.stage.number])}</title><rect x=${box.left} y=${box.top} width=${box.width} height=${box.height} rx="10"></rect>
+      <text x=${box.left + 14} y=${box.top + 20}>${stageTitle(stages[box.stage.number])}</text>
+      <text class="pressure" x=${box.left + 14} y=${box.top + 37}>${pressureText(stages[box.stage.number])}</text></g>`)}
     ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to} ${edge.side}`} class=${`edge ${edge.kind}`}><title>${edge.why || edgeText(edge)}${flowText(flows[`${edge.from} ${edge.to}`])}</title>
       <path d=${curve(edge.points)} marker-end="url(#tip)"></path>
       ${edge.side && html`<${SideText} edge=${edge} edges=${placed.edges} side=${sideOf(edge, figures[edge.to])}></${SideText}>`}
@@ -170,6 +186,11 @@ function stageTitle(stage) {
   return `stage ${stage.number} · ${stage.count ? many(stage.count, "partition") : "no partitions yet"} · ${key}`;
 }
 
+function pressureAbout(stage) {
+  if (stage.busy == null) return "";
+  return `busiest worker ${stage.busiest}: ${percent(stage.busy)}${stage.slowed > 0 ? `; ${stage.slowest} took in less for ${percent(stage.slowed)} of the last minute` : "; no worker took in less in the last minute"}`;
+}
+
 function Box({ node, at, figure, isShown, isChosen }) {
   const choose = () => change({ node: isChosen ? "" : node.id });
   const pressed = (event) => {
@@ -205,7 +226,7 @@ function curve(points) {
 function Node({ node, figures, edges, flows }) {
   const figure = figures[node.id];
   const facts = [["kind", node.kind.replace("-", " ")], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
-    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["rows that cannot be computed", figure.uncomputable ? count(figure.uncomputable) : DASH], ["rows waiting for an answer", count(figure.waiting)], ["rows answered", count(figure.answered)], ["rows without an answer after all calls", count(figure.failures)], ["calls in progress", count(figure.calls_now)], ["calls repeated", count(figure.retries)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
+    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["rows that cannot be computed", figure.uncomputable ? count(figure.uncomputable) : DASH], ["rows waiting for an answer", count(figure.waiting)], ["rows answered", count(figure.answered)], ["rows without an answer after all calls", count(figure.failures)], ["calls in progress", count(figure.calls_now)], ["calls repeated", count(figure.retries)], ["largest lag", seconds(figure.lag)], ["busiest worker of its stage", percent(figure.busy)], ["slowed, of the last minute", percent(figure.slowed)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)],
     ["idle inputs, which go on by markers", figure.idle_inputs ? `${count(figure.idle_inputs)}, for ${seconds(figure.idle_seconds)}` : DASH]];
   if (figure.join) {
     const [left, right] = figure.join.sides;
