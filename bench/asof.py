@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 import ripple as rp
+from bench import join_peers
 from bench.row import Row
 from bench.timing import QUICK, cpu_in_turns
 from bench.two_streams import RIGHTS, joined, turns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ripple.model.pipeline.plan import Plan
 
 TRADES = 30_000 if QUICK else 200_000
@@ -63,7 +66,14 @@ def measure() -> list[Row]:
             for peer in peers:
                 other = count / best[peer]
                 rows.append(Row(label, count / best[name], "records/s", peer, other))
-    return rows
+    return [*rows, *_beside_streams(fields)]
+
+
+def _beside_streams(fields: list[str]) -> Iterator[Row]:
+    trades, quotes = streams(100, 0.0)
+    sides = join_peers.untied({"trades": trades, "quotes": quotes})
+    ours = partial(joined, plan(), list(turns(sides, join_peers.BATCH)), fields)
+    yield from join_peers.beside("asof", "as-of, 100 keys", sides, ours)
 
 
 def streams(keys: int, late: float) -> tuple[pa.Table, pa.Table]:

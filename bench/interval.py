@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 import ripple as rp
+from bench import join_peers
 from bench.row import Row
 from bench.timing import QUICK, cpu_in_turns
 from bench.two_streams import RIGHTS, joined, turns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ripple.model.pipeline.plan import Plan
 
 LEFT = 30_000 if QUICK else 100_000
@@ -67,7 +70,15 @@ def measure() -> list[Row]:
             other = count / best["DuckDB"]
             label = f"{what}, {pairs}, {name}"
             rows.append(Row(label, count / best[name], "records/s", "DuckDB, once", other))
-    return rows
+    return [*rows, *_beside_streams(fields)]
+
+
+def _beside_streams(fields: list[str]) -> Iterator[Row]:
+    orders, clicks = _sides(1_000, 0.0)
+    sides = join_peers.untied({"orders": orders, "clicks": clicks})
+    within = (-200 * MS, 200 * MS)
+    ours = partial(joined, _plan(within), list(turns(sides, join_peers.BATCH)), fields)
+    yield from join_peers.beside("interval", "interval, 1,000 keys, ±0.2 s", sides, ours)
 
 
 def _sides(keys: int, late: float) -> tuple[pa.Table, pa.Table]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import ripple as rp
-from bench import kept_rows
+from bench import join_peers, kept_rows, two_streams
 from bench.row import Row, at_least
 from bench.timing import QUICK, cpu_in_turns
 from ripple.engine.machine import Engine
@@ -116,6 +116,21 @@ def upserts() -> Iterator[Row]:
                 rate, other = rates
                 aim = UPSERTS if peer == "DuckDB" else None
                 yield Row(name, rate, "M upserts/s", f"{peer}, newest and join, once", other, aim)
+        yield from _beside_streams(f"tables joined by their key, {keys:,} keys", plan, tables)
+
+
+def _beside_streams(name: str, plan: Plan, tables: Tables) -> Iterator[Row]:
+    right = RIGHTS["by key"]
+    few = {"positions": tables["positions"], right.name: tables[right.name]}
+    few = {
+        of: rows.slice(0, join_peers.LEFT * count)
+        for (of, rows), count in zip(few.items(), (two_streams.RIGHTS, 1), strict=True)
+    }
+
+    def ours() -> pa.Table:
+        return _ripple(plan, few, 1_000).table("out").select(right.shown)
+
+    yield from join_peers.beside("by_key", name, few, ours)
 
 
 def table_joins() -> Iterator[Row]:

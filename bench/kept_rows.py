@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bench import pipe_join
 from bench.asof import TRADES, plan, streams
 from bench.checkpoint import pause_of
 from bench.row import Row, at_most
@@ -32,6 +33,7 @@ WARM = 100
 BYTES_A_KEY_MAX = 200.0
 PAUSE_MAX_MS = 1.0
 ANSWER_MAX_US = 30.0
+PIPED_MAX_MS = 1.0
 HELD_MAX = 1.5  # times what a trade takes beside few rows
 
 
@@ -50,6 +52,8 @@ def measure() -> Iterator[Row]:
     took_us, processor_us = _one_by_one(sides, plan(0, "eager"))
     name = "one trade in, one row out, p99"
     yield Row(name, float(np.quantile(took_us, 0.99)), "us", aim=at_most(ANSWER_MAX_US))
+    piped_ms = np.quantile(pipe_join.took_us(), 0.99) / 1e3
+    yield Row(f"{name}, through pipes", float(piped_ms), "ms", aim=at_most(PIPED_MAX_MS))
     name = "one trade in, one row out, processor time"
     yield Row(name, processor_us, "us")
     trades, quotes = streams(1, 0.0)
