@@ -43,6 +43,11 @@ _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|\bJob \d+ cancelled\b")
 _NO_JVM = "JAVA_GATEWAY_EXITED"
 # Spark's name of the executor of a failed task.
 _EXECUTOR = re.compile(r"\((\S+) executor (\w+)\)")
+# Spark's text when a Python ends before it has begun, with its traceback, indented.
+_NO_WORKER = re.compile(
+    r"Error from python worker:\n((?: .*\n|\n)*)|"
+    r"(?:EOFException occurred while reading the port|Cannot run program|Cannot launch).*(?:\n|$)"
+)
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
 
 # A JVM's other messages are for administrators.
@@ -197,6 +202,14 @@ def _blame_python(text: str, error: Exception) -> None:
     python = PYTHON_DIFFERS.search(text)
     if python:
         raise SparkJobError(another_python(where, python[1], python[2])) from error
+    begun = _NO_WORKER.search(text)
+    if begun:
+        said = [line.strip() for line in (begun[1] or begun[0]).splitlines() if line.strip()]
+        raise SparkJobError(
+            f"{where} cannot begin its Python ({said[-1] if said else 'it said nothing'}): name "
+            f"one of version {'.'.join(map(str, sys.version_info[:2]))} with ripple-stream "
+            "(PYSPARK_PYTHON)"
+        ) from error
     missing = _MISSING.findall(text)
     if missing:
         raise SparkJobError(

@@ -456,3 +456,26 @@ def test_error_of_a_task_is_reported(spark: Any) -> None:
     why = r"^Spark: KeyError: 'no such row' \(in a task, at "
     with pytest.raises(SparkJobError, match=why), blaming():
         spark.range(1).mapInArrow(raises, "id long").collect()
+
+
+def test_executor_whose_python_cannot_begin_is_named() -> None:
+    from pyspark.errors import PySparkException
+
+    from ripple.spark.session import SparkJobError, blaming
+
+    begun = "Task 0 failed 1 times (10.0.0.7 executor 3): org.apache.spark.SparkException: \n"
+    for text, why in [
+        (
+            "Error from python worker:\n  Traceback (most recent call last):\n"
+            '    File "compat.py", line 15, in <module>\n  SyntaxError: invalid syntax\n'
+            "PYTHONPATH was:\n  /lib/pyspark.zip\n",
+            "SyntaxError: invalid syntax",
+        ),
+        ('Caused by: java.io.IOException: Cannot run program "/bin/no": error=2\n', "Cannot run"),
+        ("EOFException occurred while reading the port number from stdout\n", "EOFException"),
+    ]:
+        with pytest.raises(SparkJobError) as failed, blaming():
+            raise PySparkException(begun + text)
+        line = str(failed.value)
+        assert line.startswith(f"executor 3 on 10.0.0.7 cannot begin its Python ({why}")
+        assert "\n" not in line
