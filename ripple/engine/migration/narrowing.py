@@ -72,7 +72,7 @@ def _why_not(plan: Plan, was: StreamJoin, join: StreamJoin) -> str:
     """Return why rows held by ``was`` do not serve ``join``, "" if they do."""
     if isinstance(was, IntervalJoin) and isinstance(join, IntervalJoin):
         is_wider = join.lo_ns < was.lo_ns or join.hi_ns > was.hi_ns
-        is_sooner = join.hi_ns != was.hi_ns or join.shows_right
+        is_sooner = _waits_ns(join) != _waits_ns(was)
     else:
         assert isinstance(was, AsofJoin), "of one kind"
         assert isinstance(join, AsofJoin), "of one kind"
@@ -84,6 +84,13 @@ def _why_not(plan: Plan, was: StreamJoin, join: StreamJoin) -> str:
     if is_sooner:
         return "rows would follow sooner, and some from before this cut in no output"
     return _why_not_behind(plan, join)
+
+
+def _waits_ns(join: IntervalJoin) -> tuple[int, ...]:
+    """Return how long rows of either side wait for partners; see ``bounds_ns`` of its operators."""
+    if not join.shows_right:
+        return (join.hi_ns,)
+    return max(0, -join.lo_ns), max(0, join.hi_ns)
 
 
 def _why_not_behind(plan: Plan, join: StreamJoin) -> str:

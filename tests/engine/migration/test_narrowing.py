@@ -94,7 +94,7 @@ def went_on(snapshot: Snapshot, plan: Plan) -> tuple[Engine, dict[str, str]]:
 
 
 def has_span(row: Mapping[str, Any]) -> bool:
-    return row["t_right"] is not None and row["t"] - row["t_right"] > 5
+    return None not in (row["t"], row["t_right"]) and row["t"] - row["t_right"] > 5
 
 
 WAYS: list[tuple[Callable[..., Pipeline], Any, Any, dict[str, Any]]] = [
@@ -103,6 +103,9 @@ WAYS: list[tuple[Callable[..., Pipeline], Any, Any, dict[str, Any]]] = [
     (asof, 30, 5, {"how": "inner", "allow_exact_matches": False}),
     (near, (-30, 0), (-5, 0), {"how": "inner"}),
     (near, (-30, 6), (-5, 6), {"how": "left"}),
+    (near, (0, 9), (4, 9), {"how": "right"}),
+    (near, (1, 9), (4, 9), {"how": "full"}),
+    (near, (-5, 0), (-5, -3), {"how": "full"}),
 ]
 
 
@@ -140,8 +143,14 @@ def by_origin(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("how", ["left", "inner"])
-@pytest.mark.parametrize(("of", "was", "now"), [(asof, None, 5), (near, (-30, 3), (-5, 3))])
+@pytest.mark.parametrize(
+    ("of", "was", "now", "how"),
+    [
+        *((asof, None, 5, how) for how in ("left", "inner")),
+        *((near, (-30, 3), (-5, 3), how) for how in ("left", "inner")),
+        *((near, (0, 9), (4, 9), how) for how in ("right", "full")),
+    ],
+)
 def test_rows_not_final_follow_the_narrower_join_and_final_ones_stay(
     seed: int, how: str, of: Callable[..., Pipeline], was: Any, now: Any
 ) -> None:
@@ -212,6 +221,7 @@ def test_what_cannot_go_on_is_refused_with_its_reason() -> None:
     assert refused(out(near((-5, 0))), out(near((-5, 1)))) == f"{change}: {gone}"
     assert refused(out(near((-5, 1))), out(near((-5, 0)))).endswith(sooner)
     assert refused(out(near((-5, 1), how="full")), out(near((-4, 1), how="full"))).endswith(sooner)
+    assert refused(out(near((0, 2), how="right")), out(near((0, 1), how="right"))).endswith(sooner)
     eager = folded(asof(6, "eager")), folded(asof(5, "eager"))
     assert refused(*eager).endswith("the fold 'f' has rows by the former one")
     # More has changed than the span.
