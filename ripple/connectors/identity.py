@@ -8,7 +8,7 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
-from ripple.connectors.files.remote.address import is_remote, may_match
+from ripple.connectors.files.remote.address import canonical, is_remote, may_match
 from ripple.connectors.installed import load
 from ripple.connectors.locate import path_of
 from ripple.connectors.registry import find, innermost
@@ -66,7 +66,8 @@ def check_places(
 
 def _file_of(place: str, use: UseName) -> str | None:
     """Return the file or folder that a place is in, also in S3; None of other systems."""
-    return place.rstrip("/") if is_remote(place) else path_of(place, use)
+    path = place if is_remote(place) else path_of(place, use)
+    return canonical(path) if path is not None and is_remote(path) else path
 
 
 def _check_not_matched(source: str, read: UseName, targets: Iterable[str | None]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ripple.core.errors import SchemaError
 from ripple.core.frozen import frozen
 from ripple.model.schema.checks import form_of
+from ripple.model.schema.enumerations import instead_of_enumeration
 from ripple.model.schema.failing import judges_of
 from ripple.model.schema.logical.fields import stored_type
 from ripple.model.schema.logical.lists import is_read
@@ -183,7 +184,8 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
         arrow = pa.list_(pa.field("item", _ARROW[type(stored_type(kind.of))], nullable=False))
     if arrow is None:
         raise SchemaError(
-            f"field {member.name!r} has type {type(member.type).__name__}, which has no "
+            instead_of_enumeration(member.name, kind)
+            or f"field {member.name!r} has type {type(member.type).__name__}, which has no "
             "column here; use String, Int, Int64, Float, Bool, Date, DateTime, Decimal,"
             " Uuid or Bytes, a list of one of them, a map of one of the first five, or str with"
             " rp.field(format='json') for any array or object"

@@ -13,7 +13,7 @@ from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.folder.listing import is_pattern
-from ripple.connectors.files.remote.address import is_remote, without_secrets
+from ripple.connectors.files.remote.address import is_remote, scheme_of, without_secrets
 from ripple.connectors.standard import descriptor_of
 from ripple.core.errors import ConnectorError, InputError, OutputError
 
@@ -196,6 +196,8 @@ def of_scheme(scheme: str) -> Connector | None:
 
 def connector_of(place: str) -> Connector | None:
     """Return the connector of a URI with a scheme; raises ConnectorError."""
+    if is_remote(place):  # as browsers have it, in capitals, too
+        return of_scheme(scheme_of(place))
     named = _SCHEME.fullmatch(place)
     return of_scheme(named[1]) if named else None
 

@@ -17,6 +17,7 @@ import ripple as rp
 from ripple.connectors import installed, registry
 from ripple.connectors.contract import Commit, Sink
 from ripple.connectors.files.csv.source import CsvSource
+from ripple.connectors.identity import check_places
 from ripple.connectors.locate import open_inputs, open_sink, open_source
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.registry import USES, UseName, find, own
@@ -475,3 +476,21 @@ def test_connector_of_inputs_is_asked_for_inputs(
     assert inputs.names == ("levels/0", "levels/1")
     with pytest.raises(ConnectorError, match=r"ripple-levels 1.0: what levels:again returns"):
         open_inputs("levels:", PLAN, 10, follow=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://b/x.csv", "S3://b/x.csv"),
+        ("s3://b/x.csv", "csv:S3://b/x.csv?header=no"),
+        ("s3://b/x.parquet", "parquet:s3://b/x.parquet/"),
+    ],
+)
+def test_spellings_of_an_object_are_one_place(one: str, other: str) -> None:
+    with pytest.raises(OutputError, match=re.escape(f"cannot write two things to {one}:")):
+        check_places([], {"a": one, "b": other}, continues=False)
+    with pytest.raises(OutputError, match="own source"):
+        check_places([other], {"a": one}, continues=False)
+    with pytest.raises(OutputError, match=r"the run's own source, S3://b/x\.\*, reads it, too"):
+        check_places(["S3://b/x.*"], {"a": one}, continues=False)
+    check_places([], {"a": one, "b": "s3://b/y.csv"}, continues=False)

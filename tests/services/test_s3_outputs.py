@@ -200,8 +200,16 @@ def test_a_durable_run_resumes_and_other_folders_are_refused(client: Any, tmp_pa
     assert [(row["op"], row["who"], row["n"]) for row in rows] == [
         ("set", "a", 1), ("set", "b", 2), ("set", "a", 4),
     ]  # fmt: skip
-    with pytest.raises(OutputError, match="a durable run writes its files there"):
-        ObjectTarget("s3://bucket/lake/sums")
+    for inside in (
+        "s3://bucket/lake/sums",
+        "s3://bucket/lake/sums/x.csv",
+        "S3://bucket/lake/sums/d/x",
+    ):
+        with pytest.raises(
+            OutputError, match="durable run writes its files into s3://bucket/lake/sums;"
+        ):
+            ObjectTarget(inside)
+    ObjectTarget("s3://bucket/lake/sums.csv").close()
     plan = rp.Pipeline("other").source("seen", Seen).sink("rows").plan()
     asked = Writing(plan, plan.outputs[0])
     for place, told in {

@@ -29,6 +29,7 @@ from ripple.model.pipeline.nodes import (
 )
 from ripple.model.records import nested_checks_of, schema_of, time_field_of
 from ripple.model.schema.checks import Checks
+from ripple.model.schema.enumerations import instead_of_enumeration
 from ripple.model.schema.nested import OptionalRecord, flattened, optional_records
 from ripple.model.schema.types import (
     DECIMALS,
@@ -112,7 +113,10 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     found = types[name]
     check_result_field(name)
     if not isinstance(bare_type(found), (*KEY_TYPES, Float)):
-        raise PlanError(f"the key {name!r} is {type_text(found)}: choose {KEY_WORDS}")
+        raise PlanError(
+            instead_of_enumeration(name, found)
+            or f"the key {name!r} is {type_text(found)}: choose {KEY_WORDS}"
+        )
     if isinstance(found, Option):
         raise PlanError(
             f"the key {name!r} may be null, and null is no group: "

@@ -36,6 +36,12 @@ def scheme_of(path: str) -> str:
     return path.partition(":")[0].lower()
 
 
+def canonical(path: str) -> str:
+    """Return the one spelling of an address, for comparisons: without options and last slashes."""
+    scheme, _, rest = path.partition("?")[0].partition(":")
+    return f"{scheme.lower()}:{rest}".rstrip("/")
+
+
 def checked(path: str) -> str:
     """Return an address. Raises InputError for one without a host, or with a secret in it.
 

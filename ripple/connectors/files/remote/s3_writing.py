@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PART_BYTES = 16 << 20
 _PARTS_OF_A_LENGTH = 1_000
 _PUT_BY = "ripple-put"
+_FIRST = "part-000000000001.parquet"  # of each folder of a durable run
 
 
 def bucket_of(path: str) -> Bucket:
@@ -125,20 +126,25 @@ class ObjectTarget:
         return PART_BYTES * (1 + len(self._parts) // _PARTS_OF_A_LENGTH)
 
     def _check_free(self) -> None:
-        """Raise OutputError where a durable run has its folder."""
-        try:
-            found = self._store.client.list_objects_v2(
-                Bucket=self._bucket, Prefix=f"{self._key}/part-", MaxKeys=1
-            )
-        except TROUBLE as error:
-            if is_forbidden(error):
-                return  # it may still be written
-            raise _output_error(self._store.told(error, "list", self._bucket, self._key)) from error
-        if found.get("Contents"):
-            raise OutputError(
-                f"cannot write {self.name}: a durable run writes its files there; name another "
-                "object"
-            )
+        """Raise OutputError where a durable run has its folder, and within that folder."""
+        names = self._key.split("/")
+        above = ["/".join(names[:count]) for count in range(1, len(names))]
+        for begin in (f"{self._key}/part-", *(f"{folder}/{_FIRST}" for folder in above)):
+            try:
+                found = self._store.client.list_objects_v2(
+                    Bucket=self._bucket, Prefix=begin, MaxKeys=1
+                )
+            except TROUBLE as error:
+                if is_forbidden(error):
+                    return  # it may still be written
+                told = self._store.told(error, "list", self._bucket, self._key)
+                raise _output_error(told) from error
+            if found.get("Contents"):
+                folder = begin.rpartition("/")[0]
+                raise OutputError(
+                    f"cannot write {self.name}: a durable run writes its files into "
+                    f"s3://{self._bucket}/{folder}; name another object"
+                )
 
     def _put_part(self, data: bytes) -> None:
         client = self._store.client
