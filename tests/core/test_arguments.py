@@ -422,6 +422,9 @@ TABLE: dict[str, P] = {
             ("depth", "three np_int", "depth"),
             ("begins", "", "begins"),
             ("strict", "true false", "strict"),
+            ("checksum", "none", f"give both|{INPUT}"),
+            ("checksum_rule", "none", "checksum"),
+            ("venue_depth", "none three np_int", "venue_depth"),
         )
     },
     "cum_sum(x)": P(lambda v: running(rp.cum_sum(v)), "", f"adds integers|{INPUT}"),

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "book_checksum.hpp"
+
 namespace ripple {
 
 // Numbers of the tables in ripple/model/running/order_book.py.
@@ -28,7 +30,8 @@ enum Fault : int64_t {
     NOT_BEGUN,
     GAPPED,
     TOO_OLD,
-    TOO_MANY_ROWS
+    TOO_MANY_ROWS,
+    BAD_CHECKSUM
 };
 
 constexpr int64_t ALL = INT64_MAX; // the size of a message that takes an order off whole
@@ -36,6 +39,7 @@ constexpr int64_t ALL = INT64_MAX; // the size of a message that takes an order 
 // A message: ``side`` is 0 for bids and 1 for asks; ``last``, whether it ends an event.
 struct Message {
     int64_t action, side, price, size, order, sequence, previous, last;
+    int64_t has_checksum = 0, checksum = 0;
 };
 
 // Returns the rank of a price: that of a bid itself, of an ask its complement, so that the best is the
@@ -235,6 +239,8 @@ struct Book {
 
 struct Settings {
     int64_t depth, rule, by_order, begins_empty, strict, kept_max, shows_levels, size_most, rows_most;
+    int64_t checks, price_scale, size_scale;
+    int64_t venue_depth; // 0: all levels stay
 };
 
 // Rows to show, each with its words, and messages that were not applied, each with its reason.
@@ -352,7 +358,9 @@ private:
             if (book.status != LOADING)
                 return report(book, NOT_BEGUN, row);
             book.status = OPEN;
-            replay(book, row);
+            end_event(book, m, row);
+            if (book.status == OPEN)
+                replay(book, row);
         } else if (book.status == LOADING) {
             if (!counts || m.sequence == book.sequence)
                 apply(book, m, row);
@@ -366,12 +374,67 @@ private:
             book.fresh = 0;
             book.in_event = !m.last;
             apply(book, m, row);
+            if (m.last)
+                end_event(book, m, row);
         } else if (!is_old(book, m)) {
             found.failed.push_back(row);
             found.faults.push_back(GAPPED);
             lose(book);
             keep(book, m);
         }
+    }
+
+    // Drops the levels of which the venue tells no more, and compares its checksum.
+    void end_event(Book& book, const Message& m, int64_t row)
+    {
+        if (book.status != OPEN)
+            return;
+        for (Side& side : book.sides) {
+            std::vector<Level>& levels = side.levels;
+            if (settings.venue_depth && (int64_t)levels.size() > settings.venue_depth)
+                levels.erase(levels.begin(), levels.end() - settings.venue_depth);
+        }
+        if (!settings.checks || !m.has_checksum)
+            return;
+        bool fits = m.checksum >= INT32_MIN && m.checksum <= UINT32_MAX;
+        if (!fits || (uint32_t)m.checksum != crc32(checked_text(book))) {
+            found.failed.push_back(row);
+            found.faults.push_back(BAD_CHECKSUM);
+            lose(book);
+        }
+    }
+
+    // The text of which the venue tells the checksum.
+    std::string checked_text(const Book& book) const
+    {
+        std::string text;
+        const size_t most = settings.checks == KRAKEN ? 10 : 25;
+        auto level = [&](int64_t side, size_t at) {
+            const std::vector<Level>& levels = book.sides[side].levels;
+            if (at >= levels.size())
+                return;
+            const Level& one = *(levels.end() - 1 - at);
+            if (settings.checks == KRAKEN) {
+                add_digits(text, ranked(side, one.rank));
+                add_digits(text, one.size);
+                return;
+            }
+            if (!text.empty())
+                text += ':';
+            add_decimal(text, ranked(side, one.rank), settings.price_scale);
+            text += ':';
+            add_decimal(text, one.size, settings.size_scale);
+        };
+        if (settings.checks == KRAKEN) {
+            for (int64_t side : { 1, 0 })
+                for (size_t at = 0; at < most; ++at)
+                    level(side, at);
+        } else {
+            for (size_t at = 0; at < most; ++at)
+                for (int64_t side : { 0, 1 })
+                    level(side, at);
+        }
+        return text;
     }
 
     bool is_old(const Book& book, const Message& m) const
@@ -611,6 +674,10 @@ public:
             const int64_t words[]
                 = { m.action, m.side, m.price, m.size, m.order, m.sequence, m.previous, m.last };
             kept.insert(kept.end(), words, words + 8);
+            if (settings.checks) {
+                kept.push_back(m.has_checksum);
+                kept.push_back(m.checksum);
+            }
         }
         shown.insert(shown.end(), book.shown.begin(), book.shown.end());
         for (int64_t side = 0; side < 2; ++side)
@@ -639,9 +706,13 @@ public:
                 side.set(rank, words[3]);
             }
         }
-        for (int64_t at = 0; at + 8 <= kept_count; at += 8) {
+        const int64_t width = settings.checks ? 10 : 8;
+        for (int64_t at = 0; at + width <= kept_count; at += width) {
             const int64_t* w = kept + at;
-            book.kept.messages.push_back(Message { w[0], w[1] & 1, w[2], w[3], w[4], w[5], w[6], w[7] });
+            Message m { w[0], w[1] & 1, w[2], w[3], w[4], w[5], w[6], w[7] };
+            if (settings.checks)
+                m.has_checksum = w[8], m.checksum = w[9];
+            book.kept.messages.push_back(m);
         }
         if (!settings.shows_levels) {
             book.shown.assign(shown, shown + shown_count);

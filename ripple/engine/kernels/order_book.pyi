@@ -23,6 +23,10 @@ class Books:
         shows_levels: bool,
         size_most: int,
         rows_most: int,
+        checks: int = 0,
+        price_scale: int = 0,
+        size_scale: int = 0,
+        venue_depth: int = 0,
     ) -> None: ...
     def grow(self, capacity: int) -> None: ...
     def end(self, slots: Ints) -> None: ...

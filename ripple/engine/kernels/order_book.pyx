@@ -15,10 +15,11 @@ cdef extern from "order_book.hpp" namespace "ripple" nogil:
 
     cppclass Message:
         int64_t action, side, price, size, order, sequence, previous, last
+        int64_t has_checksum, checksum
 
     cppclass Settings:
         int64_t depth, rule, by_order, begins_empty, strict, kept_max, shows_levels
-        int64_t size_most, rows_most
+        int64_t size_most, rows_most, checks, price_scale, size_scale, venue_depth
 
     cppclass Found:
         vector[int64_t] rows, words, failed, faults
@@ -56,8 +57,8 @@ cdef class Messages:
     """Messages in their order, as columns: numbers, and which of them are there."""
 
     cdef const uint8_t[::1] actions, sides, lasts, has_price, has_size, has_order, has_sequence
-    cdef const uint8_t[::1] has_previous
-    cdef const int64_t[::1] prices, sizes, orders, sequences, previous
+    cdef const uint8_t[::1] has_previous, has_checksum
+    cdef const int64_t[::1] prices, sizes, orders, sequences, previous, checksums
 
     def __init__(
         self,
@@ -69,11 +70,13 @@ cdef class Messages:
     ):
         """Take columns. actions, sides: their numbers, others for texts that mean none.
 
-        numbers, there: of prices, sizes, orders, sequence numbers and numbers of messages before.
+        numbers, there: of prices, sizes, orders, sequence numbers, numbers of messages before and
+        checksums.
         """
         self.actions, self.sides, self.lasts = actions, sides, lasts
-        self.prices, self.sizes, self.orders, self.sequences, self.previous = numbers
-        self.has_price, self.has_size, self.has_order, self.has_sequence, self.has_previous = there
+        self.prices, self.sizes, self.orders, self.sequences, self.previous, self.checksums = numbers
+        self.has_price, self.has_size, self.has_order, self.has_sequence = there[:4]
+        self.has_previous, self.has_checksum = there[4:]
         count = actions.shape[0]
         for one in (sides, lasts, *numbers, *there):
             check_length(count, one.shape[0])
@@ -87,7 +90,9 @@ cdef class Books:
     def __init__(
         self, int64_t depth, int64_t rule, bint by_order, bint begins_empty, bint strict,
         int64_t kept_max, bint shows_levels, int64_t size_most, int64_t rows_most,
+        int64_t checks=0, int64_t price_scale=0, int64_t size_scale=0, int64_t venue_depth=0,
     ):
+        """Have no books. checks: the number of a checksum, with the scales of its numbers."""
         self.held.settings.depth = depth
         self.held.settings.rule = rule
         self.held.settings.by_order = by_order
@@ -97,6 +102,10 @@ cdef class Books:
         self.held.settings.shows_levels = shows_levels
         self.held.settings.size_most = size_most
         self.held.settings.rows_most = rows_most
+        self.held.settings.checks = checks
+        self.held.settings.price_scale = price_scale
+        self.held.settings.size_scale = size_scale
+        self.held.settings.venue_depth = venue_depth
 
     @property
     def nbytes(self):
@@ -175,6 +184,7 @@ cdef class Books:
         one.action, one.last = action, of.lasts[i]
         one.side, one.price, one.size = of.sides[i], of.prices[i], of.sizes[i]
         one.order, one.sequence, one.previous = of.orders[i], of.sequences[i], of.previous[i]
+        one.has_checksum, one.checksum = of.has_checksum[i], of.checksums[i]
         if rule != NONE and not of.has_sequence[i]:
             return NO_SEQUENCE
         if action >= ACTIONS or (action == SET and by_order) or (action < SET and not by_order):

@@ -16,7 +16,16 @@ from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, type_of
 from ripple.model.pipeline.waiting_nodes import BookScan
-from ripple.model.running.order_book import ACTIONS, KEPT_MAX, REASONS, RULES, SIDES, STATUSES
+from ripple.model.running.order_book import (
+    ACTIONS,
+    CHECKSUMS,
+    KEPT_MAX,
+    REASONS,
+    RULES,
+    SIDES,
+    STATUSES,
+    scale_of,
+)
 from ripple.model.schema.types import Decimal, Float, bare_type
 from ripple.model.window import watermark
 
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
 
 _PARTS = ("book", "resting", "kept", "shown")  # of the state, as tables have it
 _SIDES, _STATUSES = pa.array(["B", "A"]), pa.array(STATUSES)
-_NUMBERS = ("price", "size", "order", "sequence", "previous")
+_NUMBERS = ("price", "size", "order", "sequence", "previous", "checksum")
 COLUMNS = 3 + 2 * len(_NUMBERS)  # of a message, as numbers
 
 
@@ -62,6 +71,10 @@ class BookScanRows(ScanRows[BookScan]):
             self._shows_levels,
             _most_of(type_of(self._roles["size"])),
             FLAT_ROWS_MAX,
+            0 if book.checksum_rule is None else CHECKSUMS.index(book.checksum_rule) + 1,
+            scale_of(type_of(self._roles["price"])),
+            scale_of(type_of(self._roles["size"])),
+            book.venue_depth or 0,
         )
 
     def _made(self, rows: Rows, slots: Ints) -> Rows | None:
@@ -128,8 +141,10 @@ class BookScanRows(ScanRows[BookScan]):
 
     def messages_of(self, table: Ints) -> Messages:
         """Return the messages of such rows."""
-        flags = [np.ascontiguousarray(table[:, at], np.uint8) for at in (0, 1, 2, *range(8, 13))]
-        read = [np.ascontiguousarray(table[:, at]) for at in range(3, 8)]
+        there_at = 3 + len(_NUMBERS)
+        at_flags = (0, 1, 2, *range(there_at, COLUMNS))
+        flags = [np.ascontiguousarray(table[:, at], np.uint8) for at in at_flags]
+        read = [np.ascontiguousarray(table[:, at]) for at in range(3, there_at)]
         actions, sides, lasts, *there = flags
         return Messages(actions, sides, lasts, read, there)
 

@@ -31,6 +31,7 @@ LEVELS_DEPTH_MAX = 1_000  # a row for each level that comes or goes, of both sid
 KEPT_MAX = 10_000  # messages of a book that wait for a snapshot
 
 RULES = ("dense", "linked", "range", "channel")
+CHECKSUMS = ("kraken", "okx")
 SIDES = {"B": 0, "bid": 0, "buy": 0, "A": 1, "ask": 1, "sell": 1}
 ACTIONS = {"A": 0, "M": 1, "C": 2, "S": 3, "R": 4, "B": 5, "E": 6, "T": 7, "F": 7, "U": 7}
 """Add, modify and take off an order, set a level, clear; begin and end of a snapshot; no effect."""
@@ -53,6 +54,7 @@ REASONS = (
     "a gap: the message does not follow the one before by its sequence number",
     "a gap: the snapshot is older than messages that could not be kept",
     "more than 10000 rows of the record: the next message of the key shows its levels",
+    "the checksum is not that of the book: it is unknown until a snapshot",
 )
 """Why a message was not applied, by its code in the compiled loop."""
 
@@ -69,6 +71,7 @@ _ROLES: dict[str, tuple[tuple[type, ...], str]] = {
     "sequence": (_NUMBERS, "an integer"),
     "previous": (_NUMBERS, "an integer"),
     "last": ((Bool,), "a boolean"),
+    "checksum": (_NUMBERS, "an integer"),
 }
 _DROPPED = ("side", "price", "size", "action", "order")
 
@@ -90,7 +93,10 @@ class OrderBook:
     show: "tops", a row for each change of the best ``depth`` levels, or "levels", a row for each of
     these levels that changes. depth: 1 by default, up to 100; of levels up to 1,000. begins:
     "unknown", until a snapshot, or "empty". strict: a message that cannot be applied makes the book
-    unknown.
+    unknown. checksum, checksum_rule: the field with the venue's checksum after an event, null where
+    it tells none, and how the venue makes it: "kraken" or "okx", of a book by level with prices and
+    sizes as integers or decimals. Another checksum makes the book unknown. venue_depth: how many
+    levels of a side the venue tells of; those behind them are dropped after each event.
     """
 
     side: Input
@@ -106,6 +112,9 @@ class OrderBook:
     depth: int
     begins: str
     strict: bool
+    checksum: Input
+    checksum_rule: str | None
+    venue_depth: int | None
 
     def __init__(
         self,
@@ -123,6 +132,9 @@ class OrderBook:
         depth: int = 1,
         begins: str = "unknown",
         strict: bool = False,
+        checksum: Input = None,
+        checksum_rule: str | None = None,
+        venue_depth: int | None = None,
     ) -> None:
         _need_one("rule", rule, (None, *RULES))
         _need_one("show", show, ("tops", "levels"))
@@ -148,6 +160,8 @@ class OrderBook:
                 f"OrderBook: previous {state}, and is for rule='linked', where it is the number "
                 "before, and for rule='range', where it is the first number of the message"
             )
+        _check_venue(checksum, checksum_rule, venue_depth, order)
+        told = None if venue_depth is None else int(venue_depth)
         if action is None and order is not None:
             raise PlanError(
                 f"OrderBook: action is missing, and order, {shown(order)}, needs the field that "
@@ -161,7 +175,8 @@ class OrderBook:
         given = {
             "side": side, "price": price, "size": size, "action": action, "order": order,
             "sequence": sequence, "rule": rule, "previous": previous, "last": last, "show": show,
-            "depth": levels, "begins": begins, "strict": strict,
+            "depth": levels, "begins": begins, "strict": strict, "checksum": checksum,
+            "checksum_rule": checksum_rule, "venue_depth": told,
         }  # fmt: skip
         for name, value in given.items():
             object.__setattr__(self, name, value)
@@ -185,6 +200,12 @@ class OrderBook:
             raise PlanError(
                 "OrderBook: size holds floats, and the sizes of orders are added up, which drifts: "
                 ".cast(rp.Decimal(18, 8)) in a .derive before it"
+            )
+
+        if role in ("price", "size") and isinstance(bare, Float) and self.checksum is not None:
+            raise PlanError(
+                f"OrderBook: {role} holds floats, and a checksum is of decimal digits: "
+                f".cast(rp.Decimal(18, digits)) in a .derive before it, with the venue's digits"
             )
 
     def fields_out(self, roles: dict[str, Field]) -> tuple[Field, ...]:
@@ -218,7 +239,9 @@ class OrderBook:
     def parameters(self) -> Sexp:
         """The settings beside the fields."""
         said = [self.rule or "", self.show, str(self.depth), self.begins]
-        return [*said, "strict" if self.strict else ""]
+        checks = [] if self.checksum_rule is None else [f"checksum {self.checksum_rule}"]
+        depth = [] if self.venue_depth is None else [f"venue_depth {self.venue_depth}"]
+        return [*said, "strict" if self.strict else "", *checks, *depth]
 
     @property
     def text(self) -> str:
@@ -226,7 +249,35 @@ class OrderBook:
         by = "level" if self.order is None else "order"
         rule = "no sequence numbers" if self.rule is None else f"sequence {self.rule}"
         strict = ", strict" if self.strict else ""
-        return f"book by {by}, {rule}, begins {self.begins}, {self.show} of {self.depth}{strict}"
+        checks = "" if self.checksum_rule is None else f", checksum {self.checksum_rule}"
+        venue = "" if self.venue_depth is None else f", {self.venue_depth} levels of the venue"
+        said = f"begins {self.begins}, {self.show} of {self.depth}{strict}{checks}{venue}"
+        return f"book by {by}, {rule}, {said}"
+
+
+def scale_of(of: FieldType) -> int:
+    """Return the digits behind the point of integers and decimals."""
+    bare = bare_type(of)
+    return bare.scale if isinstance(bare, Decimal) else 0
+
+
+def _check_venue(checksum: Input, rule: str | None, depth: int | None, order: Input) -> None:
+    """Raise PlanError for what a venue's levels cannot be."""
+    _need_one("checksum_rule", rule, (None, *CHECKSUMS))
+    if (checksum is None) != (rule is None):
+        raise PlanError(
+            f"OrderBook: checksum is {shown(checksum)}, and checksum_rule {shown(rule)}: "
+            "give both, the field with the venue's checksum, and whose it is, one of "
+            f"{', '.join(CHECKSUMS)}, or none"
+        )
+    if depth is not None:
+        need_whole("OrderBook: venue_depth", depth, 1)
+    for what, given in (("checksum", checksum), ("venue_depth", depth)):
+        if given is not None and order is not None:
+            raise PlanError(
+                f"OrderBook: {what} is {shown(given)}, and is of levels; with order, "
+                f"{shown(order)}, the book is by order: leave out one of the two"
+            )
 
 
 def _need_one(what: str, given: Any, choices: Sequence[Any]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import decimal
 import math
+import zlib
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from ripple.model.pipeline.nodes import type_of
 from ripple.model.pipeline.waiting_nodes import BookScan
-from ripple.model.running.order_book import KEPT_MAX, REASONS
+from ripple.model.running.order_book import KEPT_MAX, REASONS, scale_of
 from ripple.testing.reference.steps import RefusedRow
 
 if TYPE_CHECKING:
@@ -40,18 +44,22 @@ class ReferenceBook:
     lost_to: int | None = None
     shown: Any = None
     failed: list[int] = field(default_factory=list)
+    scales: tuple[int, int] = (0, 0)
+    """The digits of prices and sizes behind the point, as declared."""
 
     def levels(self, side: str) -> list[tuple[Any, Any, int]]:
         """Return (price, size, orders) of the shown levels of a side, the best one first."""
-        if self.status != "open":
-            return []
+        return self._best(side, self.of.depth) if self.status == "open" else []
+
+    def _best(self, side: str, most: int | None) -> list[tuple[Any, Any, int]]:
+        """Return so many of the best levels of a side."""
         found: dict[Any, tuple[Any, int]] = {}
         for of, price, size in self.orders.values():
             if of == side:
                 total, count = found.get(price, (0, 0))
                 found[price] = total + size, count + 1
         found |= {price: (size, 1) for (of, price), size in self.sizes.items() if of == side}
-        prices = sorted(found, reverse=side == "B")[: self.of.depth]
+        prices = sorted(found, reverse=side == "B")[:most]
         return [(price, *found[price]) for price in prices]
 
     def apply(self, message: dict[str, Any]) -> None:
@@ -111,7 +119,9 @@ class ReferenceBook:
                 self._fail(11)
                 return
             self.status = "open"
-            self._replay()
+            self._end_event(message)
+            if self.status == "open":
+                self._replay()
         elif self.status == "open":
             self._increment(message, number)
         elif self.status == "loading" and number == self.number:
@@ -123,10 +133,42 @@ class ReferenceBook:
         if self._follows(message):
             self.number, self.is_fresh, self.in_event = number, False, not message["last"]
             self._change(message)
+            if message["last"]:
+                self._end_event(message)
         elif self.of.rule == "channel" or number > self.number:
             self.failed.append(12)
             self._lose()
             self._keep(message)
+
+    def _end_event(self, message: dict[str, Any]) -> None:
+        if self.status != "open":
+            return
+        if self.of.venue_depth is not None:
+            best = {
+                (side, one[0]) for side in "BA" for one in self._best(side, self.of.venue_depth)
+            }
+            self.sizes = {at: size for at, size in self.sizes.items() if at in best}
+        checksum = message.get("checksum")
+        if checksum is not None and checksum not in self._checksums():
+            self.failed.append(15)
+            self._lose()
+
+    def _checksums(self) -> tuple[int, int]:
+        """Return the checksum of the book, without a sign and with one."""
+        if self.of.checksum_rule == "kraken":
+            levels = [*self._best("A", 10), *self._best("B", 10)]
+            texts = [str(units).lstrip("0") for level in levels for units in level[:2]]
+            found = zlib.crc32("".join(texts).encode())
+        else:
+            pairs = zip_longest(self._best("B", 25), self._best("A", 25))
+            texts = [
+                format(decimal.Decimal(units).scaleb(-scale).normalize(), "f")
+                for level in chain(*pairs)
+                if level is not None
+                for units, scale in zip(level[:2], self.scales, strict=True)
+            ]
+            found = zlib.crc32(":".join(texts).encode())
+        return found, found - (1 << 32) if found >> 31 else found
 
     def _follows(self, message: dict[str, Any]) -> bool:
         number, before = (message.get(role, 0) for role in ("sequence", "previous"))
@@ -254,7 +296,9 @@ def with_book(
     """Return the book after a message, why the message failed, and the rows that it makes."""
     if book is None:
         status = "open" if node.book.begins == "empty" else "new"
-        book = ReferenceBook(node.book, status)
+        roles = dict(node.roles)
+        scales = scale_of(type_of(roles["price"])), scale_of(type_of(roles["size"]))
+        book = ReferenceBook(node.book, status, scales=scales)
     message = {role: _plain(row[field.name]) for role, field in node.roles}
     message.setdefault("action", "S")
     message["last"] = bool(message.get("last", True))

@@ -20,6 +20,7 @@ from ripple.testing.reference import books as books_in_python
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 
 SIZES = (1, 7, 1000)
+RULES = ("kraken", "okx")
 
 
 @rp.record
@@ -94,11 +95,17 @@ def books(draw: Any) -> rp.OrderBook:
         more["last"] = "last"
     show = draw(st.sampled_from(["tops", "levels"]))
     sizes = ["size", "units", *([] if "order" in by else ["price"])]
+    if "order" not in by:
+        more["venue_depth"] = draw(st.sampled_from([None, 1, 2]))
+        if show == "tops" and draw(st.booleans()):
+            more |= {"checksum": "order_id", "checksum_rule": draw(st.sampled_from(RULES))}
+            sizes = ["size", "units"]
+    prices = ["units", "size", *([] if "checksum" in more else ["price"])]
     return rp.OrderBook(
         **by,
         **more,
         size=draw(st.sampled_from(sizes)),
-        price=draw(st.sampled_from(["price", "units", "size"])) if show == "tops" else "price",
+        price=draw(st.sampled_from(prices)) if show == "tops" else "price",
         show=show,
         depth=draw(st.sampled_from([1, 2, 5])),
         begins=draw(st.sampled_from(["empty", "unknown"])),
