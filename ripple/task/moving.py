@@ -13,28 +13,30 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from ripple.connectors.connector import Part
 from ripple.connectors.locate import newest_owner_at
 from ripple.core import cut as cuts
+from ripple.engine.edges.edge_changes import targets_of
 from ripple.engine.migration.apart import apart
 from ripple.engine.migration.homes import ANEW, HomeError, Moved, check_plan
 from ripple.engine.migration.together import together
 from ripple.model.keys.partitioner import partition_numbers
-from ripple.model.pipeline.topology import outputs_of, stage_of_output
+from ripple.model.pipeline.topology import outputs_of, stage_of_output, stages_of
 from ripple.storage.checkpoint import Checkpoints, partitions
 from ripple.storage.checkpoint.checkpoints import newest_epoch
 from ripple.storage.checkpoint.moved import leave, moved_to
 from ripple.storage.log_uri import PREFIX
 from ripple.task.endpoints import EndpointUris
 from ripple.task.former_home import KEPT, Former, former_in
+from ripple.task.former_rows import shown_in, with_changes
 from ripple.task.new_home import MovedOutput, NewPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
@@ -101,14 +103,7 @@ class Move:
     def _moved(self, former: Former) -> Moved:
         if not former.is_whole:
             return together(self.plan, former.stages)
-        ends = EndpointUris(
-            self.plan,
-            self.sources,
-            {},
-            batch_rows=_BATCH_ROWS,
-            executor=self.world.executor,
-            partitions=self.partitions or 0,
-        )
+        ends = self._ends()
         count = self.partitions or gcd(*dict(ends.counts()).values())
         check_plan(self.plan, count)
         if count > 1 and (ends.divides or ends.repartitioned):
@@ -126,6 +121,16 @@ class Move:
         if count == 1:
             return apart(self.plan, whole, inputs)
         return apart(self.plan, whole, inputs, self._partition_of(ends, count))
+
+    def _ends(self) -> EndpointUris:
+        return EndpointUris(
+            self.plan,
+            self.sources,
+            {},
+            batch_rows=_BATCH_ROWS,
+            executor=self.world.executor,
+            partitions=self.partitions or 0,
+        )
 
     def _partition_of(self, ends: EndpointUris, count: int) -> Callable[[pa.Table], Ints]:
         known = next((one for one in ends.divisions() if one.tells(self.plan)), None)
@@ -163,21 +168,51 @@ class Move:
                 f"output {name!r} has {counted} partitions here and {count} there: name a new "
                 f"topic that gets its whole table, --new-sink {name}=log:DIR/TOPIC"
             )
-        if place is not None and self._frees(name):
-            raise HomeError(
-                f"output {name!r} shows rows that are over, which its former topic alone has: it "
-                "cannot get another one"
-            )
-        given = place or self.sinks[name]
-        if not given.startswith(PREFIX):
-            raise HomeError(f"output {name!r} is in {given}, and only those in logs move")
-        at = None if place is not None else dict(former.cut_of(of_stage, number))
-        lacking = moved.lacking.get((of_stage, number, name))
-        return MovedOutput(name, given, at, lacking)
+        if place is not None and self.plan.output(name).is_stream:
+            raise HomeError(f"output {name!r} is of events, which go on in their topic alone")
+        for given in filter(None, (place, self.sinks.get(name))):
+            if not given.startswith(PREFIX):
+                raise HomeError(f"output {name!r} is in {given}, and only those in logs move")
+        if place is None:
+            lacking = moved.lacking.get((of_stage, number, name))
+            at = dict(former.cut_of(of_stage, number))
+            return MovedOutput(name, self.sinks[name], at=at, lacking=lacking)
+        senders = range(counted) if not former.is_whole else [number]
+        lacks = [moved.lacking.get((of_stage, one, name)) for one in senders]
+        rows = self._over(name, of_stage, part, counted, [one for one in lacks if one is not None])
+        return MovedOutput(name, place, rows=rows)
 
-    def _frees(self, output: str) -> bool:
-        shown = self.plan.output(output)
-        return shown.is_stream or self.plan.frees(self.plan.fold(shown.of))
+    def _over(
+        self,
+        name: str,
+        stage: int,
+        part: Part,
+        counted: int,
+        lacking: Sequence[pa.RecordBatch],
+    ) -> pa.Table | None:
+        """Return a partition's rows of an output, None if its state has all of them.
+
+        counted: partitions of the output in the former home. lacking: changes after its rows.
+        """
+        output = self.plan.output(name)
+        if not self.plan.frees(self.plan.fold(output.of)):
+            return None
+        if name not in self.sinks:
+            raise HomeError(
+                f"output {name!r} shows rows that are over, which its topic alone has: name that, "
+                f"too, --sink {name}=log:DIR/TOPIC"
+            )
+        rows = shown_in(self.sinks[name], self.plan, output, counted)
+        if part.of > 1 and rows.num_rows:
+            rows = rows.filter(pa.array(self._divide(stage, part.of, rows) == part.number))
+        return with_changes(self.plan, output, rows, lacking)
+
+    def _divide(self, stage: int, count: int, rows: pa.Table) -> Ints:
+        """Return which partition of a stage has each row of an output."""
+        if not stage:
+            return self._partition_of(self._ends(), count)(rows)
+        (batch,) = rows.combine_chunks().to_batches()
+        return targets_of(batch, stages_of(self.plan)[stage].key, count)
 
     async def _store(
         self,
@@ -204,5 +239,10 @@ def _numbers(key: Sequence[str], inputs: int, count: int, table: pa.Table) -> In
     batches = table.select(list(key)).combine_chunks().to_batches()
     if not batches:
         return np.empty(0, np.int64)
+    if any(column.null_count for column in batches[0].columns):
+        raise HomeError(
+            f"a key without {', '.join(key)} may be in any partition of the source: let the first "
+            "stage have one (--partitions 1)"
+        )
     found: Ints = partition_numbers(batches[0], key, inputs).astype(np.int64) % count
     return found

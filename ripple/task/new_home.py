@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.connectors.locate import reached_at
+from ripple.connectors.locate import look_at, reached_at
 from ripple.core import cut as cuts
 from ripple.engine.migration.homes import HomeError
 from ripple.task.former_home import GRACEFULLY
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MovedOutput:
-    """An output of a partition. at: its cut in the former home; None of one with the whole table.
+    """An output of a partition. at: its cut in the former home; None of one with a new topic.
 
-    lacking: the changes after that cut.
+    lacking: the changes after that cut. rows: those of a new topic, None if the state has them all.
     """
 
     name: str
     place: str
-    at: dict[str, int] | None
-    lacking: pa.RecordBatch | None
+    at: dict[str, int] | None = None
+    lacking: pa.RecordBatch | None = None
+    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,12 @@ class NewPartition:
 
     def look(self) -> None:
         """Raise HomeError unless each output is where its state is. Raises as reading them does."""
+        plan = self.engine.plan
         for one in self.outputs:
-            ask = reached_at(one.place, self.engine.plan, one.name, self.part)
+            look = look_at(one.place, plan, one.name, part=self.part)
+            if look is not None:
+                look()
+            ask = reached_at(one.place, plan, one.name, self.part)
             self._check(one, None if ask is None else ask())
 
     def _check(self, one: MovedOutput, commit: Commit | None) -> None:
@@ -107,7 +112,8 @@ class NewPartition:
             return  # by a move that was interrupted
         rows = one.lacking
         if one.at is None:
-            table = self.engine.table(one.name)
-            rows = published(schema, [table], table.slice(0, 0).select([]))
+            table = self.engine.table(one.name) if one.rows is None else one.rows
+            if table.num_rows:
+                rows = published(schema, [table], table.slice(0, 0).select([]))
         if rows is not None:
             outputs.correct(one.name, rows, self.engine)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from ripple.core import cut as cuts
 from ripple.core.errors import OutputError
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.task.checkpointing import CheckpointWriter
@@ -62,6 +63,16 @@ class SubscribedState(OwnedState):
             if output not in made:
                 raise OutputError(f"{output!r} is no output of stage {spec.stage}")
             spec.outputs.mark(output)
+            commit = standings[output].committed
+            if commit is not None and any(
+                name.partition("/")[0] not in spec.senders for name in commit.cut
+            ):
+                raise OutputError(
+                    f"{standings[output].name} is at {cuts.text(commit.cut)}, a cut of one process "
+                    "or of other partitions: move their state and outputs with ripple checkpoint "
+                    "move; or name another store and other outputs, to compute everything from "
+                    "the first record"
+                )
         check_holders(listed, standings)
 
     async def _restore(

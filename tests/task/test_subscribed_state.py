@@ -341,5 +341,13 @@ async def test_checkpoints_name_the_holders_of_outputs_from_the_first_commit_on(
         await stage.running
 
 
+@in_sim_world
+async def test_an_output_of_one_process_is_refused_with_the_way_out(world: SimWorld) -> None:
+    stage = Stage(world)
+    stage.outputs.committed = Commit({"trades": 7}, "")
+    with pytest.raises(OutputError, match="is at 7, a cut of one process or of other partitions"):
+        await stage.running
+
+
 def stored(stage: Stage) -> list[Mapping[str, int]]:
     return [event.cut for event in stage.told if isinstance(event, Stored)]
