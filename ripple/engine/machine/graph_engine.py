@@ -366,6 +366,15 @@ class GraphEngine(Engine):
             from ripple.engine.operators.step_table_rows import StepTableRows  # noqa: PLC0415
 
             assert isinstance(join, StepScanRows), "a scan has one holder"
+            if node.timers:
+                from ripple.engine.operators.timed_table_rows import (  # noqa: PLC0415
+                    TimedLastTableRows,
+                    TimedTableScanRows,
+                )
+
+                assert isinstance(join, TimedTableScanRows), "timers have their holder"
+                assert isinstance(table, LastTable), "rows of timers are in no other table"
+                return TimedLastTableRows(graph, table, join)
             if isinstance(table, LastTable):
                 return LastTableRows(graph, table, join)
             return StepTableRows(graph, table, join)
@@ -387,6 +396,12 @@ class GraphEngine(Engine):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
             holder = DistinctRows(node, feeds[0], self._origins)
+        elif isinstance(node, StepScan) and node.timers and node.is_eager:
+            from ripple.engine.operators.timed_table_rows import (  # noqa: PLC0415
+                TimedTableScanRows,
+            )
+
+            holder = TimedTableScanRows(node, feeds[0], self._origins)
         elif isinstance(node, StepScan) and node.timers:
             from ripple.engine.operators.timed_scan_rows import TimedScanRows  # noqa: PLC0415
 

@@ -70,9 +70,14 @@ class StepLogs:
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         version_of = self._node.version_of
         of = None if version_of is None else as_list(columns[version_of.name])
-        given = self._scan.step.given(columns)
+        given = self._given(columns, times)
         order = np.lexsort((places, times))
         return self._logs.take(order, slots, times, places, numbers, given, of)
+
+    def _given(self, columns: dict[str, Any], times: Ints) -> list[Any]:
+        """Return the values of rows, as the logs give them to the step."""
+        del times
+        return self._scan.step.given(columns)
 
     def last_of(self, slots: Ints) -> tuple[list[Stored | None], Ints]:
         """Return the newest results of keys with rows here, and the times of their last rows."""

@@ -80,7 +80,7 @@ def scan_of(
     missing = [what for what, value in given.items() if value is None]
     if len(missing) == len(given) and (columns or window is not None):
         if timers is not None:
-            raise PlanError("timers is given, and these values have no state: leave it out")
+            raise PlanError("timers is given, and running values have no state: leave it out")
         if not settled:
             raise PlanError(
                 "settled is False, but these values are given once, when no row can precede theirs "
@@ -107,7 +107,9 @@ def scan_of(
         into=into_class,
         schema=schema,
         **shows,
-        timers=timers_of(timers, (state, state_fields, initial), draft, settled=settled),
+        timers=timers_of(
+            timers, (state, state_fields, initial), draft, settled=settled, is_last=shows["is_last"]
+        ),
     )
 
 

@@ -31,10 +31,12 @@ def timers_of(
     draft: Draft,
     *,
     settled: bool,
+    is_last: bool,
 ) -> tuple[Timer, ...]:
     """Return the timers of a scan over the draft's rows. Raises PlanError.
 
-    state: its class, its fields, and their defaults.
+    state: its class, its fields, and their defaults. is_last: whether it shows the last row of a
+    key, so that no row of a timer needs a place.
     """
     if given is None:
         return ()
@@ -68,10 +70,12 @@ def timers_of(
                 f"timers: {name!r} takes a function of the state and the time, not "
                 f"{shown(function)}"
             )
+    if is_last:
+        return tuple(given.items())
     if not settled:
         raise PlanError(
-            "timers needs settled=True: a row of a timer comes once, when no row can precede it "
-            "any more"
+            "timers needs settled=True, where a row of a timer comes once, or show='last': a late "
+            "row would take rows of timers out of a table of all rows"
         )
     need_records(
         draft,

@@ -46,6 +46,7 @@ from ripple.testing.reference.row_tables import (
     match_table,
     pair_table,
     scan_table,
+    timed_table,
 )
 from ripple.testing.reference.running import divided
 from ripple.testing.reference.scans import States, applied, applied_message
@@ -101,6 +102,8 @@ class GraphReference(Reference):
         """Per scan with timers its keys."""
         self._open_marks: dict[str, int] = {}
         """Per scan up to where its rows were final before the end of all inputs."""
+        self._open_reached: dict[str, int] = {}
+        """Per scan the watermark of its rows before the end of all inputs."""
         self._parts: dict[Any, int] = {}
         """Per record, the index of the last of the rows that a scan divided it into."""
         self._answer_offset = 0
@@ -241,7 +244,7 @@ class GraphReference(Reference):
         if mark_ns is None or (is_eager and not is_last):
             return
         if isinstance(node, StepScan) and node.timers:
-            self._timed(node, mark_ns, arrived)
+            self._timed(node, mark_ns, arrived, is_eager=is_eager)
         else:
             self._apply(node, mark_ns, arrived, is_eager=is_eager)
 
@@ -270,18 +273,37 @@ class GraphReference(Reference):
                 continue
             self._give_parts(node, row, parts, arrived)
 
-    def _timed(self, node: StepScan, mark_ns: int, arrived: dict[str, list[Event]]) -> None:
-        """Pass on the results of rows that became final, and of timers by the mark."""
+    def _timed(
+        self, node: StepScan, mark_ns: int, arrived: dict[str, list[Event]], *, is_eager: bool
+    ) -> None:
+        """Pass on the results of rows that became final, and of timers by the mark.
+
+        Those of a table are lost or not once a row behind them is final, or inputs have ended.
+        """
         scan = self._timers.setdefault(node.name, Timers(node))
         each = counted(node, self._in_order(node.name, 0))
         due = [(row, values) for row, values in each if row.is_due(mark_ns)]
         for row, _ in due:
             row.is_decided = True
-        for row, result in scan.take(due, mark_ns):
+        open_ns = self._open_ns(node)
+        if not is_eager:
+            found = scan.take(due, mark_ns)
+        else:
+            found = scan.before(due, without_ended=True)
+            if mark_ns == END_NS:
+                found += scan.ended(open_ns, self._open_marks.get(node.name))
+        for row, result in found:
             if isinstance(result, RefusedRow):
                 self._lose(node, row, result)
-            elif result is not None:
+            elif result is not None and not is_eager:
                 self._give(node, replace(row, row=result), arrived)
+
+    def _open_ns(self, node: Scan) -> int | None:
+        """Return the watermark of the rows of a scan, or the one before the end of inputs."""
+        reached_ns = self.marks.reached(node.reads)
+        if reached_ns is not None and reached_ns != END_NS:
+            self._open_reached[node.name] = reached_ns
+        return self._open_reached.get(node.name)
 
     def _message(
         self, node: BookScan, states: States, row: Held, arrived: dict[str, list[Event]]
@@ -323,7 +345,12 @@ class GraphReference(Reference):
             if scan.name == fold.input:
                 rows = self._in_order(scan.name, 0)
                 if isinstance(fold, LastTable):
-                    return last_table(fold, scan, rows, self._open_marks.get(scan.name))
+                    open_ns = self._open_marks.get(scan.name)
+                    if isinstance(scan, StepScan) and scan.timers:
+                        has_ended = self.marks.reached(scan.reads) == END_NS
+                        at = (self._open_ns(scan), open_ns)
+                        return timed_table(fold, scan, rows, *at, has_ended=has_ended)
+                    return last_table(fold, scan, rows, open_ns)
                 if isinstance(scan, BookScan):
                     return book_table(fold, scan, rows)
                 return scan_table(fold, scan, rows)

@@ -12,12 +12,19 @@ from ripple.testing.reference.joins import shown_row
 from ripple.testing.reference.scans import States, applied, applied_message, is_over
 from ripple.testing.reference.steps import RefusedRow
 from ripple.testing.reference.stream_joins import added, is_pair, matched, right_alone
+from ripple.testing.reference.timers import Timers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ripple.model.pipeline.nodes import LastTable, RowTable
-    from ripple.model.pipeline.waiting_nodes import AsofJoin, BookScan, IntervalJoin, Scan
+    from ripple.model.pipeline.waiting_nodes import (
+        AsofJoin,
+        BookScan,
+        IntervalJoin,
+        Scan,
+        StepScan,
+    )
     from ripple.testing.reference.held import Held
     from ripple.testing.reference.steps import Row
     from ripple.testing.reference.windows import Key
@@ -96,6 +103,42 @@ def last_table(fold: LastTable, node: Scan, rows: Sequence[Held], mark_ns: int |
         if made is not None and not isinstance(made, RefusedRow):
             view.put(row.key, shown_row(fold, made))
     for key, (last_ns, _) in states.items():
+        if mark_ns is not None and is_over(node, last_ns, mark_ns):
+            view.put(key, None)
+    return view
+
+
+def timed_table(
+    fold: LastTable,
+    node: StepScan,
+    rows: Sequence[Held],
+    reached_ns: int | None,
+    mark_ns: int | None,
+    *,
+    has_ended: bool,
+) -> View:
+    """Return the newest result of each key, of its rows or of timers up to a watermark.
+
+    reached_ns, mark_ns: that before the end of inputs; the latter as for ``last_table``.
+    """
+    view, timers = View(), Timers(node)
+    before: dict[Key, int] = {}
+    found: list[tuple[Held, Row | RefusedRow | None]] = []
+    for row, values in counted(node, rows):
+        *called, made = timers.before([(row, values)])
+        found += called
+        if row.key in before and is_over(node, before[row.key], row.time_ns):
+            found = [one for one in found if one[0].key != row.key]
+        before[row.key] = row.time_ns
+        found.append(made)
+    if has_ended:
+        found += timers.ended(reached_ns, mark_ns)
+    elif reached_ns is not None:
+        found += timers.take([], reached_ns)
+    for row, result in found:
+        if result is not None and not isinstance(result, RefusedRow):
+            view.put(row.key, shown_row(fold, result))
+    for key, last_ns in before.items():
         if mark_ns is not None and is_over(node, last_ns, mark_ns):
             view.put(key, None)
     return view

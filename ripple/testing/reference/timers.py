@@ -43,14 +43,41 @@ class Timers:
 
         due: the rows, each with the values that count.
         """
-        found: list[Result] = []
-        for row, values in due:
-            found += self._fired(row.key, row.time_ns)
-            found.append((row, applied(self._node, self._states, row.key, row.time_ns, values)))
-            self._positions[row.key] = _Position(row, row.time_ns)
+        found = self.before(due)
         for key in self._positions:
             found += self._ended(key) if mark_ns == END_NS else self._fired(key, mark_ns)
         return sorted(found, key=lambda one: (one[0].time_ns, one[0].place))
+
+    def before(
+        self, due: Iterable[tuple[Held, Row]], *, without_ended: bool = False
+    ) -> list[Result]:
+        """Return the results of rows, and of the timers before each of its key.
+
+        without_ended: without those of states that have ended.
+        """
+        found: list[Result] = []
+        for row, values in due:
+            fired = list(self._fired(row.key, row.time_ns))
+            if without_ended and self._is_over(row.key, row.time_ns):
+                fired = []
+            found += fired
+            found.append((row, applied(self._node, self._states, row.key, row.time_ns, values)))
+            self._positions[row.key] = _Position(row, row.time_ns)
+        return found
+
+    def _is_over(self, key: Key, time_ns: int) -> bool:
+        return key in self._states and is_over(self._node, self._states[key][0], time_ns)
+
+    def ended(self, until_ns: int | None, mark_ns: int | None) -> list[Result]:
+        """Return the results of timers up to a time, and of those set then, for the end.
+
+        mark_ns: up to where states have ended.
+        """
+        if mark_ns is not None:
+            each = self._positions.items()
+            self._positions = {key: of for key, of in each if not self._is_over(key, mark_ns)}
+        found = [] if until_ns is None else self.take([], until_ns)
+        return found + self.take([], END_NS)
 
     def _fired(self, key: Key, until_ns: int) -> Iterator[Result]:
         """Yield the results of the timers of a key up to a time."""

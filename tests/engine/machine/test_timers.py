@@ -131,6 +131,54 @@ def test_timers_of_several_sources(data: Any, happened: Any, restart: int) -> No
     assert first == second
 
 
+def last_of(base: Pipeline, **more: Any) -> Pipeline:
+    return timed(base, settled=False, show="last", **more)
+
+
+@settings(max_examples=8 * EXAMPLES // SAMPLED)
+@given(
+    said=st.fixed_dictionaries(
+        {
+            "ttl": st.sampled_from([None, 3, 40, 10**6]),
+            "lateness": st.sampled_from([0, 20, 200]),
+            "version_of": st.sampled_from([None, "venue"]),
+        }
+    ),
+    happened=ticks(extreme=True),
+    restart=st.integers(0, 45),
+)
+def test_last_rows_with_timers_equal_their_evaluation_from_scratch(
+    said: Any, happened: Any, restart: int
+) -> None:
+    base = start()
+    pipeline = ended(last_of(base, **said), [shown], base)
+    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+@settings(max_examples=4 * EXAMPLES // THINNED)
+@given(happened=of_two_inputs())
+def test_last_rows_with_timers_of_several_inputs_with_markers(
+    happened: tuple[list[Any], int],
+) -> None:
+    mixed, at = happened
+    base = start()
+    pipeline = ended(last_of(base, ttl=70), [shown], base)
+    check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
+
+
+def test_a_late_row_takes_back_the_timer_that_was_called_for_silence() -> None:
+    engine = engine_of(settled=False, show="last", lateness=50)
+    assert read(engine, ("A", 5, 10)) == [("A", "tick", 10)]
+    # The watermark is 10 behind the newest row.
+    assert read(engine, ("B", 90, 25)) == [("A", "silent", 15), ("B", "tick", 25)]
+    assert read(engine, ("A", 20, 12)) == [("A", "tick", 12)]
+    engine = Engine.restore(engine.plan, engine.snapshot())
+    engine.stabilize()
+    assert read(engine, ("B", 90, 42)) == [("A", "silent", 32), ("B", "tick", 42)]
+    engine.close()
+    assert given_by(engine) == [("B", "silent", 132)]
+
+
 def heartbeat(state: Silence, at: int) -> Called:
     state.calls += 1
     return Called("silent", at, state.calls, 0)
