@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.connectors.column_names import meant
 from ripple.core.errors import SchemaError
 from ripple.model.schema.columns import decoded
 from ripple.model.schema.logical.lists import ListReading, reading_of
@@ -80,8 +81,10 @@ def check_columns(
 def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
     """Raise SchemaError unless a column that is not there is optional."""
     if not field.nullable:
-        listed = ", ".join(dict.fromkeys(map(str, found))) or "none"
-        raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}")
+        names = list(dict.fromkeys(map(str, found)))
+        listed = ", ".join(names) or "none"
+        hint = meant(field.name, names)
+        raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}{hint}")
 
 
 def conformed(

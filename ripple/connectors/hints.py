@@ -47,6 +47,10 @@ COMMA = Hint.alike(
 )
 POINTS = Hint.alike("points before thousands? 'FILE?decimal=,&thousands=.' reads them")
 COMMAS = Hint.alike("commas before thousands? 'FILE?thousands=,' reads them")
+ARRAY = Hint(
+    "an array of records? jq -c '.[]' FILE makes a line of each, which is read",
+    "an array of records? source=json.loads(text) reads it, and jq -c '.[]' FILE makes lines",
+)
 UTF_16 = Hint.alike("UTF-16? iconv -f UTF-16 -t UTF-8 FILE makes it UTF-8, which is read")
 
 
@@ -88,6 +92,8 @@ class Hints:
     def _of(self, record: Rejected) -> Hint | None:
         if record.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return UTF_16
+        if record.cause == "not a JSON record" and record.raw.lstrip().startswith(b"["):
+            return ARRAY
         field = record.cause.removesuffix(" is not an integer")
         if field != record.cause and _may_be_time(field, record.raw):
             return TIME

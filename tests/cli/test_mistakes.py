@@ -80,6 +80,12 @@ def test_csv_of_another_country_gets_hints_at_its_options(pipeline: Path, tmp_pa
     assert "rejected" not in errors("?delimiter=;&decimal=,&thousands=.", "--header")
     source.write_text("name;level;at_ns\na;1,001.5;1\n")
     assert "(commas before thousands?" in errors("?delimiter=;", "--header")
+    source.write_text("Name,Level,AT_NS\na,1.5,1\n")
+    assert "(is it 'Name'? Give the field that name" in errors("", "--header")
+    array = tmp_path / "levels.jsonl"
+    array.write_text('[\n{"name": "a", "level": 1.5, "at_ns": 1}\n]\n')
+    told = ripple("run", pipeline, "--source", array, "--sink", "-").err
+    assert "line 1: not a JSON record: '[' (an array of records? jq -c '.[]' FILE" in told
     source.write_text("a,1.5,1\n", encoding="utf-16")
     assert "(UTF-16? iconv -f UTF-16 -t UTF-8" in errors("").splitlines()[0]
     source.write_text("name;level;at_ns\na;1,5;1\nb;high;2\n")

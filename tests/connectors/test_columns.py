@@ -137,7 +137,8 @@ def test_columns_that_do_not_fit_are_named() -> None:
             [pa.record_batch({"name": outside, "count": [1, 2], "level": [1.0, 2.0]})], SHAPE
         )
     with pytest.raises(
-        SchemaError, match="the source has no column 'name': it has Name, count, level"
+        SchemaError,
+        match=r"no column 'name': it has Name, count, level \(is it 'Name'\? Give the field",
     ):
         MemorySource([{"Name": "a", "count": 1, "level": 1.0}], SHAPE)
     with pytest.raises(InputError, match="rows are mappings by field name"):

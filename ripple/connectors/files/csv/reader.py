@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ripple.connectors.column_names import meant
 from ripple.connectors.files.csv.format import CsvFormat
 from ripple.connectors.files.csv.parser import CsvParser
 from ripple.connectors.record_shape import TYPE_WORDS, value_type
@@ -169,9 +170,10 @@ class CsvReader:
             if names.count(name) > 1:
                 raise InputError(f"the header of {self._input_name} has column {name!r} twice")
             if name not in names and not value_type(member)[1]:
+                hint = self._divided_by(name, names) or meant(name, names)
                 raise InputError(
                     f"the header of {self._input_name} has no column {name!r}: "
-                    f"it has {', '.join(names)}{self._divided_by(name, names)}"
+                    f"it has {', '.join(names)}{hint}"
                 )
         wanted = set(self._schema.names)
         self._members = [members.get(name) for name in names]
