@@ -20,7 +20,8 @@ REASON_CHARACTERS_MAX = 500
 RECORD_BYTES_MAX = 1 << 20
 
 _PLACE, _DATA, _FILE = b"original_place", b"original", b"file"
-_NO_FIELDS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
+# Of buffers: of a list, Arrow would look for pandas first, and import it.
+_NO_FIELDS = pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), 1, [None]))
 
 QUARANTINE = "quarantine"
 """The step of a dead letter whose record killed the process."""

@@ -60,6 +60,12 @@ for name, module in sorted(sys.modules.items()):
     assert homes == {"ripple.model.aggregate", "ripple.cli.run"}
 
 
+def test_processes_of_a_cluster_import_no_pandas() -> None:
+    """It takes a second and 36 MB of each, where it is installed."""
+    script = "import sys, worker.process, worker.engine.child; print('pandas' in sys.modules)"
+    assert run([sys.executable, "-c", script]).rows == ["False"]
+
+
 # All that `ripple --help` needs; with more of Ripple, sooner or later NumPy and Arrow come too.
 ENOUGH_FOR_HELP = {
     "ripple",
