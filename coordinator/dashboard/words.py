@@ -62,6 +62,9 @@ def _verdicts(status: Status, partitions: Sequence[Values], totals: Values) -> I
     if status.waiting:
         name, why = status.waiting[0]
         yield "warn", f"{name} waits to join.", why
+    if status.alerts:
+        one = status.alerts[0]
+        yield "warn", f"Everything is computed, but {one.alert.name} fires.", one.alert.cause
     if status.problems:
         yield "warn", "Everything is computed, but there are problems.", first
 

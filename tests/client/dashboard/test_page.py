@@ -108,6 +108,11 @@ def test_every_view_shows_the_cluster(page: Any) -> None:
     page.get_by_text("size is not positive").first.wait_for()
 
 
+def test_a_view_that_there_is_none_of_is_told(page: Any) -> None:
+    page.goto(page.url.partition("#")[0] + "#/nonsense")
+    page.get_by_text("There is no view nonsense: there are overview, pipeline").wait_for()
+
+
 def test_charts_have_a_span(page: Any) -> None:
     page.locator("figure.chart canvas").first.wait_for()
     page.get_by_role("button", name="1 h", exact=True).click()
@@ -146,6 +151,7 @@ def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
     assert volumes == sorted(volumes, reverse=True)
     page.get_by_role("searchbox").fill("nothing=1")
     page.get_by_text("no field nothing").wait_for()
+    assert not rows(page, "Rows").count()  # those of the filter before
     page.get_by_role("searchbox").fill("")
     page.get_by_role("button", name="Tap").click()
     rows(page, "Changes, newest first").first.wait_for()

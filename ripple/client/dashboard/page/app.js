@@ -73,7 +73,7 @@ function Frame({ me, look }) {
   useKeys({ pause: () => setPaused((now) => !now), help: () => help.open({}) });
   const { snapshot } = live;
   askAt(snapshot?.coordinator);
-  const [name, , View] = VIEWS[view] || VIEWS.overview;
+  const [name, , View] = VIEWS[view] || ["No such view"];
   useEffect(() => {
     document.title = `${name} · ${snapshot?.name || me.title} · Ripple`;
   }, [name, snapshot?.name]);
@@ -92,7 +92,7 @@ function Frame({ me, look }) {
       ${me.has_session && html`<button class="quiet" onClick=${logOut}>Log out ${me.name}</button>`}
     </header>
     <nav class="side" aria-label="Views"><ul>${Object.entries(VIEWS).map(([key, [title, letter]]) => html`<li key=${key}>
-      <a href=${`#/${key}`} aria-current=${(VIEWS[view] ? view : "overview") === key ? "page" : undefined}>${title}<kbd aria-hidden="true">g ${letter}</kbd></a></li>`)}</ul>
+      <a href=${`#/${key}`} aria-current=${view === key ? "page" : undefined}>${title}<kbd aria-hidden="true">g ${letter}</kbd></a></li>`)}</ul>
       <p class="faint role">${may("operate") ? `role: ${me.role}` : `role: ${me.role}, read-only`}</p>
     </nav>
     <main id="content" tabindex="-1">
@@ -101,6 +101,7 @@ function Frame({ me, look }) {
       ${!snapshot ? html`<p class="nothing" role="status">${live.status === "lost" ? "The dashboard's server does not answer; retrying." : "Waiting for the first snapshot …"}</p>`
         : snapshot.error ? html`<p class="nothing problem">${snapshot.error}</p>`
         : snapshot.kind === "run" && OF_CLUSTERS.includes(view) ? html`<${Section} title=${name} id=${view}><${Nothing}>This view needs a cluster (ripple cluster up): ${view === "settings" ? "the settings of this run are in its command" : "the rows of this run are in its sinks"}.</${Nothing}></${Section}>`
+        : !VIEWS[view] ? html`<${Section} title="No such view" id="none"><${Nothing}>There is no view ${view}: there are ${Object.keys(VIEWS).join(", ")}.</${Nothing}></${Section}>`
         : html`<${View} key=${view} snapshot=${snapshot} history=${live.history} asked=${asked} may=${may} say=${command.open} isPaused=${isPaused}></${View}>`}
     </main>
     ${help.shown && html`<${Help} ...${help.shown}></${Help}>`}

@@ -58,14 +58,23 @@ function followed(history, row) {
   return row.time_ms - last > GAP_MS ? [...history, { time_ms: last + 1 }, row] : [...history, row];
 }
 
+// A browser says of a server that is gone only that it "failed to fetch".
+async function reached(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Error("the dashboard's server does not answer");
+  }
+}
+
 export async function ask(what, asked = {}, signal = undefined) {
   const kept = Object.entries(asked).filter(([, value]) => value !== "" && value != null);
-  return answered(await fetch(`/api/${what}?${new URLSearchParams(kept)}`, { signal }));
+  return answered(await reached(`/api/${what}?${new URLSearchParams(kept)}`, { signal }));
 }
 
 export async function post(what, body) {
   const headers = { "Content-Type": "application/json" };
-  return answered(await fetch(`/api/${what}`, { method: "POST", headers, body: JSON.stringify(body) }));
+  return answered(await reached(`/api/${what}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
 async function answered(response) {
@@ -89,9 +98,10 @@ export function useAsked(what, asked, everyMs, isPaused = false) {
       try {
         const value = await ask(what, { ...asked, after }, leaving.signal);
         after = value.version;
-        if (!isOver) setState({ value, problem: "" });
+        if (!isOver) setState({ value, problem: "", of: key });
       } catch (error) {
-        if (!isOver) setState((now) => ({ ...now, problem: error.message }));
+        // The last value stays, unless something else was asked then.
+        if (!isOver) setState((now) => ({ ...now, value: now.of === key ? now.value : null, problem: error.message }));
       }
       if (!isOver && everyMs && !isPaused) timer = setTimeout(turn, everyMs);
     };

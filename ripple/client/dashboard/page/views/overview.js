@@ -8,6 +8,8 @@ import { Bar, Elsewhere, Figure, Nothing, Section, State, Table } from "../parts
 const STANDINGS = { active: "good", suspected: "warn", dead: "bad" };
 const LEVELS = { normal: "good", warn: "warn", slow: "warn", pause: "bad" };
 
+// A lag of more than a day is the age of the data.
+const HISTORIC_S = 86400;
 // Spans of charts in seconds; 0 is all that the server has.
 const SPANS = { "5m": ["5 min", 300], "1h": ["1 h", 3600], all: ["All", 0] };
 
@@ -20,7 +22,7 @@ export function Overview({ snapshot, history, asked, may, say, isPaused }) {
     ${totals && html`<dl class="figures">
       <${Figure} name="Events in" value=${rate(totals.rate_in)} more=${`${count(totals.events.applied)} applied`}></${Figure}>
       <${Figure} name="Rows out" value=${rate(totals.rate_out)} more=${`cutoffs ${rate(totals.cutoff_rate)}`}></${Figure}>
-      <${Figure} name="Event-time lag" value=${seconds(totals.lag_s)} more=${`median ${seconds(totals.lag_median_s)}`}></${Figure}>
+      <${Figure} name="Event-time lag" value=${seconds(totals.lag_s)} more=${totals.lag_s > HISTORIC_S ? "historic data, or old events" : `median ${seconds(totals.lag_median_s)}`}></${Figure}>
       <${Figure} name="Oldest commit" value=${seconds(totals.commit_age_s)} more=${`${count(totals.commits)} commits`}></${Figure}>
       <${Figure} name="Oldest checkpoint" value=${seconds(totals.checkpoint_age_s)} more=${`${count(totals.debt)} events to replay`}></${Figure}>
       <${Figure} name="Dead letters" value=${count(totals.events.dead_lettered)} more=${`${count(totals.events.very_late)} very late`}></${Figure}>
