@@ -77,6 +77,7 @@ def test_a_receipt_is_read_again_and_what_differs_is_said(tmp_path: Path) -> Non
             "verdict: the receipt has 'broken', ",
         ),
         (["partitions", 0, "counters", "applied"], 1, "counters.applied: the receipt has 1, and "),
+        (["partitions", 1, "extra"], 2, r"partitions\[1\].extra: the receipt has 2, and "),
         (["partitions", 1], None, r"partitions\[1\]: the receipt has None, and "),
         (["files", 0, "rows"], 1, r"files\[0\].rows: the receipt has 1, and the store 3"),
         (["backfill"], "0" * 32, "it is of backfill 0{32}, and its history, "),
@@ -113,6 +114,13 @@ def test_digests_of_a_receipt_are_those_of_its_partitions(tmp_path: Path) -> Non
             Receipt.of(wrong, "r.json")
     with pytest.raises(InputError, match=r"its field 'extra' is in no receipt$"):
         Receipt.of(json.dumps({**held, "extra": 1}), "r.json")
+    for text, says in [
+        (json.dumps({name: one for name, one in held.items() if name != "store"}), "no field 's"),
+        (json.dumps({**held, "files": 3}), "its field 'files' is no list"),
+        ("null", "it is no object of JSON"),
+    ]:
+        with pytest.raises(InputError, match=says):
+            Receipt.of(text, "r.json")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ripple.storage.checkpoint.format import Checkpoint, checkpoint_of
 FORMAT = 1
 _ALL = 1 << 64
 _SHOWN_MAX = 10
+_LISTS = ("identity", "files", "partitions")
 _TEXTS = ("pipeline", "topology_hash", "version", "store", "backfill")
 
 _BROKEN = {
@@ -144,13 +145,11 @@ class Receipt:
         """Parse a receipt. Raises InputError."""
         try:
             held: dict[str, Any] = json.loads(text)
+            _check_fields(held)
             if held.pop("format") != FORMAT:
                 raise InputError(f"{place} is a receipt of another release: use that, or run again")
             digests = held.pop("digests")
-            unknown = sorted(held.keys() - {one.name for one in fields(cls)})
-            if unknown:
-                raise ValueError(f"its field {shown(unknown[0])} is in no receipt")
-            held |= {name: tuple(held[name]) for name in ("identity", "files", "partitions")}
+            held |= {name: tuple(held[name]) for name in _LISTS}
             found = cls(**held)
             _check_kinds(held)
             if found.digests != digests:
@@ -194,6 +193,20 @@ def _place(counts: Mapping[str, Any]) -> str:
     """Return a place with the versions of the tables that a DataFrame reads."""
     tables = [one for one in counts.get("tables", ()) if one != counts["place"]]
     return f"{counts['place']} of {', '.join(tables)}" if tables else str(counts["place"])
+
+
+def _check_fields(held: Any) -> None:
+    """Raise ValueError unless the fields are those of a receipt."""
+    if not isinstance(held, dict):
+        raise ValueError("it is no object of JSON")
+    known = {"format", "digests", *(one.name for one in fields(Receipt))}
+    for name in sorted(known - held.keys()):
+        raise ValueError(f"it has no field {name!r}")
+    for name in sorted(held.keys() - known):
+        raise ValueError(f"its field {shown(name)} is in no receipt")
+    for name in _LISTS:
+        if not isinstance(held[name], list):
+            raise ValueError(f"its field {name!r} is no list")
 
 
 def _check_kinds(held: Mapping[str, Any]) -> None:
