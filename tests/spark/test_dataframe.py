@@ -22,7 +22,7 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.nodes import SourceSpec
 from ripple.model.pipeline.plan import Plan
-from ripple.spark.dataframe.division import division_of, numbered_why
+from ripple.spark.dataframe.division import calls_functions, division_of, numbered_why
 from ripple.spark.dataframe.frame_fold import SOURCE as RANK
 from ripple.spark.dataframe.frame_fold import FrameFold
 from ripple.spark.dataframe.given import Given, given_of, names_of
@@ -202,6 +202,18 @@ def test_rows_are_divided_where_a_key_is_known() -> None:
 
 def _renamed(trade: Trade) -> Trade:
     return Trade(trade.symbol * 2, trade.price, trade.t)
+
+
+def test_functions_for_rows_are_told_from_compiled_steps() -> None:
+    source = rp.Pipeline("p").source("trades", Trade)
+    own = rp.custom("price", init=int, add=lambda n, _: n + 1, result=int, type=int)
+    for stream, aggregate, expected in [
+        (source.filter("many", rp.col("price") > 1), rp.count(), False),
+        (source.map("mapped", _renamed, into=Trade), rp.count(), True),
+        (source, own, True),
+    ]:
+        plan = stream.partition("by", key="symbol").fold("f", n=aggregate).sink("out").plan()
+        assert calls_functions(plan) is expected
 
 
 def test_a_map_may_make_other_keys_unless_the_source_says_not() -> None:

@@ -121,6 +121,19 @@ def test_a_range_of_time_reads_the_row_groups_that_it_needs(tmp_path: Path) -> N
     assert [repr(row) for row in read(scan)] == expected
 
 
+def test_one_task_reads_all_where_there_are_few_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(300, 50)
+    scan = scan_at(written(tmp_path, rows, 2, 50), tasks=3)
+    assert scan.by_one_task(299) is None
+    whole = scan.by_one_task(300)
+    assert whole is not None
+    assert [repr(row) for row in read(whole)] == in_order(rows)
+    monkeypatch.setattr(scanning, "HELD_BYTES_MAX", 100)
+    assert scan.by_one_task(300) is None
+
+
 def test_groups_that_follow_each_other_are_not_held(tmp_path: Path) -> None:
     rows = sorted(rows_of(2000, 100_000), key=lambda row: row["t"])
     apart = scan_at(written(tmp_path, rows, 4, 50))

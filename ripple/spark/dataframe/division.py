@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow.types as kinds
 
+from ripple.model.aggregate.custom import Custom
 from ripple.model.pipeline.copartition import other_keys_why
 from ripple.model.pipeline.division import undivided_why, waiting_why
-from ripple.model.pipeline.nodes import FlatMap, LastTable, Map
+from ripple.model.pipeline.nodes import Derive, Filter, FlatMap, LastTable, Map
 from ripple.model.pipeline.stages import key_of, shared_fields
 from ripple.model.pipeline.topology import several_stages_why
 from ripple.model.schema.types import Date, Logical, Uuid, bare_type
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import FieldType
+
+
+def calls_functions(plan: Plan) -> bool:
+    """Return whether a plan may call functions of Python for its rows, or joins them."""
+    steps = [*plan.steps, *(step for fold in plan.folds for step in fold.steps)]
+    return not all(isinstance(step, Derive | Filter) for step in steps) or any(
+        isinstance(one.aggregate, Custom) for fold in plan.folds for one in fold.aggregates
+    )
 
 
 def division_of(

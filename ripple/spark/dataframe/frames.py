@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from ripple.core.extras import needed
 from ripple.model.pipeline.topology import stages_of
-from ripple.spark.dataframe.division import division_of, numbered_why, uuids_in
+from ripple.spark.dataframe.division import (
+    calls_functions,
+    division_of,
+    numbered_why,
+    uuids_in,
+)
 from ripple.spark.dataframe.file_scan import files_scan
 from ripple.spark.dataframe.frame_fold import SOURCE, FrameFold
 from ripple.spark.dataframe.given import names_of
@@ -21,6 +26,7 @@ from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
 from ripple.spark.sources import Conforming, arrow_schema, spark_schema
+from ripple.spark.task_division import ROWS
 from ripple.spark.work import cores_of, packets_from
 from ripple.task.arguments import sources_of
 
@@ -114,6 +120,8 @@ class Frames:
             few = 1 if why is not None else _few_tasks(spark, partitions, tasks)
             whole = replace(each[0], frame=found[each[0].source.name])
             scan = files_scan(whole, key, few, start, stop)
+            if scan is not None and partitions is None and not calls_functions(plan):
+                scan = scan.by_one_task(ROWS) or scan
         if scan is not None:
             return cls(spark, plan, given, scan, scan.tasks, why, order, tables)
         rows = _in_order(each, key, tasks)

@@ -89,6 +89,16 @@ class Scan:
                 break
         return most
 
+    def by_one_task(self, rows_max: int) -> Scan | None:
+        """Return the same rows read by one task; None where they are more than ``rows_max``.
+
+        Also None where it would hold too many.
+        """
+        if sum(piece.rows for piece in self.pieces) > rows_max:
+            return None
+        whole = replace(self, key=(), uuids=(), tasks=1)
+        return whole if whole.held_bytes <= HELD_BYTES_MAX else None
+
     def within(self, start: int | None, stop: int | None) -> Scan:
         """Return the rows of a range of time, in the column's unit."""
         chosen = [
