@@ -71,9 +71,9 @@ class NewPartition:
             return
         if one.at is None:
             raise HomeError(f"{one.place} for output {one.name!r} is not new: name another topic")
-        there = "nothing" if cut is None else f"everything up to {cuts.text(cut)}"
+        there = "nothing" if cut is None else f"everything up to {cuts.brief(cut)}"
         raise HomeError(
-            f"output {one.name!r} holds {there}, and its state is at {cuts.text(one.at)}: "
+            f"output {one.name!r} holds {there}, and its state is at {cuts.brief(one.at)}: "
             f"{GRACEFULLY}"
         )
 

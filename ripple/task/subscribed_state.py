@@ -68,10 +68,10 @@ class SubscribedState(OwnedState):
                 name.partition("/")[0] not in spec.senders for name in commit.cut
             ):
                 raise OutputError(
-                    f"{standings[output].name} is at {cuts.text(commit.cut)}, a cut of one process "
-                    "or of other partitions: move their state and outputs with ripple checkpoint "
-                    "move; or name another store and other outputs, to compute everything from "
-                    "the first record"
+                    f"{standings[output].name} is at {cuts.brief(commit.cut)}, a cut of one "
+                    "process or of other partitions: move their state and outputs with ripple "
+                    "checkpoint move; or name another store and other outputs, to compute "
+                    "everything from the first record"
                 )
         check_holders(listed, standings)
 

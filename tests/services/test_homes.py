@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from time import sleep
@@ -18,6 +19,7 @@ import pytest
 from ripple.model.pipeline.file import load_plan
 from tests.engine.machine.stage_plans import trades
 from tests.patience import PATIENCE_S
+from tests.services.s3 import ObjectServer
 from tests.services.test_spark_moves import asked, found
 from tests.spark.logs import TRADES, append, topic_of
 
@@ -126,3 +128,23 @@ def test_two_stages_are_one_run_in_all_homes(tmp_path: Path) -> None:
         )
         assert one == other
         assert one.count("\n") > 20
+
+
+def test_state_moves_between_stores_in_s3(tmp_path: Path, s3_server: ObjectServer) -> None:
+    file, given = f"{tmp_path}/homes.py", trades(Random("s3"), 2000)
+    Path(file).write_text(PIPELINE)
+    place = topic_of(tmp_path, load_plan(file), given[:1000], partitions=1, key=["symbol"])
+    here = [file, "--source", place]
+    for name in ("market", "bars"):
+        here += ["--sink", f"{name}-out=log:{tmp_path}/out/{name}"]
+    stores = [f"s3://bucket/{name}" for name in ("first", "second", "third")]
+    asked("run", *here, "--checkpoint-dir", stores[0])
+    for before, after in pairwise(stores):
+        asked("checkpoint", "move", *here, "--from", before, "--to", after)
+    append(place, file, given[1000:])
+    said = asked("run", *here, "--checkpoint-dir", stores[2])[1]
+    assert "at 1000; replayed 0 events" in said, said
+    alone = asked("run", file, "--source", place, "--checkpoint-dir", f"{tmp_path}/other",
+                  "--sink", f"bars-out=log:{tmp_path}/alone/bars",
+                  "--sink", f"market-out=log:{tmp_path}/alone/market")[1]  # fmt: skip
+    assert found(r"Digest: +(\w{16})", said) == found(r"Digest: +(\w{16})", alone)

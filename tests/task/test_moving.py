@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,9 @@ def test_state_and_outputs_go_on_there_and_back(
     place = Place(tmp_path, pipeline, 1)
     place.append(150)
     assert place.run("a") == 0
-    assert place.move("a", "b") == 0
+    capfd.readouterr()
+    assert place.move("a", "b", "--json") == 0
+    assert json.loads(capfd.readouterr().out)["cut"] == {"trades": 150}
     assert main(["checkpoint", "verify", "--dir", f"{tmp_path}/b", "--pipeline", "two"]) == 0
     capfd.readouterr()
     assert place.run("a") == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ripple.cli.lib.exits import say
 from ripple.cli.lib.number_options import positive
+from ripple.cli.lib.output_forms import add_format, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.pipeline_options import add_file, add_sources
 from ripple.cli.lib.user_file import load_plan
@@ -59,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="partitions of the first stage of a cluster (default: as many as the source has, or "
         "the greatest number that divides those of all sources)",
     )
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,5 +93,10 @@ async def _move(options: argparse.Namespace) -> int:
         open_store(options.to_store, is_probed=True) as there,
     ):
         cut = await move.run(patient(here), patient(there))
-    say(f"the state of {plan.name!r} at {cuts.text(cut)} is in {options.to_store}: resume there")
+
+    def text() -> None:
+        at = cuts.brief(cut)
+        print(f"the state of {plan.name!r} at {at} is in {options.to_store}: resume there")
+
+    write(options.format, {"pipeline": plan.name, "cut": cut, "to": options.to_store}, text)
     return 0
