@@ -89,10 +89,10 @@ def _pathway(kind: str, sides: dict[str, pa.Table]) -> tuple[float, pa.Table]:
             raise RuntimeError((ended.stderr.strip().splitlines() or ["?"])[-1])
         options = pa.csv.ConvertOptions(null_values=["None"])
         changes = pa.csv.read_csv(folder / "out.csv", convert_options=options)
-    return float(ended.stdout.split()[-1]), _at_the_end(changes)
+    return float(ended.stdout.split()[-1]), at_the_end(changes)
 
 
-def _at_the_end(changes: pa.Table) -> pa.Table:
+def at_the_end(changes: pa.Table) -> pa.Table:
     """Return the rows that are left of changes with ``diff`` 1 and -1."""
     names = [name for name in changes.column_names if name not in ("time", "diff")]
     totals = changes.group_by(names).aggregate([("diff", "sum")])

@@ -1,7 +1,8 @@
-"""Each query's rows before its time: Ripple's in batches, DuckDB's and Polars' at once, and csp's.
+"""Each query's rows before its time: of Ripple, DuckDB and Polars at once, csp and Pathway.
 
 Ripple reads row by row, in the order of arrival, and could be asked at any time; DuckDB and Polars
-have all rows at once, and sort them; csp is given the trades of each symbol in their order.
+have all rows at once, and sort them; csp is given the trades of each symbol in their order. Pathway
+takes fewer rows, as a stream. Quix Streams has no row: it reads topics of Kafka alone.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
+from bench import join_peers, kafka_peers
 from bench.market.data import ROWS, Tables, tables
 from bench.market.queries import QUERIES
 from bench.market.query import Query, connected, digest, frames, rows_of
@@ -31,15 +34,22 @@ SIZES = (1_000, 16_384)
 UNIT = "M rows/s a core"
 CSP = "csp==0.19.1"
 OF_CSP = ("m3", "m4", "m5", "m6")
-SCRIPT = Path(__file__).with_name("csp_peer.py")
+OF_PATHWAY = ("m2", "m7", "m10")  # the others ask for an order of rows of one time, or by row
+FEW = 20_000  # rows a table for Pathway, which takes minutes for more
+WITHIN_S = 120
+HERE = Path(__file__).parent
 
 
 def measure() -> list[Row]:
-    given = tables(EVENTS)
+    given, few = tables(EVENTS), tables(FEW)
     connection, framed = connected(given), frames(given)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(given["trades"], f"{folder}/trades.parquet")
+        few_in = Path(folder, "few")
+        few_in.mkdir()
+        for name in ("trades", "quotes", "fills", "rates"):
+            pq.write_table(few[name], few_in / f"{name}.parquet")
         for query in QUERIES.values():
             ours = {f"batches of {size:,}": partial(query.ripple, given, size) for size in SIZES}
             peers: dict[str, Callable[[], Any]] = {}
@@ -54,6 +64,8 @@ def measure() -> list[Row]:
             if query.name in OF_CSP:
                 others["csp"] = min(_csp(query, Path(folder), wanted) for _ in range(ROUNDS))
             rows += _figures(query, given, {name: best[name] for name in ours}, others)
+            if query.name in OF_PATHWAY:
+                rows += _beside_pathway(query, few, few_in)
     return rows
 
 
@@ -70,7 +82,7 @@ def _csp(query: Query, folder: Path, wanted: str) -> float:
 
     out = folder / "rows.parquet"
     ended = subprocess.run(
-        [sys.executable, str(SCRIPT), query.name, str(folder), str(out)],
+        [sys.executable, str(HERE / "csp_peer.py"), query.name, str(folder), str(out)],
         env={**os.environ, "PYTHONPATH": str(of_python(CSP))},
         capture_output=True,
         text=True,
@@ -80,6 +92,35 @@ def _csp(query: Query, folder: Path, wanted: str) -> float:
         sys.exit(f"market: {query.name}, csp: {ended.stderr.strip()}")
     _check(query, wanted, {"csp": partial(pq.read_table, out)})
     return float(ended.stdout.split()[-1])
+
+
+def _beside_pathway(query: Query, few: Tables, folder: Path) -> Iterator[Row]:
+    """Yield our rate beside that of Pathway on fewer rows; why not, on stderr."""
+    out = folder / "changes.csv"
+    try:
+        ended = subprocess.run(
+            [kafka_peers.python(), HERE / "pathway_peer.py", query.name, folder, out],
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"market: {query.name}, Pathway has no row: {error}", file=sys.stderr)
+        return
+    if ended.returncode:
+        why = (ended.stderr.strip().splitlines() or ["?"])[-1]
+        print(f"market: {query.name}, Pathway has no row: {why}", file=sys.stderr)
+        return
+    options = pa.csv.ConvertOptions(null_values=["None", ""])
+    shown = join_peers.at_the_end(pa.csv.read_csv(out, convert_options=options))
+    ours = partial(query.ripple, few, SIZES[0])
+    wanted = digest(query.wanted(few))
+    _check(query, wanted, {"Pathway": partial(shown.select, query.columns), "few rows": ours})
+    count = sum(len(few[name]) for name in query.reads) / 1e6
+    own, theirs = cpu_in_turns({"": ours}, ROUNDS)[""], float(ended.stdout.split()[-1])
+    title = f"{query.name} {query.title}, {FEW:,} rows a table"
+    yield Row(title, count / own, UNIT, "Pathway", count / theirs)
 
 
 def _wanted(query: Query, given: Tables) -> str:
