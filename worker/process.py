@@ -83,7 +83,7 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
         partitions=settings.partitions,
     )
     async with (
-        open_store(settings.store, settings.s3, is_probed=True) as opened,
+        open_store(settings.own_store, settings.s3, is_probed=True) as opened,
         AsyncExitStack() as ending,
     ):
         store = CountedStore(opened)

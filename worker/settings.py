@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.control import process_settings as shared
+from ripple.control.assignment.generations import FIRST, GENERATION_MAX, store_of
 from ripple.control.assignment.member import check_id
 from ripple.control.process_settings import PORTS, LogSettings
 from ripple.control.telemetry.alerts import AlertThresholds
@@ -106,6 +107,19 @@ def _worker_id(found: Found) -> str:
     return str(given.value)
 
 
+def _check_generation(settings: Settings) -> None:
+    """Raise SettingsError where a later generation could not have its logs."""
+    if settings.generation == FIRST:
+        return
+    for name, is_wrong in (("store", is_s3(settings.store)), ("lanes", bool(settings.lanes))):
+        if is_wrong:
+            given = settings.origins[name]
+            raise SettingsError(
+                f"{name} is {given.value} (from {given.origin}): generation {settings.generation} "
+                "has logs of its own, in the folder of its store"
+            )
+
+
 def _trace_endpoint(found: Found) -> str:
     given = found["trace_endpoint"]
     if given.value and not str(given.value).startswith(("http://", "https://")):
@@ -140,6 +154,13 @@ class Settings:
     store: str = shared.store(
         "store of checkpoints and of the assignment, the same as the coordinators': folder or "
         "s3://bucket/prefix"
+    )
+    generation: int = setting(
+        "generation of the pipeline, as ripple deploy numbers them; a later one than the first has "
+        "its state in the store under cluster/gN",
+        default=FIRST,
+        least=FIRST,
+        most=GENERATION_MAX,
     )
     lanes: str = setting(
         "location of repartition topics, the same for all workers: folder, or "
@@ -261,11 +282,16 @@ class Settings:
     origins: Found = shared.origins()
 
     @property
+    def own_store(self) -> str:
+        """The store of this generation."""
+        return store_of(self.store, self.generation)
+
+    @property
     def root(self) -> str:
         """The folder of repartition topics that are logs; "" without one."""
         if self.lanes and not self.lanes.startswith("kafka:"):
             return self.lanes
-        return "" if is_s3(self.store) else self.store
+        return "" if is_s3(self.store) else self.own_store
 
     @property
     def text(self) -> str:
@@ -312,6 +338,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     shared.check_ports(found, ("rpc_port", "health_port", "metrics_port"))
     settings = made(Settings, found)
     check_places(found, settings.sources, settings.sinks)
+    _check_generation(settings)
     return settings
 
 

@@ -36,6 +36,7 @@ SUBCOMMANDS = {
     "drain": "move all partitions off a worker",
     "undrain": "let a worker own partitions again",
     "cluster": "start and stop a local cluster; freeze and pin partitions",
+    "deploy": "deploy other code beside a cluster's, and let it serve",
     "checkpoint": "list, show, verify, compare, export and move checkpoints",
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list and retry dead letters",
@@ -50,7 +51,7 @@ FOLDERS = {
     "run": ("new", "run", "validate", "plan", "dead-letter"),
     "cluster": (
         *("status", "inspect", "query", "debug", "top"),
-        *("move", "drain", "undrain", "cluster"),
+        *("move", "drain", "undrain", "cluster", "deploy"),
     ),
     "checkpoint": ("checkpoint",),
     "log": ("log",),

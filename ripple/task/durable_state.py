@@ -495,7 +495,8 @@ class Opened:
         self.storing.last = None if has_changed else base.checkpoint
         self.letters.begin(engine.cut)
         self.in_flight.resume(engine.cut)
-        await self.outputs.look_back(base.changed, is_replayed=base.checkpoint is None)
+        is_replayed = base.checkpoint is None and dict(base.start) == dict(self.start)
+        await self.outputs.look_back(base.changed, is_replayed=is_replayed)
         self.outputs.begin(engine, base.changed)
         now_ns = world.clock.monotonic_ns
         live = LivePartition(engine, self.outputs, context, now_ns=now_ns)

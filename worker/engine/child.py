@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ import pyarrow as pa
 from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.control import event_loop, process
 from ripple.control.assignment.founding import key_of
+from ripple.control.assignment.generations import FIRST, ServingChain, previews_of
 from ripple.control.telemetry.levels import Level
 from ripple.control.telemetry.measures import Measures
 from ripple.control.telemetry.memory import resident_bytes
@@ -45,6 +46,7 @@ from worker.backpressure import Intake, Pressure
 from worker.engine import files
 from worker.engine.context import ProcessContext
 from worker.engine.exchange import ExchangePort
+from worker.engine.generation import Generation
 from worker.engine.identity import code_of
 from worker.engine.lane_home import lane_home
 from worker.engine.routes import Routes
@@ -120,13 +122,20 @@ async def _end_unable(pipe: Pipe, log: Log, why: str) -> int:
 
 
 async def _serve(pipe: Pipe, begin: Begin, plan: Plan, log: Log) -> int:
-    async with open_store(begin.settings.store, begin.settings.s3) as store:
-        return await _host(pipe, begin, plan, CountedStore(store), log)
+    settings = begin.settings
+    async with AsyncExitStack() as closing:
+        store = await closing.enter_async_context(open_store(settings.own_store, settings.s3))
+        shared = store  # with the other generations
+        if settings.generation != FIRST:
+            shared = await closing.enter_async_context(open_store(settings.store, settings.s3))
+        return await _host(pipe, begin, plan, CountedStore(store), log, shared=shared)
 
 
-async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: CountedStore, log: Log) -> int:
+async def _host(
+    pipe: Pipe, begin: Begin, plan: Plan, store: CountedStore, log: Log, *, shared: ObjectStore
+) -> int:
     try:
-        parts = _runtime(begin, plan, store, log)
+        parts = _runtime(begin, plan, store, log, shared=shared)
         port = parts.port
         await _listen(port, log, must=parts.is_followed)
     except (RippleError, OSError, ValueError) as error:
@@ -137,8 +146,10 @@ async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: CountedStore, log: 
     gc.collect()
     gc.freeze()
     speaking = asyncio.ensure_future(port.run())
+    runtime = parts.runtime
+    watching = asyncio.ensure_future(parts.generation.watch(LiveClock(), runtime.renew))
     serving = asyncio.ensure_future(
-        serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures, lines=log.recent)
+        serve(pipe, runtime, LiveClock(), log.say, parts.measures, lines=log.recent)
     )
     try:
         await asyncio.wait([speaking, serving], return_when=asyncio.FIRST_COMPLETED)
@@ -150,7 +161,8 @@ async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: CountedStore, log: 
         if parts.tracing is not None:
             await asyncio.to_thread(parts.tracing.close)
         speaking.cancel()
-        await asyncio.wait([speaking, serving])
+        watching.cancel()
+        await asyncio.wait([speaking, serving, watching])
         log.close()
 
 
@@ -167,8 +179,13 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
         )
 
 
-def _runtime(begin: Begin, plan: Plan, store: CountedStore, log: Log) -> _Parts:
-    """Return the runtime, the measures, the tracer and the exchange."""
+def _runtime(
+    begin: Begin, plan: Plan, store: CountedStore, log: Log, *, shared: ObjectStore
+) -> _Parts:
+    """Return the runtime, the measures, the tracer and the exchange.
+
+    shared: the store that all generations name.
+    """
     settings, name = begin.settings, begin.process
     sources = sources_by_name(plan, settings.sources)
     sinks = sinks_by_output(plan, settings.sinks)
@@ -182,12 +199,17 @@ def _runtime(begin: Begin, plan: Plan, store: CountedStore, log: Log) -> _Parts:
             bytes_max=settings.cache_mib << 20,
             is_kept=is_file,
         )
+    record = ServingChain(RetryingStore(shared, world.clock, world.random))
+    is_alone = is_s3(settings.store)  # which has no later generation
+    generation = Generation(settings.generation, None if is_alone else record)
+    previews = previews_of(settings.own_store, sinks)
     ends = EndpointUris(
         plan,
         sources,
         sinks,
         batch_rows=settings.batch_rows,
         executor=world.executor,
+        present=lambda: generation.outputs(sinks, previews),
     )
     home = lane_home(settings.lanes, [*sources.values(), *sinks.values()])
 
@@ -256,9 +278,10 @@ def _runtime(begin: Begin, plan: Plan, store: CountedStore, log: Log) -> _Parts:
         tracer,
         home,
         debts=ReplayDebts(settings.checkpoint_debt_process_ms * MS),
+        generation=generation,
     )
     runtime = Runtime(name, context, moved=moved, load=_Load())
-    return _Parts(runtime, port, measures, tracer, has_state_edge(plan))
+    return _Parts(runtime, port, measures, tracer, has_state_edge(plan), generation)
 
 
 class _Parts(NamedTuple):
@@ -269,6 +292,7 @@ class _Parts(NamedTuple):
     measures: Measures
     tracing: Tracing | None
     is_followed: bool
+    generation: Generation
 
 
 class _Load:

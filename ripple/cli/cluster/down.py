@@ -66,21 +66,37 @@ def run(options: argparse.Namespace) -> int:
 
     Raises InputError if no cluster runs, or if it does not stop.
     """
-    folder = options.dir
+    stop(options.dir, options.timeout)
+    say(f"{PROGRAM}: the cluster in {options.dir} has stopped")
+    return 0
+
+
+def is_running(folder: str) -> bool:
+    """Return whether a cluster runs in a folder."""
+    return _process(folder) is not None
+
+
+def stop(folder: str, timeout_s: float) -> None:
+    """Stop the cluster of a folder, and wait for it. Raises InputError as ``run``."""
     process = _process(folder)
     if process is None:
-        raise InputError(f"no cluster runs in {folder}")
+        raise InputError(f"no cluster runs in {folder}{_others(folder)}")
     os.kill(process, signal.SIGTERM)
-    ends_s = time.monotonic() + options.timeout
+    ends_s = time.monotonic() + timeout_s
     while _process(folder) == process:
         if time.monotonic() > ends_s:
             raise InputError(
                 f"the cluster in {folder}, process {process}, has not stopped within "
-                f"{options.timeout} s: it is still stopping"
+                f"{timeout_s:g} s: it is still stopping"
             )
         time.sleep(LOOK_S)
-    say(f"{PROGRAM}: the cluster in {folder} has stopped")
-    return 0
+
+
+def _others(folder: str) -> str:
+    """Return a hint to later generations that run below a folder, or ""."""
+    found = [str(one.parent) for one in sorted(Path(folder).glob(f"g*/{LOCK}"))]
+    running = [one for one in found if _process(one) is not None]
+    return f"; a later generation runs in {', '.join(running)}" if running else ""
 
 
 def _process(folder: str) -> int | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.cluster import down as cluster_down
 from ripple.cli.cluster.dashboard import configure_dashboard, missing_files_hint, url_of
+from ripple.cli.cluster.deploying.standing import previews, serving_in
 from ripple.cli.cluster.starting.answered import Answers
 from ripple.cli.cluster.starting.at_work import at_work
 from ripple.cli.cluster.starting.plan import (
@@ -42,6 +43,7 @@ from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import open_inputs, sinks_by_output, sources_by_name
 from ripple.connectors.registry import find, forms, innermost
+from ripple.control.assignment.generations import FIRST, store_of
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
@@ -90,6 +92,29 @@ def say(text: str) -> None:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    configure_cluster(parser)
+    parser.add_argument(
+        "--partitions",
+        type=positive,
+        metavar="N",
+        help="partitions of the first stage of a new cluster (default: as many as the source has, "
+        "or the greatest number that divides those of all sources)",
+    )
+    parser.add_argument(
+        "--until-end",
+        action="store_true",
+        help="stop once all records that the source has now are in the outputs",
+    )
+    parser.add_argument(
+        "--free-ports",
+        action="store_true",
+        help="use any free ports; by default workers have 9100 to 9102, 9110 to 9112 "
+        "and so on (probes, data, metrics), coordinators 9200 to 9202 (gRPC, probes, metrics)",
+    )
+
+
+def configure_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for a pipeline, its cluster's folder, and its processes."""
     add_file(parser)
     add_sources(parser, f"{forms('continued_source')}; once for each source")
     parser.add_argument(
@@ -119,30 +144,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--coordinators", type=positive, default=1, metavar="N", help="coordinator processes (1)"
     )
-    parser.add_argument(
-        "--partitions",
-        type=positive,
-        metavar="N",
-        help="partitions of the first stage of a new cluster (default: as many as the source has, "
-        "or the greatest number that divides those of all sources)",
-    )
-    parser.add_argument(
-        "--until-end",
-        action="store_true",
-        help="stop once all records that the source has now are in the outputs",
-    )
-    parser.add_argument(
-        "--free-ports",
-        action="store_true",
-        help="use any free ports; by default workers have 9100 to 9102, 9110 to 9112 "
-        "and so on (probes, data, metrics), coordinators 9200 to 9202 (gRPC, probes, metrics)",
-    )
-
     configure_dashboard(parser)
 
 
+def folder_of(folder: str, generation: int) -> str:
+    """Return the folder of a generation's processes. folder: the cluster's."""
+    return folder if generation == FIRST else f"{folder}/g{generation}"
+
+
 def run(options: argparse.Namespace) -> int:
-    """Run the cluster until it is stopped; return the exit code."""
+    """Run the generation that serves until it is stopped; return the exit code."""
+    return run_generation(options, serving_in(options.store or f"{options.dir}/store"))
+
+
+def run_generation(options: argparse.Namespace, generation: int) -> int:
+    """Run a generation until it is stopped; return the exit code."""
     for module in (*_OF_EXTRAS, *([] if options.dashboard is None else [_OF_DASHBOARD])):
         import_module(module)  # a missing extra is named before anything starts
     from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
@@ -172,7 +188,8 @@ def run(options: argparse.Namespace) -> int:
         say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
     for name, by in repartitioned.items():
         say(f"{PROGRAM}: {anew_text(name, by)}")
-    place = options.store or f"{options.dir}/store"
+    base = options.store or f"{options.dir}/store"
+    place, folder = store_of(base, generation), folder_of(options.dir, generation)
     _check_begun(plan, sources, place, reach, repartitioned, asked=options.partitions)
     asked = Asked(
         pipeline=options.file,
@@ -188,13 +205,16 @@ def run(options: argparse.Namespace) -> int:
         free_ports=options.free_ports,
         dashboard=options.dashboard,
         allow_commands=options.dashboard_allow_commands,
+        generation=generation,
     )
     if options.dashboard is not None:
         where = f"{url_of(HOST, options.dashboard)}{missing_files_hint()}"
         say(f"{PROGRAM}: the dashboard will be at {where}")
-    cluster_down.check_free(options.dir)  # a better error than that a port is taken
+    if serving_in(base) != generation:
+        reach = Reach(plan, sources, previews(base, generation, places), "preview")
+    cluster_down.check_free(folder)  # a better error than that a port is taken
     _check_settings(processes(asked))
-    lock = cluster_down.held(options.dir)
+    lock = cluster_down.held(folder)
     try:
         say_left_out(plan, places)
         return _run_on_ports(

@@ -14,6 +14,7 @@ rejects               reports of rejected records
 report_files          files that are written at the end
 silence               which errors mean that a server does not answer
 statistics            the statistics of a run
+topic_rows            the rows that an output's topic adds up to
 user_file             loading the user's pipeline file
 validation_options    comparisons of a validation
 without_pandas        starting without importing pandas

@@ -401,6 +401,29 @@ def changes_in(
                 yield note.reached.cut, entry.records, note.rows_to >= note.rows
 
 
+def cuts_in(topic: Topic, partition: int) -> Iterator[tuple[Mapping[str, int], int]]:
+    """Yield each cut whose changes are all there, and the offset after them, in order.
+
+    A cut whose changes came in two commits is there twice. Raises OutputError for a frame without a
+    cut.
+    """
+    with PartitionReader(topic, partition) as reader, PartitionReader(topic, partition) as notes:
+        for entry in reader.read():
+            note = _Note.of(notes.notes_at(entry.next_offset - 1))
+            if note is None:
+                raise OutputError(f"{topic.path}/{partition} has records without a cut")
+            if note.rows_to >= note.rows:
+                yield note.reached.cut, entry.next_offset
+    record = _newest_record(topic, partition)
+    if record is not None and record.reached is not None:
+        yield record.reached.cut, record.end
+
+
+def newest_committer(topic: Topic, partition: int) -> int:
+    """Return the epoch of the newest owner that has committed, 0 for none."""
+    return max(_owners_with_records(topic, partition), default=0)
+
+
 def cut_at(reader: PartitionReader, offset: int) -> Mapping[str, int] | None:
     """Return the cut to which the record at an offset belongs, None in a log that has none."""
     note = _Note.of(reader.notes_at(offset))

@@ -34,13 +34,14 @@ class Serving:
 
     entry: the number of the chain's entry, 0 for none. generation: which serves. above: its
     partitions' epochs are those of so many versions of the assignment later. newest: the highest
-    generation that has served.
+    generation that has served. before: the one that served before it.
     """
 
     entry: int = 0
     generation: int = FIRST
     above: int = 0
     newest: int = FIRST
+    before: int = FIRST
 
     def next(self, generation: int, version: int) -> Serving:
         """Return the entry after which another generation serves.
@@ -54,7 +55,8 @@ class Serving:
                 f"no epochs are left for a switch: the next would begin above version {above}; "
                 "begin another cluster, with another store and other outputs"
             )
-        return Serving(self.entry + 1, generation, above, max(self.newest, generation))
+        newest = max(self.newest, generation)
+        return Serving(self.entry + 1, generation, above, newest, self.generation)
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,11 @@ class _ServingContent:
             "above": content.above,
             "newest": content.newest,
             "entry": content.entry,
+            "before": content.before,
         }
 
     def from_fields(self, fields: Mapping[str, Any]) -> Serving:
-        names = ("entry", "generation", "above", "newest")
+        names = ("entry", "generation", "above", "newest", "before")
         found = [one for one in map(fields.get, names) if type(one) is int and one >= 0]
         if set(fields) != set(names) or len(found) < len(names):
             raise AssignmentError(

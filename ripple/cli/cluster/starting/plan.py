@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from ripple.connectors.registry import connector_of
+from ripple.control.assignment.generations import FIRST, store_of
 from ripple.control.process_settings import PROCESS_PORTS_APART
 from ripple.core.errors import InputError
 from ripple.core.named_uris import name_and_uri, sources_listed
@@ -32,7 +33,7 @@ class Asked:
 
     pipeline: FILE.py[:NAME]. source, sinks: as workers take them. partitions: of the first stage
     of a new cluster; needs_one: whether it must be one. store: "" for the folder. free_ports: any
-    free ports, instead of the documented ones.
+    free ports, instead of the documented ones. generation: of the pipeline; all name one store.
     """
 
     pipeline: str
@@ -48,6 +49,7 @@ class Asked:
     free_ports: bool = False
     dashboard: int | None = None
     allow_commands: bool = False
+    generation: int = FIRST
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def processes(asked: Asked) -> list[Planned]:
     for number, (port, health, metrics) in enumerate(coordinators, 1):
         peers = [address for address in addresses if address != f"{HOST}:{port}"]
         flags = {
-            "store": store,
+            "store": store_of(store, asked.generation),
             "host": HOST,
             "port": port,
             "health-port": health,
@@ -86,6 +88,7 @@ def processes(asked: Asked) -> list[Planned]:
             "worker-id": name,
             "coordinator": ",".join(addresses),
             "store": store,
+            **({"generation": asked.generation} if asked.generation != FIRST else {}),
             **(_own_folders(asked, name) if asked.store else {}),
             "source": asked.source,
             "host": HOST,
@@ -106,7 +109,8 @@ def _own_folders(asked: Asked, name: str) -> dict[str, str]:
     found = {"cache": f"{asked.folder}/cache/{name}"}
     places = (*sources_listed(asked.source), *asked.sinks)
     connectors = [connector_of(name_and_uri(place)[1]) for place in places]
-    if not any(one is not None and one.lanes for one in connectors):
+    has_own = asked.generation != FIRST  # lanes, in its store
+    if not has_own and not any(one is not None and one.lanes for one in connectors):
         found["lanes"] = f"{asked.folder}/lanes"
     return found
 

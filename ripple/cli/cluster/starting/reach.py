@@ -41,6 +41,7 @@ class Reached:
     records: int
     of: int
     answers: Mapping[str, int] = field(default_factory=dict)
+    where: str = "outputs"
 
     @property
     def is_all(self) -> bool:
@@ -49,19 +50,26 @@ class Reached:
 
     def __str__(self) -> str:
         share = 100 * self.records // self.of if self.of else 100
-        return f"{self.records:,} of {self.of:,} records are in the outputs ({share} %)"
+        return f"{self.records:,} of {self.of:,} records are in the {self.where} ({share} %)"
 
 
 class Reach:
     """Compares the end of a pipeline's input with its outputs' commits."""
 
-    def __init__(self, plan: Plan, sources: Mapping[str, str], sinks: Mapping[str, str]) -> None:
-        """Open sources and sinks. sources, sinks: URIs by name.
+    def __init__(
+        self,
+        plan: Plan,
+        sources: Mapping[str, str],
+        sinks: Mapping[str, str],
+        where: str = "outputs",
+    ) -> None:
+        """Open sources and sinks. sources, sinks: URIs by name. where: what sinks are, for people.
 
         Raises InputError for a source that cannot be resumed, or is divided by other fields than
         the pipeline says, and for sinks that report no commits.
         """
         self._plan = plan
+        self._where = where
         self._sources = sources
         for source in sources.values():
             if source.startswith(PREFIX):
@@ -91,7 +99,7 @@ class Reach:
         whole = sum(ends.values())
         found = [commits(owner) for owner, commits in self._sinks.items()]
         records = min((_sum_of(one, ends) for one in found), default=whole)
-        return Reached(records, whole, _answers_in(found))
+        return Reached(records, whole, _answers_in(found), self._where)
 
     def _opened(self, source: SourceSpec) -> Inputs:
         place = self._sources[source.name]

@@ -1,0 +1,170 @@
+"""``ripple deploy`` before anything starts: what would change, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripple.cli.cluster.deploying.comparison import difference
+from ripple.cli.cluster.deploying.standing import generations_in, previews, serving_in
+from ripple.cli.cluster.deploying.switching import serve
+from ripple.cli.main import main
+from ripple.control.assignment import AssignmentChain, Stage, empty
+from ripple.control.assignment.generations import store_of
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
+from ripple.storage.store.opening import open_store
+from tests.spark.logs import topic_of
+
+BEGIN = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    size: int
+
+start = rp.Pipeline("one").source("trades", Trade)
+keyed = start.partition("by", key="symbol")
+"""
+SUM = 'keyed.fold("f", s=rp.sum("size")).sink("sum")'
+MOST = 'keyed.fold("f", s=rp.max("size")).sink("sum")'
+
+
+async def found(store: str) -> None:
+    """Let a store be that of a cluster of one partition."""
+    async with open_store(store) as opened:
+        chain = AssignmentChain(opened, "a coordinator")
+        first = replace(empty([Stage("main", 1)]), version=1, cause="it begins")
+        assert await chain.propose(await chain.newest(), first)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cluster's state, its source and its output."""
+    folder = tmp_path_factory.mktemp("deploy")
+    file = folder / "one.py"
+    file.write_text(BEGIN + f"pipeline = {SUM}")
+    rows = [{"symbol": "A", "size": 1}, {"symbol": "A", "size": 2}, {"symbol": "B", "size": 4}]
+    log = topic_of(folder, load_plan(f"{file}"), rows, partitions=1)
+    (folder / "source").write_text(log)
+    given = ["--source", log, "--sink", f"log:{folder}/sum"]
+    assert main(["run", f"{file}", *given, "--checkpoint-dir", f"{folder}/c/store"]) == 0
+    asyncio.run(found(f"{folder}/c/store"))
+    return folder
+
+
+def deploy(folder: Path, pipeline: str, *options: str, **given: str) -> int:
+    file = folder / "one.py"
+    file.write_text(BEGIN + f"pipeline = {pipeline}")
+    places = {"--source": (folder / "source").read_text(), "--sink": f"log:{folder}/sum"} | {
+        f"--{name}": value for name, value in given.items()
+    }
+    flags = [word for flag in places.items() for word in flag]
+    return main(["deploy", f"{file}", *flags, "--dir", f"{folder}/c", *options])
+
+
+def test_verdict_is_by_stage_and_fold_and_tells_the_cost(
+    begun: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(begun.rglob("*"))
+    assert deploy(begun, MOST, "--dry-run", "--json") == 0
+    value: dict[str, Any] = json.loads(capfd.readouterr().out)
+    (stage,) = value["stages"]
+    assert [one["verdict"] for one in stage["folds"]] == ["changed"]
+    assert value["outputs"] == [{"name": "sum", "verdict": "changed"}]
+    assert (value["generation"], value["serving"], value["records"]) == (2, 1, 3)
+    assert value["log_bytes"] > 0
+    assert value["checkpoint_bytes"] > 0
+    assert deploy(begun, SUM, "--dry-run") == 0
+    told = capfd.readouterr().out.splitlines()
+    assert told[0] == "stage main: 1 partition"
+    assert told[1].startswith("  same     trades/by/f#")
+    assert told[2] == "output sum: same"
+    assert told[3].startswith("generation 2 would read 3 records from the first (")
+    assert sorted(begun.rglob("*")) == before
+
+
+EVENTS = f"{SUM}.also(start.sink('all'))"
+STAGED = (
+    'keyed.fold("f", s=rp.sum("size")).partition("over", key="s", partitions=2)'
+    '.fold("g", n=rp.count()).sink("sum")'
+)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "given", "why"),
+    [
+        (SUM.replace("s=", "other="), {}, "has the field"),
+        (EVENTS, {"sink": "all=log:{folder}/all"}, "output 'all' is new"),
+        (SUM, {"sink": "postgres://h/d/t"}, "generations share outputs that are log:"),
+        (SUM, {"store": "s3://bucket/prefix"}, "is in S3"),
+        (SUM, {"store": "{folder}/nothing"}, "there is no folder"),
+        (STAGED, {}, "a generation has the same stages"),
+    ],
+)
+def test_what_is_refused_is_named_in_one_line_before_anything_starts(
+    begun: Path, capfd: pytest.CaptureFixture[str], pipeline: str, given: dict[str, str], why: str
+) -> None:
+    given = {name: text.format(folder=begun) for name, text in given.items()}
+    assert deploy(begun, pipeline, "--dry-run", **given) == 1
+    assert why in capfd.readouterr().err
+    assert deploy(begun, pipeline, **given) == 1  # nothing was started
+    assert not (begun / "c" / "g2").exists()
+
+
+@pytest.mark.parametrize("act", ["--approve", "--compare", "--abort"])
+def test_nothing_waits_to_serve(begun: Path, capfd: pytest.CaptureFixture[str], act: str) -> None:
+    assert deploy(begun, SUM, act) == 1
+    assert "waits to serve" in capfd.readouterr().err
+
+
+def test_no_generation_has_served_before(begun: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert deploy(begun, SUM, "--rollback") == 1
+    assert "no other one has before it" in capfd.readouterr().err
+
+
+def test_preview_is_compared_with_the_output_and_abort_removes_it(
+    begun: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = f"{begun}/c/store"
+    own = store_of(store, 2)
+    asyncio.run(found(own))
+    (preview,) = previews(store, 2, ["sum"]).values()
+    file = begun / "one.py"
+    file.write_text(BEGIN + f"pipeline = {MOST}")
+    given = ["--source", (begun / "source").read_text(), "--sink", preview]
+    assert main(["run", f"{file}", *given, "--checkpoint-dir", own]) == 0
+    capfd.readouterr()
+    assert generations_in(store).candidate == 2
+    assert deploy(begun, MOST, "--compare") == 0
+    told = capfd.readouterr().out
+    assert told == (
+        "output sum: 2 rows, 0 added, 0 removed, 1 changed\n  now {'symbol': 'A', 's': 2}\n"
+    )
+    assert difference("sum", preview, preview).is_none
+    assert deploy(begun, MOST, "--abort") == 0
+    assert generations_in(store).candidate is None
+    assert not Path(own).exists()
+
+
+def test_generation_that_does_not_take_over_gives_way_to_the_one_before(
+    begun: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = f"{begun}/c/store"
+    asyncio.run(found(store_of(store, 2)))
+    there = generations_in(store)
+    entry = serve(store, there.serving, 2)
+    assert serving_in(store) == 2
+    with pytest.raises(InputError, match="another command"):
+        serve(store, there.serving, 2)
+    assert (entry.before, entry.entry) == (1, 1)
+    assert deploy(begun, SUM, "--rollback", "--within", "1") == 1  # nobody runs
+    told = capfd.readouterr().err
+    assert "generation 1 has not taken over sum/0 within 1 s: generation 2 serves again" in told
+    assert generations_in(store).serving.entry == 3
