@@ -12,6 +12,8 @@ durable_task    how a durable run is put together: of a command, a worker, Spark
 owned_state, durable_state, subscribed_state   state that is: claimed, opened, restored
 replay, reconciliation   how outputs are recovered, by either strategy
 restore, home   where a task resumes; whether the state is a cluster's
+moving          state of several stages, and its outputs, go to another home, which needs:
+former_home, former_rows, new_home   the state there; rows that are over; a partition here
 standby         how a task follows the owner of its partition, before it is promoted
 outputs, replayed_outputs, published_rows   the changes that each output lacks
 grouping, endpoints   outputs with a common commit; inputs and outputs by their URIs

@@ -4,6 +4,7 @@ checkpoints finds, reads, verifies and writes them; format: their files; seal: c
 manifest    the fenced list of checkpoints; chain: increments, and which checkpoints to keep
 choosing    selects a checkpoint, and one of its folds, by name
 origin      the starting point of all partitions of a pipeline: nothing, or a backfill
+moved       the record that the state has left a store
 """
 
 from __future__ import annotations
