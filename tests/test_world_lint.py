@@ -54,6 +54,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/client/sql/query.py": ("interrupts a question that takes too long", ("threading",)),
     "ripple/cli/spark/session.py": ("gives jobs up when a signal comes", ("threading",)),
     "ripple/cli/spark/watch.py": ("shows metrics while Spark is waited for", ("threading",)),
+    "ripple/cli/cluster/deploy.py": ("removes a generation that is over", ("shutil",)),
     "ripple/cli/cluster/starting/plan.py": ("looks which ports are free", ("socket",)),
     "ripple/client/dashboard/assets.py": (
         "a command, and a step of the build, that gets files with npm",
@@ -237,8 +238,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a folder of the user's, in the making beside its place",
         ("os.*", "open", "secrets", "shutil"),
     ),
+    "ripple/spark/dataframe/places.py": ("gives tasks a path from the root", ("os.path.abspath",)),
     "ripple/spark/driver.py": ("tasks tell the driver in datagrams", ("socket",)),
     "ripple/spark/environment.py": ("looks for Java", ("os.*", "shutil")),
+    "ripple/spark/file_states.py": ("knows files by size and time", ("os.stat",)),
     "ripple/spark/jvm.py": (
         "what a JVM says goes through a pipe and a thread",
         ("os.*", "open", "threading"),

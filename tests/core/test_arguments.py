@@ -23,6 +23,7 @@ import pytest
 
 import ripple as rp
 from ripple.core.arguments import shown
+from ripple.model.aggregate.contract import Aggregate, call_of
 from ripple.model.schema.columns import records_of
 from ripple.model.schema.types import Case, Field, Int, Int64, List, Option, Record, Variant
 
@@ -739,6 +740,8 @@ def _texts(value: Any) -> list[str]:
         texts += ["2 dimensions", "it has ['a']"]
     if isinstance(value, rp.Expr):
         texts += [repr(value.value)]
+    if isinstance(value, Aggregate):
+        texts += [call_of(value)]
     if callable(value):
         texts += [getattr(value, "__name__", ""), "the function of"]
     if isinstance(value, (str, bytes, list, tuple, dict, set, range, np.ndarray)):

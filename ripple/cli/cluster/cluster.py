@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "ripple cluster up vwap.py --source log:data/trades --sink log:data/vwap --dir cluster",
     "ripple cluster down --dir cluster",
-    "ripple cluster status --partitions",
-    "ripple cluster move 3 worker-2 --reason 'worker-1 is full'",
-    "ripple cluster drain worker-1 --reason 'its machine is replaced'",
-    "ripple cluster undrain worker-1 --reason 'its machine is back'",
     "ripple cluster freeze --reason 'disk is being replaced'",
     "ripple cluster unfreeze --reason 'disk is replaced'",
     "ripple cluster pin 3 worker-2 --reason 'it has the memory'",

@@ -114,7 +114,7 @@ def _wanted_of(
         if is_around and is_object and path not in known:
             kept[name] = _wanted_of(one, known, logical, f"{path}.")
         elif path in known and _becomes_text(names := _type_names(one), logical.get(path)):
-            kept[name] = {"type": ["string", *({"null"} & names)]}
+            kept[name] = {"type": ["string", "null"] if "null" in names else "string"}
         elif path in known or (is_around and isinstance(one, dict)):
             kept[name] = one  # if it is of another type, the comparison says so
     required = [name for name in described.get("required") or () if name in kept]
