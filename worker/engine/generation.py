@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ripple.control.assignment.generations import ServingChain
     from ripple.world.ports import Clock
 
-# How soon a generation sees that it is to serve, and that another one does: an output says so
-# earlier where there is anything to write.
-LOOK_S, LOOK_SERVING_S = 0.2, 1.0
+# How often partitions are asked whether they may go over, and the record is read: five times less
+# by a generation that serves, which an output tells where there is anything to write.
+LOOK_S, LOOKS_SERVING = 0.2, 5
 
 
 class Standing(Enum):
@@ -89,15 +89,15 @@ class Generation:
         self._is_known = True
 
     async def watch(self, clock: Clock, changed: Callable[[], None]) -> None:
-        """Read the record for ever, and tell of each change."""
-        told = self._now.entry
+        """Read the record for ever; call ``changed`` again and again once it has changed."""
+        first, looks = self._now.entry, 0
         while self._record is not None:
-            serves = self.standing is Standing.SERVES
-            await clock.sleep(LOOK_SERVING_S if serves else LOOK_S)
-            with suppress(RippleError, OSError):  # the store is away: an attempt says so
-                await self.look()
-            if self._now.entry != told:
-                told = self._now.entry
+            await clock.sleep(LOOK_S)
+            looks += 1
+            if self.standing is not Standing.SERVES or looks % LOOKS_SERVING == 0:
+                with suppress(RippleError, OSError):  # the store is away: an attempt says so
+                    await self.look()
+            if self._now.entry != first:
                 changed()
 
 

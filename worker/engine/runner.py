@@ -133,8 +133,13 @@ class Runner:
             self._task.ask_for_checkpoint()
 
     def renew(self) -> None:
-        """End the attempt in good order, and begin another one, if it writes the wrong outputs."""
-        if self._work.writes and self._entry != self._generation.entry:
+        """End the attempt in good order, and begin another one, if it writes the wrong outputs.
+
+        Not before its senders have, without which it could not go on from the outputs.
+        """
+        first = epoch_of(self._generation.above + 1, 0)
+        is_wrong = self._work.writes and self._entry != self._generation.entry
+        if is_wrong and not self._is_renewing and self._work.follows(self._task, first):
             self._is_renewing = True
             if self._task is not None:
                 self._task.wake()
@@ -185,12 +190,14 @@ class Runner:
         self._pauses, attempt = self._new_pauses(), 0
         while not (self._is_leaving or self._is_giving_way):
             self._pauses.begin()
-            self._is_renewing = False
+            # Of another generation, whose owner goes on until this one opens the outputs.
+            is_renewed, self._is_renewing = self._is_renewing, False
+            is_handed_over = is_renewed or (is_handed_over and not attempt)
             try:
                 await self._generation.begin()
                 self._entry, first = self._generation.entry, since + self._generation.above
                 self._epoch = epoch_of(first, attempt)
-                await self._run(self._epoch, is_handed_over=is_handed_over and not attempt)
+                await self._run(self._epoch, is_handed_over=is_handed_over)
             except Exception as error:
                 if self._is_leaving:
                     return  # the next owner was faster
@@ -222,8 +229,8 @@ class Runner:
             is_next=lambda other: since_of(other) > since_of(epoch),
             ready=lambda: self._ready(is_handed_over=is_handed_over),
             is_handed_over=is_handed_over,
-            is_demoted=lambda: self._is_giving_way,
-            parks=lambda: self._is_resuming and not self._is_leaving,
+            is_demoted=lambda: self._is_giving_way or self._is_renewing,
+            parks=lambda: (self._is_resuming or self._is_renewing) and not self._is_leaving,
             serving=self._generation.serving,
         )
         context = TaskContext(emit=self._on_event, stop=lambda: self._is_to_stop)

@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.connectors.commit_group import SinkGroup
+from ripple.core import cut as cuts
 from ripple.core.tracing import TracedInputs
 from ripple.engine.machine import Engine
+from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import Router
 from ripple.engine.machine.source_router import SourceRouter
 from ripple.model.pipeline.stages import EdgeKind
-from ripple.model.pipeline.topology import stages_of
+from ripple.model.pipeline.topology import outputs_of, stages_of
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.durable_task import DurableTask
 from ripple.task.lifecycle import PartitionTask, TaskState
@@ -27,7 +30,7 @@ from ripple.task.subscribed_state import SubscribedState
 from ripple.task.tracing import Traces
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
     from contextlib import AbstractAsyncContextManager
 
     from ripple.connectors.commit_group import CommitGroup, ReadableGroup
@@ -49,12 +52,24 @@ FINALS_INTERVAL_NS = 10_000_000_000
 """The longest time between checkpoints of a stage whose senders keep final rows for it."""
 
 
+# How long the outputs may take to come as far as a state, and how often that is asked: commits come
+# every second by default.
+NEAR_NS, NEAR_LOOK_S = 2_000_000_000, 0.02
+
+
 class Workload(Protocol):
     """Assembles the tasks of one partition."""
 
     @property
     def writes(self) -> bool:
         """Whether the partition has outputs."""
+        ...
+
+    def follows(self, task: PartitionTask[Any] | None, epoch: int) -> bool:
+        """Return whether all senders of a task that have outputs have this epoch, or a later one.
+
+        A task that has restored nothing needs none.
+        """
         ...
 
     def standby(self) -> DurableTask | None:
@@ -152,6 +167,11 @@ class InputWork(_Work):
     divisions: Callable[[], tuple[Division, ...]] = tuple
     received: Collection[str] = ()
 
+    def follows(self, task: PartitionTask[Any] | None, epoch: int) -> bool:
+        """Return True: it has no senders."""
+        del task, epoch
+        return True
+
     def standby(self) -> DurableTask | None:
         """Return a task that follows the committed cut of the outputs."""
         context, reached = self.context, self.reached()
@@ -190,8 +210,25 @@ class InputWork(_Work):
                 lanes=None if self.lanes is None else self.lanes(outputs),
                 divisions=self.divisions(),
             )
+            if ownership.is_handed_over and task.kept.left is not None:
+                ownership = replace(ownership, ready=partial(self._near, task, ownership.ready))
             task.promote(spec, self._whole(context, outputs, gate), ownership)
             yield task
+
+    async def _near(self, task: DurableTask, ready: Callable[[], Awaitable[None]]) -> None:
+        """Wait a while until the outputs have come as far as the state that the task has.
+
+        Their owner, of another generation, goes on meanwhile; a state ahead of an output is of no
+        use.
+        """
+        look, clock = self.reached(), self.context.world.clock
+        ends_ns = clock.monotonic_ns() + NEAR_NS
+        while look is not None and task.kept.left is not None and clock.monotonic_ns() < ends_ns:
+            here = task.kept.left.engine.cut
+            if all(one and cuts.is_within(here, one.cut) for one in (await look()).values()):
+                break
+            await clock.sleep(NEAR_LOOK_S)
+        await ready()
 
     def _promoted(self, last: PartitionTask[Any] | None) -> tuple[DurableTask, TaskSpec]:
         """Return the last task, or a new one after a closed one, and its specification."""
@@ -241,6 +278,16 @@ class StageWork(_Work):
     senders: int
     outputs: Callable[[int], ReadableGroup]
     upstream: Callable[[Callable[[], None]], AbstractAsyncContextManager[Upstream[Any]]]
+
+    def follows(self, task: PartitionTask[Any] | None, epoch: int) -> bool:
+        """Return whether all senders, if they have outputs, have this epoch or a later one."""
+        plan = self.context.plan
+        live = None if task is None else task.live
+        if live is None or not outputs_of(plan, stages_of(plan)[self.stage].before or 0):
+            return True
+        assert isinstance(live.engine, Follower)
+        known = (live.engine.followed(str(sender)).epoch for sender in range(self.senders))
+        return all(one is not None and one >= epoch for one in known)
 
     def standby(self) -> None:
         """Return None."""
