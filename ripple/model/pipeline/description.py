@@ -15,6 +15,7 @@ from ripple.model.pipeline.nodes import (
     Filter,
     FlatMap,
     Fold,
+    FoldAggregate,
     LastTable,
     Map,
     RowTable,
@@ -170,8 +171,8 @@ def _by_key_text(step: Distinct | Scan) -> str:
     if isinstance(step, BookScan):
         return f"scan {step.name}: {step.book.text}, by {key} -> {fields_text(step.fields_out)}"
     if isinstance(step, LastScan):
-        members = ", ".join(f"{one.name} = {one.aggregate}" for one in step.aggregates)
-        return f"scan {step.name}: by {key}, last {step.rows} rows: {members}"
+        members = (f"{one.name} = {_last_text(one)}" for one in step.aggregates)
+        return f"scan {step.name}: by {key}, last {step.rows} rows: {', '.join(members)}"
     assert isinstance(step, RunningScan), "no other scans"
     columns = (_running_text(*column) for column in step.columns)
     return f"scan {step.name}: by {key}, {', '.join(columns)}"
@@ -179,6 +180,12 @@ def _by_key_text(step: Distinct | Scan) -> str:
 
 def _is_eager(step: Scan) -> bool:
     return isinstance(step, StepScan | BookScan) and step.is_eager
+
+
+def _last_text(member: FoldAggregate) -> str:
+    """Return an aggregate with the names of the fields that it reads, and its parameters."""
+    of = member.aggregate
+    return f"{of.name}({', '.join([*map(str, of.inputs), *of.parameters])})"
 
 
 def _running_text(name: str, of: Running, read: Field | None) -> str:

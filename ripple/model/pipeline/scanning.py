@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.arguments import need_bool, shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
+from ripple.model.aggregate.contract import call_of
 from ripple.model.pipeline.checks import (
     blaming_field,
     check_new_field,
@@ -258,8 +259,8 @@ def _bound(
         check_new_field(name, types)
         if isinstance(function, Aggregate):
             raise PlanError(
-                f"window is None, and {name} is an aggregate, {shown(function)}: say of "
-                "which rows, as window=rp.Last(20)"
+                f"window is None, and {name} is an aggregate, {call_of(function)}: say of which "
+                "rows, as window=rp.Last(20)"
             )
         if not isinstance(function, Running):
             raise PlanError(

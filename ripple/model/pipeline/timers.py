@@ -79,8 +79,8 @@ def timers_of(
         )
     need_records(
         draft,
-        "rows of timers need numbers of their own: write the final rows to a log, and scan that in "
-        "a pipeline of its own",
+        "rows of timers need numbers of their own: say show='last' in place of settled=True, or "
+        "write the final rows to a log, and scan that in a pipeline of its own",
     )
     _need_single_rows(draft)
     return tuple(given.items())

@@ -16,6 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.description import describe
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.schema.columns import records_of
@@ -188,6 +189,9 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "rp.Last(20), or another" in refused(
         lambda: base.scan("s", **last | {"window": rp.Tumbling("1s")}, n=n)
     )
+    assert "y is an aggregate, rp.sum('size'): say of which rows" in refused(
+        lambda: base.scan("s", key="symbol", settled=True, y=rp.sum("size"))
+    )
     assert "takes aggregates of its rows" in refused(lambda: base.scan("s", **last))
     assert "y is a running value" in refused(lambda: base.scan("s", **last, y=rp.lag("size")))
     assert "'size'" in refused(lambda: base.scan("s", **last, size=n))
@@ -222,3 +226,12 @@ def test_a_cluster_divides_it_by_its_key_and_the_plan_says_what_it_keeps() -> No
         need_one_division(plan, "a cluster", {"ticks": ("size",)})
     (kept,) = [one.keeps for one in keeping(plan)]
     assert "the last 3 rows of a key for ever" in kept
+
+
+def test_the_plan_shows_the_parameters_of_aggregates() -> None:
+    chosen = {name: AGGREGATES[name] for name in ("low", "top", "largest", "n")}
+    told = describe(of_last(start(), 3, **chosen).sink("out").plan())
+    assert (
+        "last 3 rows: low = percentile(size, 12.5), top = top_k(size, 2), "
+        "largest = top_rows(size, venue, 2), n = count()\n"
+    ) in told

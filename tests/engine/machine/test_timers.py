@@ -79,8 +79,8 @@ TIMERS = {"beats": beat, "silent": silent}
 
 
 def timed(base: Pipeline, **more: Any) -> Pipeline:
-    said = {"settled": True, "lateness": 20, "timers": TIMERS} | more
-    return base.scan("scan", "symbol", state=Silence, step=tick, into=Called, **said)
+    said = {"settled": True, "lateness": 20, "timers": TIMERS, "step": tick} | more
+    return base.scan("scan", "symbol", state=Silence, into=Called, **said)
 
 
 @settings(max_examples=12 * EXAMPLES // SAMPLED)
@@ -206,10 +206,19 @@ def given_by(engine: Engine) -> list[tuple[str, str, int]]:
     return [(row["symbol"], row["what"], row["at"]) for row in found]
 
 
-def test_timers_over_final_rows_are_refused() -> None:
+def closed(state: Silence, bar: Any) -> Called:
+    state.count += 1
+    state.silent = bar.window_end_ns + 60
+    return Called("bar", bar.window_end_ns, state.count, bar.n)
+
+
+def test_timers_over_final_rows_show_the_last_rows_alone() -> None:
     final = bars(start(), rp.Tumbling(50), None, 20).finals("final")
-    with pytest.raises(PlanError, match="of 'final', not as records: rows of timers need numbers"):
+    with pytest.raises(PlanError, match=r"of 'final', not as records: .* say show='last' in place"):
         timed(final, lateness=None)
+    pipeline = last_of(final, step=closed, lateness=None, ttl=150).sink("out")
+    happened = rows_of(*((key, 1, at) for at in range(5, 600, 45) for key in "AB" if at % 4))
+    check_pipeline(pipeline, happened, SIZES, restarts=[9])
 
 
 def test_a_timer_is_called_by_the_watermark_or_before_a_later_row_and_moves_when_set_again() -> (
