@@ -401,14 +401,15 @@ def changes_in(
                 yield note.reached.cut, entry.records, note.rows_to >= note.rows
 
 
-def cuts_in(topic: Topic, partition: int) -> Iterator[tuple[Mapping[str, int], int]]:
-    """Yield each cut whose changes are all there, and the offset after them, in order.
+def cuts_in(topic: Topic, partition: int, rows: int) -> Iterator[tuple[Mapping[str, int], int]]:
+    """Yield each cut of the last rows whose changes are all there, and the offset after them.
 
     A cut whose changes came in two commits is there twice. Raises OutputError for a frame without a
     cut.
     """
     with PartitionReader(topic, partition) as reader, PartitionReader(topic, partition) as notes:
-        for entry in reader.read():
+        first, end = reader.range()
+        for entry in reader.read(max(first, end - rows)):
             note = _Note.of(notes.notes_at(entry.next_offset - 1))
             if note is None:
                 raise OutputError(f"{topic.path}/{partition} has records without a cut")

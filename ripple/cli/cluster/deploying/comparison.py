@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ripple.storage.log import Topic
 
 SAMPLE = 3
+# How far back a common cut is looked for: each frame is read for its cut.
+ROWS_BACK = 500
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class Difference:
 
 
 def difference(output: str, named: str, preview: str) -> Difference:
-    """Compare each partition at the last cut that both topics hold, else as they are.
+    """Compare each partition at the last cut of both topics, among their newest; else as they are.
 
     named, preview: URIs. Raises InputError and OutputError.
     """
@@ -65,8 +67,8 @@ def difference(output: str, named: str, preview: str) -> Difference:
 
 def _common(one: Topic, other: Topic, partition: int) -> tuple[int, int] | None:
     """Return the ends of the rows of both topics at their last common cut."""
-    known = {tuple(sorted(cut.items())): end for cut, end in cuts_in(one, partition)}
-    for cut, end in reversed(list(cuts_in(other, partition))):
+    known = {tuple(sorted(cut.items())): end for cut, end in cuts_in(one, partition, ROWS_BACK)}
+    for cut, end in reversed(list(cuts_in(other, partition, ROWS_BACK))):
         at = known.get(tuple(sorted(cut.items())))
         if at is not None:
             return at, end
