@@ -289,6 +289,7 @@ class Claimed:
             await log.read()
         warm = await state.take_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
+        await state.check_here()
         if spec.lanes is not None:
             endings.add(spec.lanes.close)
             of_lanes = await spec.lanes.open(self.owner.epoch, standings)

@@ -1,12 +1,17 @@
 """Moves the state of several stages, and its outputs, between one process and a cluster.
 
-Nobody computes meanwhile. The order of effects: the record in the former store that the state has
-left; each output, at the same cut in its new form; the checkpoints, never ahead of an output. Each
-step is done once, so a move that was interrupted is repeated.
+Nobody computes meanwhile. The order of effects: all outputs are taken over, so that nobody else
+writes them; the record in the former store that the state has left; each output, at the same cut in
+its new form; the checkpoints, never ahead of an output. Each step is done once, so a move that was
+interrupted is repeated.
+
+Invariant: where the record is, each output was at the state's cut, or further by this move alone.
+So whoever owns a partition of the former store looks for the record once it has its outputs, too.
 """
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd
@@ -27,9 +32,10 @@ from ripple.model.pipeline.topology import outputs_of, stage_of_output, stages_o
 from ripple.storage.checkpoint import Checkpoints, partitions
 from ripple.storage.checkpoint.checkpoints import newest_epoch
 from ripple.storage.checkpoint.moved import leave, moved_to
+from ripple.storage.fenced import FencedError
 from ripple.storage.log_uri import PREFIX
 from ripple.task.endpoints import EndpointUris
-from ripple.task.former_home import KEPT, Former, former_in
+from ripple.task.former_home import GRACEFULLY, KEPT, Former, former_in
 from ripple.task.former_rows import shown_in, with_changes
 from ripple.task.new_home import MovedOutput, NewPartition
 
@@ -70,27 +76,36 @@ class Move:
         OSError, after which it may be repeated.
         """
         check_plan(self.plan, 1)
-        await self._check_stores(here, there)
+        left = await self._check_stores(here, there)
         former = await former_in(here, self.plan)
         moved = self._moved(former)
         parts = self._parts(former, moved)
+        self._check_named()
         epoch = 1 + max(
             await newest_epoch(here, self.plan.name),
             await newest_epoch(there, self.plan.name),
             *(newest_owner_at(part.places[name], self.plan, name)
               for part in parts for name in part.places),
         )  # fmt: skip
+        way_out = f"it has gone on in {self.to}" if left else GRACEFULLY
         for part in parts:
-            part.look()
-        to = await leave(here, self.plan.name, self.to)
-        if to != self.to:
-            raise HomeError(f"the state of {self.plan.name!r} moves to {to}: repeat that move")
-        marks = [await part.hand_over(epoch, self.world) for part in parts]
-        for number, (part, notes) in enumerate(zip(parts, marks, strict=True)):
-            await self._store(there, number, part, {**former.notes, **notes}, epoch)
+            part.look(way_out)
+        async with AsyncExitStack() as held:
+            taken = [
+                await held.enter_async_context(part.taken(epoch, self.world, way_out))
+                for part in parts
+            ]
+            to = await leave(here, self.plan.name, self.to)
+            if to != self.to:
+                raise HomeError(f"the state of {self.plan.name!r} moves to {to}: repeat that move")
+            marks = [await one.hand_over() for one in taken]
+            for number, (part, notes) in enumerate(zip(parts, marks, strict=True)):
+                await self._store(there, number, part, {**former.notes, **notes}, epoch)
+            await self._fence(here, epoch)
         return {name: at for one in moved.stages[0] for name, at in one.cut.items()}
 
-    async def _check_stores(self, here: ObjectStore, there: ObjectStore) -> None:
+    async def _check_stores(self, here: ObjectStore, there: ObjectStore) -> str | None:
+        """Return where the state has moved, None if this is the first attempt."""
         name = self.plan.name
         left = await moved_to(here, name)
         if left not in (None, self.to):
@@ -99,6 +114,17 @@ class Move:
             raise HomeError(f"{self.to} has state of {name!r} already: name a store without any")
         if await moved_to(there, name) is not None:
             raise HomeError(f"the state of {name!r} has left {self.to} before: name another store")
+        return left
+
+    def _check_named(self) -> None:
+        """Raise HomeError where some outputs are named and others would be left behind."""
+        named = {*self.sinks, *self.new_sinks}
+        left = [one.name for one in self.plan.outputs if one.name not in named]
+        if named and left:
+            raise HomeError(
+                f"outputs of {self.plan.name!r} move with the state: name {', '.join(left)}, too, "
+                "with --sink; or one that was never written with --new-sink"
+            )
 
     def _moved(self, former: Former) -> Moved:
         if not former.is_whole:
@@ -222,16 +248,27 @@ class Move:
         notes: Mapping[str, str],
         epoch: int,
     ) -> None:
+        """Store a partition's state, unless it was: its new home may have gone on."""
+        world = self.world
+        checkpoints = Checkpoints(store, self.plan.name, number, executor=world.executor)
+        if await checkpoints.list():
+            return
         snapshot = part.engine.snapshot()
         own = {
             name: text
             for name, text in notes.items()
             if not name.startswith(KEPT) or name.partition("/")[2] in snapshot.cut
         }
-        world = self.world
-        checkpoints = Checkpoints(store, self.plan.name, number, executor=world.executor)
         owner = await checkpoints.claim(world.clock, world.random, epoch=epoch)
         await owner.write(replace(snapshot, notes={**snapshot.notes, **own}))
+
+    async def _fence(self, store: ObjectStore, epoch: int) -> None:
+        """Take the former store's partitions from owners that still run: they end and look."""
+        world = self.world
+        for _, number in await partitions(store, self.plan.name):
+            former = Checkpoints(store, self.plan.name, number, executor=world.executor)
+            with suppress(FencedError):  # by another attempt of this move
+                await former.claim(world.clock, world.random, epoch=epoch)
 
 
 def _numbers(key: Sequence[str], inputs: int, count: int, table: pa.Table) -> Ints:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.connectors.locate import look_at, reached_at
 from ripple.core import cut as cuts
 from ripple.engine.migration.homes import HomeError
-from ripple.task.former_home import GRACEFULLY
 from ripple.task.grouping import group_at
 from ripple.task.outputs import Outputs
 from ripple.task.published_rows import published
@@ -16,6 +16,8 @@ from ripple.task.reconciliation import mark_of
 from ripple.task.restore import holders
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     import pyarrow as pa
 
     from ripple.connectors.commit_group import OutputStatus, ReadableGroup
@@ -54,17 +56,20 @@ class NewPartition:
         """The places of its outputs."""
         return {one.name: one.place for one in self.outputs}
 
-    def look(self) -> None:
-        """Raise HomeError unless each output is where its state is. Raises as reading them does."""
+    def look(self, way_out: str) -> None:
+        """Raise HomeError unless each output is where its state is. Raises as reading them does.
+
+        way_out: of the error, as for ``taken``.
+        """
         plan = self.engine.plan
         for one in self.outputs:
             look = look_at(one.place, plan, one.name, part=self.part)
             if look is not None:
                 look()
             ask = reached_at(one.place, plan, one.name, self.part)
-            self._check(one, None if ask is None else ask())
+            self.check(one, None if ask is None else ask(), way_out)
 
-    def _check(self, one: MovedOutput, commit: Commit | None) -> None:
+    def check(self, one: MovedOutput, commit: Commit | None, way_out: str) -> None:
         """Raise HomeError unless an output is where its state was, or is already."""
         cut = None if commit is None else dict(commit.cut)
         if cut in (one.at, self.engine.cut):
@@ -74,11 +79,12 @@ class NewPartition:
         there = "nothing" if cut is None else f"everything up to {cuts.brief(cut)}"
         raise HomeError(
             f"output {one.name!r} holds {there}, and its state is at {cuts.brief(one.at)}: "
-            f"{GRACEFULLY}"
+            f"{way_out}"
         )
 
-    async def hand_over(self, epoch: int, world: World) -> dict[str, str]:
-        """Take the outputs over, at this cut; return the notes of the checkpoint."""
+    @asynccontextmanager
+    async def taken(self, epoch: int, world: World, way_out: str) -> AsyncIterator[Taken]:
+        """Take the outputs over, so that nobody else writes them. Raises HomeError as ``look``."""
         is_alone = self.part is None
         group = group_at(
             self.places,
@@ -90,30 +96,43 @@ class NewPartition:
         )
         try:
             standings = await group.open(epoch)
-            outputs = Outputs(group, standings)
-            schemas = {n: rows.schema for n, rows in self.engine.stabilize().outputs.items()}
             for one in self.outputs:
-                self._write(one, outputs, standings[one.name], schemas[one.name])
-            await outputs.commit(self.engine)
-            return {**self._marks(group), **holders(standings)}
+                self.check(one, standings[one.name].committed, way_out)
+            yield Taken(self, group, standings)
         finally:
             await group.close()
 
-    def _marks(self, group: ReadableGroup) -> dict[str, str]:
-        if not self.stage:
-            return {}
-        return {mark_of(one.name): group.mark(one.name) for one in self.outputs}
 
-    def _write(
-        self, one: MovedOutput, outputs: Outputs, standing: OutputStatus, schema: pa.Schema
-    ) -> None:
-        self._check(one, standing.committed)
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A partition of the new home that alone writes its outputs."""
+
+    part: NewPartition
+    group: ReadableGroup
+    standings: Mapping[str, OutputStatus]
+
+    async def hand_over(self) -> dict[str, str]:
+        """Commit the new form of the cut to each output; return the notes of the checkpoint."""
+        engine, outputs = self.part.engine, Outputs(self.group, self.standings)
+        schemas = {name: rows.schema for name, rows in engine.stabilize().outputs.items()}
+        for one in self.part.outputs:
+            self._write(one, outputs, schemas[one.name])
+        await outputs.commit(engine)
+        return {**self._marks(), **holders(self.standings)}
+
+    def _marks(self) -> dict[str, str]:
+        if not self.part.stage:
+            return {}
+        return {mark_of(one.name): self.group.mark(one.name) for one in self.part.outputs}
+
+    def _write(self, one: MovedOutput, outputs: Outputs, schema: pa.Schema) -> None:
+        standing, engine = self.standings[one.name], self.part.engine
         if standing.committed is not None and dict(standing.committed.cut) != one.at:
             return  # by a move that was interrupted
         rows = one.lacking
         if one.at is None:
-            table = self.engine.table(one.name) if one.rows is None else one.rows
+            table = engine.table(one.name) if one.rows is None else one.rows
             if table.num_rows:
                 rows = published(schema, [table], table.slice(0, 0).select([]))
         if rows is not None:
-            outputs.correct(one.name, rows, self.engine)
+            outputs.correct(one.name, rows, engine)

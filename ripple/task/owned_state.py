@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from ripple.connectors.commit_group import looked_at
 from ripple.core.events import EntriesLost, Started
 from ripple.core.frozen import frozen
+from ripple.engine.migration.adaptation import ChangedPlanError
+from ripple.storage.checkpoint.moved import moved_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -109,6 +111,16 @@ class OwnedState:
         was_asked, self._is_asked = self._is_asked, False
         return was_asked
 
+    async def check_here(self) -> None:
+        """Raise ChangedPlanError where the state has moved to another store. Raises StoreError.
+
+        Asked before anything is fenced, and again once the outputs are held: a move holds them
+        while it records that the state moves.
+        """
+        name = self.checkpoints.pipeline
+        if (to := await moved_to(self.checkpoints.store, name)) is not None:
+            raise ChangedPlanError(f"the state of {name!r} has moved to {to}: resume there")
+
     async def own(
         self,
         outputs: CommitGroup,
@@ -118,8 +130,9 @@ class OwnedState:
         """Fence every earlier task, after all checks that change nothing.
 
         newest_epoch: of other things that are fenced, where no epoch was assigned. Raises
-        FencedError, OutputError and OSError.
+        ChangedPlanError for state that has moved, FencedError, OutputError and OSError.
         """
+        await self.check_here()
         world, emit, epoch = self.world, context.emit, self.ownership.epoch
         known = await looked_at(outputs, epoch)
         if epoch is None:  # a given one is refused by outputs as they open

@@ -46,6 +46,7 @@ class SubscribedState(OwnedState):
         owner = await self.own(spec.outputs, context)
         listed = await self.checkpoints.list()
         standings = await spec.outputs.open(owner.epoch, context.emit)
+        await self.check_here()
         self._check(spec, listed, standings)
         durable = await self._restore(spec, context, owner, listed, standings)
         async with durable.abandoned_on_failure():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ripple.cli.main import main
+from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.model.batch import Batch
+from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import PartitionReader, Topic
+from ripple.storage.store.disk import DiskStore
 from ripple.task.outputs import Outputs
-from ripple.world import LiveDisk
+from ripple.task.owned_state import OwnedState
+from ripple.world import LiveDisk, live_world
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +107,8 @@ def test_state_and_outputs_go_on_there_and_back(
     capfd.readouterr()
     assert place.run("a") == 1
     assert f"has moved to {tmp_path}/b: resume there" in capfd.readouterr().err
+    assert main(["plan", place.file, "--checkpoint-dir", f"{tmp_path}/a"]) == 1
+    assert f"has moved to {tmp_path}/b: name that with --checkpoint-dir" in capfd.readouterr().err
     assert place.run("b") == 1  # it is a cluster's now
     assert place.move("b", "c") == 0
     place.append(150)
@@ -161,6 +168,48 @@ def test_a_move_that_was_interrupted_is_repeated(
     assert place.run("whole", sum="sum2", each="each2") == 0
     assert place.rows("sum") == place.rows("sum2")
     assert place.rows("each") == place.rows("each2")
+
+
+def test_a_home_that_still_writes_keeps_its_state(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path, PIPELINE, 1)
+    place.append(60)
+    assert place.run("a") == 0
+    lock = LiveDisk(f"{tmp_path}/d").lock("sum/0/lock", "a run")
+    capfd.readouterr()
+    assert place.move("a", "b") == 1
+    assert "sum/0/lock: is held by a run: stop that one first" in capfd.readouterr().err
+    lock.release()
+    place.append(60)
+    assert place.run("a") == 0  # nothing has changed
+    assert place.move("a", "b") == 0
+    state = OwnedState(Checkpoints(DiskStore(LiveDisk(f"{tmp_path}/a")), "two"), live_world("."))
+    with pytest.raises(ChangedPlanError, match=r"has moved to .*/b: resume there"):
+        asyncio.run(state.own(None, None))  # type: ignore[arg-type] # it asks before it takes
+
+
+def test_a_repeated_move_leaves_what_has_gone_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path, PIPELINE, 1)
+    place.append(60)
+    assert place.run("a") == 0
+    assert place.move("a", "b") == 0
+    assert place.move("b", "c", sum="", each="") == 0
+    assert place.move("b", "c", sum="") == 1
+    assert "name sum, too, with --sink" in capfd.readouterr().err
+    assert place.move("b", "c") == 0  # now with its outputs
+    place.append(60)
+    assert place.run("c") == 0
+    capfd.readouterr()
+    assert place.move("b", "c") == 1
+    assert f"its state is at 60: it has gone on in {tmp_path}/c" in capfd.readouterr().err
+    assert place.move("b", "c", sum="", each="") == 0
+    assert place.run("c") == 0
+    assert "replayed 0 events" in capfd.readouterr().err
+    total = sum(one["s"] for one in place.rows("each").values())
+    assert place.rows("sum")[None, None]["n"] == total
 
 
 def test_what_does_not_move_is_refused_with_nothing_changed(

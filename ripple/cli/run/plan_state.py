@@ -8,7 +8,9 @@ from ripple.cli.lib.exits import say
 from ripple.cli.lib.path_options import store_below
 from ripple.connectors.connector import Part
 from ripple.control.assignment import AssignmentChain, stage_names
+from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.storage.checkpoint import Checkpoints, partitions
+from ripple.storage.checkpoint.moved import moved_to
 from ripple.storage.store.opening import store_to_read
 
 if TYPE_CHECKING:
@@ -42,8 +44,15 @@ class State(NamedTuple):
 
 
 async def state_in(plan: Plan, place: str, partition: int) -> State:
-    """Return the state of a partition in a store; say on standard error if there is none."""
+    """Return the state of a partition in a store; say on standard error if there is none.
+
+    Raises ChangedPlanError for state that has moved to another store.
+    """
     async with store_to_read(place, "--checkpoint-dir") as store:
+        if (to := await moved_to(store, plan.name)) is not None:
+            raise ChangedPlanError(
+                f"the state of {plan.name!r} has moved to {to}: name that with --checkpoint-dir"
+            )
         found = await Checkpoints(store, plan.name, partition).latest()
         present = () if found else await partitions(store)
         reading = await AssignmentChain(store).newest()
