@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SECTION = "worker"
 PROCESSES_MAX = 1024
 BATCH_ROWS_MAX = 1 << 20  # a batch is in memory as a whole
+CHECKPOINT_INTERVAL_MS = 120_000
 # Settings of coordinators, in a file that they share with workers.
 OTHERS = (
     "coordinator",
@@ -222,7 +223,7 @@ class Settings:
     )
     checkpoint_interval_ms: int = setting(
         "longest time between checkpoints of a partition with new records",
-        default=120_000,
+        default=CHECKPOINT_INTERVAL_MS,
         least=1,
         places=(Alias("cluster.defaults.checkpoint_interval_sec", milliseconds),),
     )

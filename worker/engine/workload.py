@@ -28,6 +28,7 @@ from ripple.task.stage_spec import StageSpec
 from ripple.task.standby import Standby
 from ripple.task.subscribed_state import SubscribedState
 from ripple.task.tracing import Traces
+from worker.settings import CHECKPOINT_INTERVAL_MS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 
 FINALS_INTERVAL_NS = 10_000_000_000
-"""The longest time between checkpoints of a stage whose senders keep final rows for it."""
+"""By default, the time between checkpoints of a stage whose senders keep final rows for it."""
 
 
 # How long the outputs may take to come as far as a state, and how often that is asked: commits come
@@ -294,12 +295,15 @@ class StageWork(_Work):
 
     @property
     def settings(self) -> Settings:
-        """The settings of its tasks: senders keep final rows until a checkpoint has them."""
+        """The settings of its tasks: senders keep final rows until a checkpoint has them.
+
+        Another interval than the default is one that was asked for, and kept to.
+        """
         settings, edge = self.context.settings, stages_of(self.context.plan)[self.stage].edge
-        if edge is None or edge.kind is not EdgeKind.ROW:
+        is_asked = settings.checkpoint_interval_ns != CHECKPOINT_INTERVAL_MS * 1_000_000
+        if is_asked or edge is None or edge.kind is not EdgeKind.ROW:
             return settings
-        interval_ns = min(settings.checkpoint_interval_ns, FINALS_INTERVAL_NS)
-        return replace(settings, checkpoint_interval_ns=interval_ns)
+        return replace(settings, checkpoint_interval_ns=FINALS_INTERVAL_NS)
 
     @asynccontextmanager
     async def owner(

@@ -27,6 +27,7 @@ WINDOW_S = 300.0
 STEP_S = 5.0  # between samples that are kept of a window
 LOSS_S = 900.0  # how long a loss is reported: nothing undoes it
 QUANTILE = 0.99
+ROWS = 1000  # of a batch; larger ones, on average, may take longer: a partition catches up
 EXPIRY_S = 14 * 86_400.0  # before a certificate expires
 NS = 1_000_000_000
 
@@ -64,7 +65,8 @@ class AlertThresholds:
     """Thresholds of the conditions."""
 
     alert_stabilization_ms: float = setting(
-        "alert if the p99 of stabilization takes longer", default=10.0
+        "alert if the p99 of stabilization takes longer, for 1,000 records or a smaller batch",
+        default=10.0,
     )
     alert_backpressure: float = setting(
         "alert if a queue is fuller, 0 to 1", default=0.8, within=(0, 1)
@@ -166,8 +168,11 @@ class Alerts:
         limits = self._thresholds
         then, now = self._window(seen.samples, now_ns)
         slow_ms = _quantile(seen.samples, then.slow, now.slow) / 1e6
-        if slow_ms > limits.alert_stabilization_ms:
-            yield "StabilizationSlow", f"stabilization takes {slow_ms:.3g} ms (p99)"
+        events, batches = now.events - then.events, sum(now.slow) - sum(then.slow)
+        rows = max(ROWS, events / batches) if batches else ROWS
+        if slow_ms > limits.alert_stabilization_ms * rows / ROWS:
+            of = f" for batches of {rows:.0f} records" if rows > ROWS else ""
+            yield "StabilizationSlow", f"stabilization takes {slow_ms:.3g} ms (p99){of}"
         queues = (
             (value, labels[0])
             for (name, labels), value in seen.samples.numbers.items()
@@ -176,7 +181,7 @@ class Alerts:
         fill, queue = max(queues, default=(0.0, ""))
         if fill > limits.alert_backpressure:
             yield "BackpressureHigh", f"{queue} is {fill:.0%} full"
-        events, late = now.events - then.events, now.very_late - then.very_late
+        late = now.very_late - then.very_late
         if late > limits.alert_late_share * events:
             yield "LateEventsExcessive", f"{late / events:.2%} of events are very late"
         if now.future > then.future:
