@@ -138,7 +138,7 @@ def test_what_is_no_list_is_named(tmp_path: Path) -> None:
     class Nested:
         rows: list[Tagged]
 
-    with pytest.raises(SchemaError, match="a list of one of them, or a map of one of the"):
+    with pytest.raises(SchemaError, match="a list of one of them, a map of one of the"):
         rows_and_causes([], Nested)
 
 

@@ -64,7 +64,10 @@ SEEDS = (4,) if EXAMPLES == 1 else range(EXAMPLES)
 TRIALS = FIRST if EXAMPLES == 1 else (*FIRST, *MORE)
 
 
-def test_a_new_branch_refuses_no_record_that_later_stages_have_counted() -> None:
+def test_a_new_branch_refuses_no_record_that_later_stages_have_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ripple.testing.cluster.scene.LIMIT_S", 60.0)  # it never comes to rest
     trial = NewBranchTrial(
         trials.grown_stages(more=True, refuses=True),
         trials.events("refused"),
