@@ -245,17 +245,41 @@ def test_mistake_in_a_pipeline_is_a_line_with_its_place(tmp_path: Path) -> None:
         "def made(name):\n    return rp.Pipeline(name).source('t', T).fold('n', n=rp.count())\n"
         "pipeline = made('x')\n"
     )
-    assert ripple("plan", file).only_line == (
+    assert ripple("plan", file).err == (
         f"{file}:6: fold 'n': events need a group first: add .partition(..., key=...) (called at "
-        f"{file}:7)"
+        f"{file}:7)\n"
+        "    return rp.Pipeline(name).source('t', T).fold('n', n=rp.count())\n"
+        "                                            ^^^^\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "marks"),
+    [
+        ('rp.Pipeline("x").source("t", T).partition("ö", key="b")', "^" * 9),
+        ('(\n    rp.Pipeline("x")\n    .source("t", T).partition("ö", key="b")\n)', "^" * 9),
+        ('(\n    rp.Pipeline("x")\n    .partition(\n        "p", key="b")\n)', "^" * 9),
+        ('T(1).b or rp.Tumbling("ö")', "^" * 8),
+    ],
+)
+def test_marks_are_below_the_name_of_the_step(tmp_path: Path, step: str, marks: str) -> None:
+    file = tmp_path / "p.py"
+    file.write_text(
+        f"import ripple as rp\n@rp.record\nclass T:\n    a: int\nT.b = 0\npipeline = {step}\n"
+    )
+    _, code, below = ripple("plan", file).err.splitlines()
+    assert below.strip() == marks
+    name = code[below.index("^") : len(below)]
+    assert name in ("partition", "Tumbling")
 
 
 def test_a_name_that_nothing_takes_is_a_line(pipeline: Path) -> None:
     pipeline.write_text(PIPELINE.replace('Tumbling("1min"', 'Tumbling("1min", calendar="XNYS"'))
-    assert ripple("plan", pipeline).only_line == (
+    told, code, marks = ripple("plan", pipeline).err.splitlines()
+    assert told == (
         f"{pipeline}:12: Tumbling.__init__() got an unexpected keyword argument 'calendar'"
     )
+    assert code[marks.index("^") : len(marks)] == "Tumbling"
 
 
 @pytest.mark.parametrize(

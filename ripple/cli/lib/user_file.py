@@ -37,5 +37,5 @@ def _own_errors() -> Iterator[None]:
     try:
         yield
     except file.PipelineFileError as error:
-        say(str(error))
+        say(f"{error}\n{error.marked}".rstrip())
         raise SystemExit(EXIT_FAILURE) from error

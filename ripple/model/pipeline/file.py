@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -30,7 +33,14 @@ _OURS = os.path.dirname(ripple.__file__) + os.sep
 
 
 class PipelineFileError(RippleError):
-    """The user's file has raised; the text is a line for our errors, else its own traceback."""
+    """The user's file has raised; the text is a line for our errors, else its own traceback.
+
+    marked: the line of the file, and below it marks of what has raised; "" in a traceback.
+    """
+
+    def __init__(self, text: str, marked: str = "") -> None:
+        super().__init__(text)
+        self.marked = marked
 
 
 def load_plan(place: str) -> Plan:
@@ -106,7 +116,7 @@ def _load(path: Path) -> ModuleType:
         try:
             loader.exec_module(module)
         except Exception as error:  # any error of a user's file
-            raise PipelineFileError(_told(error)) from error
+            raise PipelineFileError(*_told(error)) from error
         except SystemExit as error:
             raise InputError(
                 f"{path} ends the program while it is loaded (SystemExit, {error.code!r}): put "
@@ -163,8 +173,8 @@ def _is_whole(pipeline: Pipeline | Plan) -> bool:
         return False
 
 
-def _told(error: Exception) -> str:
-    """Return an error of ours with its lines in the file, another one with its traceback.
+def _told(error: Exception) -> tuple[str, str]:
+    """Return an error of ours with its place in the file and that line, or another's traceback.
 
     So is a name that a call of the file does not take, of ours or not: a line says it all. The
     frames of ours and of the import system are left out.
@@ -176,13 +186,41 @@ def _told(error: Exception) -> str:
         frames = list(takewhile(lambda frame: not _is_ours(frame), _from_users(report.stack)))
         *callers, last = (f"{frame.filename}:{frame.lineno}" for frame in frames)
         called = f" (called at {', '.join(reversed(callers))})" if callers else ""
-        return f"{last}: {error}{called}"
+        return f"{last}: {error}{called}", _marked(frames[-1])
     part: traceback.TracebackException | None = report
     while part is not None:
         own = [frame for frame in _from_users(part.stack) if not _is_ours(frame)]
         part.stack = traceback.StackSummary.from_list(own)
         part = part.__cause__ or part.__context__
-    return "".join(report.format()).rstrip()
+    return "".join(report.format()).rstrip(), ""
+
+
+def _marked(frame: traceback.FrameSummary) -> str:
+    """Return the line of a frame, and marks below the name of what was called there."""
+    line = linecache.getline(frame.filename, frame.lineno or 0).rstrip().encode()
+    start = frame.colno
+    if not line or start is None:
+        return ""
+    end = frame.end_colno if frame.end_lineno == frame.lineno else None
+    called = _called(line[start:end])
+    start, end = start + called[0], start + called[1]
+    indent = len(line) - len(line.lstrip())
+    blank = " " * len(line[indent:start].decode())
+    marks = "^" * max(1, len(line[start:end].decode()))
+    return f"    {line[indent:].decode()}\n    {blank}{marks}"
+
+
+def _called(text: bytes) -> tuple[int, int]:
+    """Return where the name of what a call calls begins and ends; the whole of other code."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:  # it goes on in the next line
+        name = re.match(rb"\w*", text)
+        return 0, name.end() if name else 0
+    if not isinstance(node, ast.Call):
+        return 0, len(text)
+    end = node.func.end_col_offset or 0
+    return (end - len(node.func.attr.encode()) if isinstance(node.func, ast.Attribute) else 0), end
 
 
 def _from_users(frames: Iterable[traceback.FrameSummary]) -> Iterator[traceback.FrameSummary]:
