@@ -35,4 +35,5 @@ class WorkerLines:
 
     def of(self, worker: str) -> list[Line]:
         """Return the lines of a worker, newest first."""
-        return sorted(self._of.get(worker, ()), key=lambda line: -line.time_ms)
+        lines = self._of.get(worker, ())
+        return sorted(lines, key=lambda line: (line.time_ms, line.number), reverse=True)

@@ -72,6 +72,9 @@ def test_csv_of_another_country_gets_hints_at_its_options(pipeline: Path, tmp_pa
 
     asked = f"(is it divided otherwise? '{source}?delimiter=;' reads it)"
     assert errors("", "--header").strip().endswith(f"it has name;level;at_ns {asked}")
+    source.write_text("Name;Level;AT_NS\na;1,5;1\n")
+    assert errors("", "--header").strip().endswith(f"it has Name;Level;AT_NS {asked}")
+    source.write_text("name;level;at_ns\na;1,5;1\nb;high;2\n")
     assert "level is not a number: 'a;1,5;1' (a decimal comma?" in errors(
         "?delimiter=;", "--header"
     )

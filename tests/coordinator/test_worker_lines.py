@@ -43,6 +43,14 @@ def test_lines_of_several_heartbeats_are_there_once() -> None:
     assert kept.of("v") == []
 
 
+def test_lines_of_one_millisecond_are_newest_first() -> None:
+    worker, kept = Worker(), WorkerLines()
+    for number in range(3):
+        worker.log.say(f"line {number}", levels.Level.WARN)
+    kept.take("w", worker.said.lines)
+    assert [one.text for one in kept.of("w")] == ["line 2", "line 1", "line 0"]
+
+
 def test_lines_are_bounded() -> None:
     worker, kept = Worker(), WorkerLines()
     for number in range(3 * KEPT):

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.client.dashboard.contract import AskedError
-from ripple.client.dashboard.tables import columns_of, filtered, for_browser, of_key, texts, window
+from ripple.client.dashboard.tables import (
+    columns_of,
+    filtered,
+    for_browser,
+    of_key,
+    texts,
+    whole_texts,
+    window,
+)
 from ripple.client.outputs import Observer
 from ripple.client.sql.isolated import query_apart
 from ripple.core.errors import InputError, LimitError, RippleError
@@ -95,7 +103,7 @@ class Outputs:
     async def row(self, asked: Mapping[str, str]) -> Values:
         """Return the row of a key, and its newest changes: ``output``, ``key``, ``after``.
 
-        key: the texts of its fields, as an array of JSON.
+        key: the texts of its fields, null for none, as an array of JSON.
         """
         one = await self._follow(asked)
         await one.newer(asked.get("after", ""))
@@ -319,13 +327,23 @@ class _Followed:
     def _keys(self) -> Sequence[str]:
         return () if self._seen.layout is None else self._seen.layout.keys
 
-    def row(self, key: Sequence[str]) -> Values:
-        """Return the row of a key, None if there is none, and its changes, newest first."""
+    def row(self, key: Sequence[str | None]) -> Values:
+        """Return the row of a key, None if there is none, and its changes, newest first.
+
+        Raises AskedError for a shortened key of several rows.
+        """
         keys, table = self._keys, self.table
         if len(key) != len(keys):
             raise AskedError(f"a key of {self.name} has {', '.join(keys) or 'no fields'}")
+        found = of_key(table, keys, key)
+        if found.num_rows > 1:
+            raise AskedError(
+                f"{found.num_rows} rows of {self.name} have keys that begin so: find it by Query"
+            )
+        if found.num_rows:
+            (key,) = whole_texts(found.select(keys)) if keys else ((),)
         _, changes = self._changes(lambda one: of_key(one, keys, key))
-        rows = texts(of_key(table, keys, key).slice(0, 1))
+        rows = texts(found)
         return {
             "output": self.name,
             "version": self._version,
@@ -363,13 +381,13 @@ class _Followed:
         }
 
 
-def _key(asked: Mapping[str, str]) -> list[str]:
+def _key(asked: Mapping[str, str]) -> list[str | None]:
     try:
         key = json.loads(asked.get("key", ""))
     except ValueError:
         key = None
-    if not (isinstance(key, list) and all(isinstance(one, str) for one in key)):
-        raise AskedError("key is not an array of texts")
+    if not (isinstance(key, list) and all(one is None or isinstance(one, str) for one in key)):
+        raise AskedError("key is not an array of texts: choose a row of the table")
     return key
 
 

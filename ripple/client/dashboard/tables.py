@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROWS_MAX = 200
 CELL_CHARACTERS_MAX = 200
 FILTER_CHARACTERS_MAX = 500
+_MORE = "…"
 _WORD = re.compile(r'(?:(?P<name>\w+)(?P<op>!=|<=|>=|=|<|>|~))?(?P<value>"[^"]*"|[^\s"]+)')
 _COMPARE = {
     "=": pc.equal,
@@ -89,11 +90,36 @@ def filtered(table: pa.Table, words: str) -> pa.Table:
     return table
 
 
-def of_key(table: pa.Table, keys: Sequence[str], key: Sequence[str]) -> pa.Table:
-    """Return the rows whose fields ``keys`` have these texts. Raises AskedError."""
+def of_key(table: pa.Table, keys: Sequence[str], key: Sequence[str | None]) -> pa.Table:
+    """Return the rows whose fields ``keys`` have these texts, as ``texts`` gives them.
+
+    A shortened text finds each row that it may be of.
+    """
     for name, text in zip(keys, key, strict=True):
-        table = table.filter(_mask(table, name, "=", text))
+        table = table.filter(_has_text(table.column(name), text))
     return table
+
+
+def whole_texts(table: pa.Table) -> list[list[str | None]]:
+    """Return rows as exact text, however long."""
+    columns = [_cells(column, is_whole=True) for column in table.columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _has_text(column: pa.ChunkedArray, text: str | None) -> Any:
+    if text is None:
+        return pc.is_null(column)
+    if not pa.types.is_string(column.type):
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.string())
+        else:  # as they are shown: bytes, a NaN, a list
+            column = pa.chunked_array([_cells(column, is_whole=True)], pa.string())
+    found = pc.equal(column, text)
+    if not (len(text) == CELL_CHARACTERS_MAX and text.endswith(_MORE)):
+        return found
+    is_longer = pc.greater(pc.utf8_length(column), CELL_CHARACTERS_MAX)
+    begins = pc.starts_with(column, text.removesuffix(_MORE))
+    return pc.or_(found, pc.and_(is_longer, begins))
 
 
 def _mask(table: pa.Table, name: str | None, op: str | None, value: str) -> Any:
@@ -163,9 +189,10 @@ def for_browser(table: pa.Table) -> pa.Table:
     return table
 
 
-def _cells(column: pa.ChunkedArray) -> list[str | None]:
+def _cells(column: pa.ChunkedArray, *, is_whole: bool = False) -> list[str | None]:
     values = _json_of(column) if pa.types.is_nested(column.type) else column
-    return [_text(value) for value in values.to_pylist()]
+    found = (_text(value) for value in values.to_pylist())
+    return list(found) if is_whole else [_shortened(text) for text in found]
 
 
 def _json_of(column: pa.ChunkedArray) -> pa.Array:
@@ -185,8 +212,13 @@ def _text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, bytes):
         value = value.hex()
-    text = repr(value) if isinstance(value, float) else str(value)
-    return text if len(text) <= CELL_CHARACTERS_MAX else text[: CELL_CHARACTERS_MAX - 1] + "…"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _shortened(text: str | None) -> str | None:
+    if text is None or len(text) <= CELL_CHARACTERS_MAX:
+        return text
+    return text[: CELL_CHARACTERS_MAX - len(_MORE)] + _MORE
 
 
 def _is_number(kind: pa.DataType) -> bool:

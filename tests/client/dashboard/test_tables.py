@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import time
 from decimal import Decimal
 
@@ -10,7 +12,15 @@ import pyarrow as pa
 import pytest
 
 from ripple.client.dashboard.contract import AskedError
-from ripple.client.dashboard.tables import ROWS_MAX, filtered, for_browser, texts, window
+from ripple.client.dashboard.tables import (
+    ROWS_MAX,
+    filtered,
+    for_browser,
+    of_key,
+    texts,
+    whole_texts,
+    window,
+)
 
 TABLE = pa.table(
     {
@@ -169,3 +179,32 @@ def test_engines_in_browsers_get_types_that_they_know() -> None:
         *(2**62, 1.5, "[1, 2]", "ff"),
     )
     assert second == {"at_ns": None, "size": -1, "price": None, "codes": None, "raw": None}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "", " ", None, "null", 'a"b', "k" * 250, "l" * 300, "…"]),
+        pa.array([-3, None, 2**62]),
+        pa.array([0.1, math.nan, -0.0, math.inf, None]),
+        pa.array([b"\x01\xff", b"\x01", b"m" * 150]),
+        pa.array([dt.date(2026, 1, 31), None]),
+        pa.array([1769848200123456789, 0], pa.timestamp("ns", "UTC")),
+        pa.array([Decimal("1.50"), Decimal("-1.50")], pa.decimal128(20, 2)),
+        pa.array([True, False]),
+        pa.array([[1, 2], [], None]),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"u" * 16, b"v" * 16], pa.binary(16))),
+    ],
+)
+def test_each_row_is_found_by_the_texts_of_its_key(column: pa.Array) -> None:
+    table = pa.table({"key": column})
+    for number, key in enumerate(texts(table)):
+        assert texts(of_key(table, ["key"], key)) == texts(table.slice(number, 1)) != [], number
+
+
+def test_a_shortened_key_finds_each_row_that_it_may_be_of() -> None:
+    table = pa.table({"key": ["k" * 250, "k" * 199 + "…", "k" * 199 + "z", "k" * 300]})
+    shown = texts(table)
+    assert of_key(table, ["key"], shown[0]).num_rows == 3
+    (whole,) = whole_texts(table.slice(3))
+    assert of_key(table, ["key"], whole).equals(table.slice(3))

@@ -192,7 +192,7 @@ class CsvReader:
     def _divided_by(self, name: str, names: list[str]) -> str:
         """Return a hint where another delimiter makes a column of one that is missing, or ""."""
         for delimiter, word in ((";", ";"), ("\t", "tab"), ("|", "|"), (",", ",")):
-            if any(name in one.split(delimiter) for one in names):
+            if any(meant(name, one.split(delimiter)) for one in names if delimiter in one):
                 return f" (is it divided otherwise? '{self._input_name}?delimiter={word}' reads it)"
         return ""
 

@@ -59,7 +59,7 @@ function Cell({ text, column }) {
     const ms = Number(BigInt(text) / 1000000n);
     return html`<span title=${new Date(ms).toISOString()}>${text}<span class="faint beside">${clock(ms)}</span></span>`;
   }
-  return text;
+  return text.trim() ? text : html`<span class="faint">${JSON.stringify(text)}</span>`; // blanks cannot be seen
 }
 
 function Rows({ value, asked, first }) {
@@ -78,7 +78,7 @@ function Rows({ value, asked, first }) {
     <tbody>${value.rows.map((row) => {
       const name = nameOf(row);
       const old = before.get(name);
-      const key = JSON.stringify(keys.map((i) => row[i] ?? ""));
+      const key = JSON.stringify(keys.map((i) => row[i]));
       const isChosen = asked.key === key;
       return html`<tr key=${name} class=${isChosen ? "chosen" : ""}>${row.map((text, i) => html`<td key=${i} class=${`${value.columns[i].is_number ? "right" : ""} ${old && old[i] !== text ? "changed" : ""}`}>${i === keys[0] ? html`<button class="link" aria-expanded=${isChosen} title="The row and its changes" onClick=${() => change({ key: isChosen ? "" : key })}><${Cell} text=${text} column=${value.columns[i]}></${Cell}></button>` : html`<${Cell} text=${text} column=${value.columns[i]}></${Cell}>`}</td>`)}</tr>`;
     })}</tbody></table></div>
@@ -87,10 +87,23 @@ function Rows({ value, asked, first }) {
       <span class="faint">rows ${count(first + 1)} to ${count(Math.min(first + ROWS, value.chosen))} of ${count(value.chosen)}</span></p>`}`;
 }
 
+// A key in an address may be anything; a long one is longer than a title.
+function titleOfKey(name) {
+  let fields;
+  try {
+    fields = JSON.parse(name);
+  } catch {
+    return "A row";
+  }
+  if (!Array.isArray(fields)) return "A row";
+  const text = fields.map((one) => one ?? "null").join(" · ");
+  return fields.length ? (text.length > 80 ? `${text.slice(0, 79)}…` : text.trim() || JSON.stringify(text)) : "The only row";
+}
+
 // One row by its key: each field with its type, and its changes since somebody looks.
 function One({ output, name, isPaused }) {
   const { value, problem } = useAsked("row", { output, key: name }, EVERY_MS, isPaused);
-  const title = JSON.parse(name).join(" · ") || "The only row";
+  const title = titleOfKey(name);
   return html`<${Section} title=${title} id="row" more=${value && `${many(value.changes.length, "change")} since somebody looks, newest first`}>
     ${problem && html`<p class="problem" role="status">${problem}</p>`}
     ${!value ? !problem && html`<${Nothing}>Loading the row …</${Nothing}>` : html`
