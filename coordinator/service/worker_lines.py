@@ -29,7 +29,8 @@ class WorkerLines:
         if not lines:
             return
         kept = self._of.setdefault(worker, deque(maxlen=KEPT))
-        kept.extend(line for line in lines if line not in kept)
+        known = set(kept)
+        kept.extend(line for line in lines if line not in known)
         while len(self._of) > WORKERS_MAX:
             del self._of[next(iter(self._of))]
 

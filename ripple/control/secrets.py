@@ -35,6 +35,13 @@ _IN_ADDRESSES = (
         r"[^&\s'\"]+?(?=[:;,.]?(?:[&\s'\"]|$))",
         re.IGNORECASE,
     ),
+    # A library's words, such as of a connection: bounded, since a word may be long.
+    re.compile(
+        r"((?<![\w.-])[\w.-]{0,40}(?:secret|passw(?:or)?d|token|api[_-]?key|pwd)=['\"]?)"
+        r"[^&\s'\"]+?(?=[:;,.)]?(?:[&\s'\"]|$))",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(\bBearer )[\w.~+/=-]{16,}"),
 )
 
 

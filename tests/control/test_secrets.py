@@ -12,7 +12,7 @@ from ripple.control.secrets import hider
 from ripple.core.errors import InputError
 from worker.__main__ import main as worker
 
-HUSH = "hush-hush"
+HUSH = "hush-hush-hush-hush"
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,10 @@ HUSH = "hush-hush"
         f"postgres://host/db/t?pwd={HUSH}&sslmode=require",
         f"https://account.blob.example/t.csv?sv=1&sig={HUSH}",
         f"cannot read nats://{HUSH}@host:4222/t: refused",
+        f"connection to 'host=h user=u password={HUSH} dbname=d' failed",
+        f"Client(host='h', api_key='{HUSH}')",
+        f"refused, aws_secret={HUSH}, token={HUSH}",
+        f"Authorization: Bearer {HUSH}",
     ],
 )
 def test_a_secret_in_a_place_is_not_shown(place: str) -> None:
@@ -57,13 +61,16 @@ def test_a_token_before_each_of_several_hosts_is_not_shown() -> None:
         "s3://bucket/a",
         "k@host:1",
         "a:1",
+        "token_file=/etc/token, passwords: 3, Bearer of news",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
     assert hider({})(text) == text
 
 
-@pytest.mark.parametrize("part", ["x", "a.", "a:", "@a,", "://a:", "nats://", "nats://a@a,"])
+@pytest.mark.parametrize(
+    "part", ["x", "a.", "a:", "@a,", "://a:", "nats://", "nats://a@a,", "token", "token="]
+)
 def test_a_long_word_takes_time_as_it_is_long(part: str) -> None:
     def took_s(times: int) -> float:
         began_s = time.process_time()
