@@ -12,10 +12,9 @@ import pyarrow as pa
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import PLACE
 from ripple.engine.operators.rows import RejectedRow, Rows, reason_of
-from ripple.engine.operators.state_step import timer_calls
 from ripple.engine.operators.step_scan_rows import StepScanRows
+from ripple.engine.operators.timed_step import Timers
 from ripple.engine.snapshots.internal import internal
-from ripple.model.pipeline.timers import TIMERS_MAX
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ _NONE = watermark.NONE
 _PLACED = itemgetter(0, 1)
 _Made: TypeAlias = "tuple[int, int, int, Stored | str]"
 """The time and the place of a row or a timer, its slot, and its result, or why there is none."""
-
-_TOO_MANY = f"timers were called {TIMERS_MAX - 1} times since the last row of the key: they are off"
 
 
 class _Key:
@@ -64,9 +61,7 @@ class TimedScanRows(StepScanRows):
     def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
-        names = [field.name for field in node.state_fields]
-        self._timers = [names.index(name) for name, _ in node.timers]
-        self._calls, self._call_step = timer_calls(node), self.step.call
+        self._timers, self._call_step = Timers(node), self.step.call
         self._of: list[_Key] = []
         self._due_keys: list[tuple[int, int]] = []
 
@@ -92,7 +87,7 @@ class TimedScanRows(StepScanRows):
     def _step(self, slot: int, time_ns: int, place: int, row: Stored, made: list[_Made]) -> None:
         """Call the function with a row."""
         of, before = self._of[slot], self._states[slot]
-        if self.node.ttl_ns is not None and self._is_over_at(slot, time_ns):
+        if self._timers.is_over(of.row_ns, time_ns):
             before = self.initial
         of.row_ns = of.now_ns = time_ns
         of.place, of.fired = place, 0
@@ -106,53 +101,33 @@ class TimedScanRows(StepScanRows):
                 made.append((time_ns, place, slot, result))
         self._states[slot] = after
         due_ns = of.due_ns
-        for at in self._timers:
+        for at in self._timers.places:
             # Most set a timer later than before: it is looked at when that was due.
             if after[at] is not None and (due_ns == _NONE or after[at] < due_ns):
                 self._arm(slot)
                 return
 
-    def _is_over_at(self, slot: int, time_ns: int) -> bool:
-        """Return whether the state of a key has ended by then."""
-        of, ttl_ns = self._of[slot], self.node.ttl_ns
-        return ttl_ns is not None and of.row_ns != _NONE and time_ns - of.row_ns >= ttl_ns
-
-    def _next(self, slot: int, of: Container[int]) -> tuple[int, int] | None:
+    def _next(self, slot: int, of: Container[int] | None = None) -> tuple[int, int] | None:
         """Return the time of the next timer of a key, and which it is; of: of these."""
-        state, after_ns = self._states[slot], self._of[slot].now_ns + 1
-        return min(
-            (
-                (max(state[at], after_ns), number)
-                for number, at in enumerate(self._timers)
-                if state[at] is not None and number in of
-            ),
-            default=None,
-        )
+        among = self._timers.every if of is None else of
+        return self._timers.next(self._states[slot], self._of[slot].now_ns, among)
 
     def _call_due(self, slot: int, until_ns: int, made: list[_Made]) -> None:
         """Call the timers of a key that are due up to a time, in their order."""
-        every = range(len(self._timers))
-        while (due := self._next(slot, every)) is not None and due[0] <= until_ns:
-            if self._is_over_at(slot, due[0]):
+        while (due := self._next(slot)) is not None and due[0] <= until_ns:
+            if self._timers.is_over(self._of[slot].row_ns, due[0]):
                 return
             self._call(slot, *due, made)
 
     def _call(self, slot: int, time_ns: int, number: int, made: list[_Made]) -> None:
         """Call a timer."""
-        of, off = self._of[slot], {self._timers[number]}
+        of = self._of[slot]
         of.now_ns, of.fired = time_ns - 1, of.fired + 1
-        has_room = of.fired < TIMERS_MAX
-        if not has_room:
-            off = set(self._timers)
-        before = self._states[slot] = _without(self._states[slot], off)
-        result: Stored | str | None = _TOO_MANY
-        if has_room:
-            try:
-                self._states[slot], result = self._calls[number](before, (time_ns,))
-            except Exception as error:  # any error of a user's function
-                result = f"timer {self.node.timers[number][0]!r}: {reason_of(error)}"
-        if result is not None:
-            made.append((of.now_ns, of.place + of.fired, slot, result))
+        after, result, why = self._timers.call(self._states[slot], time_ns, number, of.fired)
+        self._states[slot] = after
+        shown = result if why is None else why
+        if shown is not None:
+            made.append((of.now_ns, of.place + of.fired, slot, shown))
 
     def _call_all(self, mark_ns: int, made: list[_Made]) -> None:
         """Call all timers that are due up to a mark; at the end of inputs those that are set."""
@@ -170,16 +145,17 @@ class TimedScanRows(StepScanRows):
 
     def _call_last(self, slot: int, made: list[_Made]) -> None:
         """Call each timer of a key that is set, and let none be set any more."""
-        state = self._states[slot]
-        left = {number for number, at in enumerate(self._timers) if state[at] is not None}
-        while (due := self._next(slot, left)) is not None and not self._is_over_at(slot, due[0]):
+        left, row_ns = self._timers.set_in(self._states[slot]), self._of[slot].row_ns
+        while (due := self._next(slot, left)) is not None:
+            if self._timers.is_over(row_ns, due[0]):
+                break
             left.remove(due[1])
             self._call(slot, *due, made)
-        self._states[slot] = _without(self._states[slot], self._timers)
+        self._states[slot] = self._timers.off(self._states[slot])
 
     def _arm(self, slot: int, above_ns: int = _NONE) -> None:
         """Have a key looked at when its next timer is due; above_ns: only above a time."""
-        due, of = self._next(slot, range(len(self._timers))), self._of[slot]
+        due, of = self._next(slot), self._of[slot]
         if due is not None and due[0] > above_ns and (of.due_ns == _NONE or due[0] < of.due_ns):
             of.due_ns = due[0]
             heappush(self._due_keys, (due[0], slot))
@@ -243,8 +219,3 @@ class TimedScanRows(StepScanRows):
             of.row_ns = of.now_ns = int(self._last[slot])
             of.place, of.fired = place, count
             self._arm(slot)
-
-
-def _without(state: Stored, off: Container[int]) -> Stored:
-    """Return a state with None in some places: the timers there are off."""
-    return tuple(None if at in off else value for at, value in enumerate(state))

@@ -35,16 +35,69 @@ class Run(NamedTuple):
     failed: tuple[tuple[int, str], ...] = ()
 
 
+class Timers:
+    """The rules of a scan's timers: which is next, and what it makes of a state."""
+
+    def __init__(self, node: StepScan) -> None:
+        names = [field.name for field in node.state_fields]
+        self.places = [names.index(name) for name, _ in node.timers]
+        """Of the timers in a state, by their numbers."""
+        self.every = range(len(self.places))
+        self._names = [name for name, _ in node.timers]
+        self._calls = timer_calls(node)
+        self._ttl_ns = node.ttl_ns
+
+    def is_over(self, row_ns: int, time_ns: int) -> bool:
+        """Return whether a state has ended by then; row_ns: of its last row, NONE without one."""
+        if self._ttl_ns is None or row_ns == watermark.NONE:
+            return False
+        return time_ns - row_ns >= self._ttl_ns
+
+    def next(self, state: Stored, now_ns: int, of: Container[int]) -> tuple[int, int] | None:
+        """Return the time of the next timer, and which it is; of: of these.
+
+        now_ns: the time of the last row, or of the last timer called since.
+        """
+        after_ns = now_ns + 1
+        return min(
+            (
+                (max(state[at], after_ns), number)
+                for number, at in enumerate(self.places)
+                if state[at] is not None and number in of
+            ),
+            default=None,
+        )
+
+    def set_in(self, state: Stored) -> set[int]:
+        """Return which timers are set."""
+        return {number for number, at in enumerate(self.places) if state[at] is not None}
+
+    def call(
+        self, state: Stored, time_ns: int, number: int, fired: int
+    ) -> tuple[Stored, Stored | None, str | None]:
+        """Return the state after a timer, its result, and why the call failed; None for either.
+
+        fired: how many were called since the last row, with this one.
+        """
+        if fired >= TIMERS_MAX:
+            return self.off(state), None, TOO_MANY
+        before = _without(state, {self.places[number]})
+        try:
+            return (*self._calls[number](before, (time_ns,)), None)
+        except Exception as error:  # any error of a user's function
+            return before, None, f"timer {self._names[number]!r}: {reason_of(error)}"
+
+    def off(self, state: Stored) -> Stored:
+        """Return a state with all timers off."""
+        return _without(state, self.places)
+
+
 class TimedStep:
     """Calls a step for each row of a key, and before it the timers that are due by then."""
 
     def __init__(self, node: StepScan, step: StateStep | PositionStep, initial: Stored) -> None:
         """Call the functions of ``node``. initial: the state of a new key."""
-        names = [field.name for field in node.state_fields]
-        self._timers = [names.index(name) for name, _ in node.timers]
-        self._names = [name for name, _ in node.timers]
-        self._calls, self._step = timer_calls(node), step.call
-        self._ttl_ns = node.ttl_ns
+        self._timers, self._step = Timers(node), step.call
         self.begin = Run(initial)
 
     def called(self, before: tuple[Any, ...], given: Any) -> tuple[tuple[Run], Run]:
@@ -54,7 +107,7 @@ class TimedStep:
         """
         row, time_ns = given
         run = self.until(before[0], time_ns)
-        if self._is_over(run, time_ns):
+        if self._timers.is_over(run.row_ns, time_ns):
             run = self.begin
         state, last, failed = run.state, run.last, run.failed
         try:
@@ -68,57 +121,40 @@ class TimedStep:
 
     def until(self, before: Run, until_ns: int) -> Run:
         """Return the key after the timers that are due up to a time."""
-        run, every = before._replace(failed=()), range(len(self._timers))
-        while (due := self._next(run, every)) is not None and due[0] <= until_ns:
-            if self._is_over(run, due[0]):
-                break
+        run = before._replace(failed=())
+        while (due := self._next(run)) is not None and due[0] <= until_ns:
             run = self._fire(run, *due)
         return run
 
     def ended(self, before: Run) -> Run:
         """Return the key after each timer that is set, of which none is set any more."""
         run = before._replace(failed=())
-        left = {number for number, at in enumerate(self._timers) if run.state[at] is not None}
-        while (due := self._next(run, left)) is not None and not self._is_over(run, due[0]):
+        left = self._timers.set_in(run.state)
+        while (due := self._next(run, left)) is not None:
             left.remove(due[1])
             run = self._fire(run, *due)
-        return run._replace(state=_without(run.state, self._timers))
+        return run._replace(state=self._timers.off(run.state))
 
     def next_ns(self, run: Run) -> int | None:
         """Return when the next timer is due, None for never."""
-        due = self._next(run, range(len(self._timers)))
-        return None if due is None or self._is_over(run, due[0]) else due[0]
+        due = self._next(run)
+        return None if due is None else due[0]
 
-    def _is_over(self, run: Run, time_ns: int) -> bool:
-        if self._ttl_ns is None or run.row_ns == watermark.NONE:
-            return False
-        return time_ns - run.row_ns >= self._ttl_ns
+    def _next(self, run: Run, of: Container[int] | None = None) -> tuple[int, int] | None:
+        """Return the time of the next timer before the state ends, and which it is; of: of these.
 
-    def _next(self, run: Run, of: Container[int]) -> tuple[int, int] | None:
-        """Return the time of the next timer, and which it is; of: of these."""
-        after_ns = run.now_ns + 1
-        return min(
-            (
-                (max(run.state[at], after_ns), number)
-                for number, at in enumerate(self._timers)
-                if run.state[at] is not None and number in of
-            ),
-            default=None,
-        )
+        None for no such timer.
+        """
+        due = self._timers.next(run.state, run.now_ns, self._timers.every if of is None else of)
+        return None if due is None or self._timers.is_over(run.row_ns, due[0]) else due
 
     def _fire(self, run: Run, time_ns: int, number: int) -> Run:
         """Return the key after a timer."""
-        has_room = run.fired + 1 < TIMERS_MAX
-        off = {self._timers[number]} if has_room else self._timers
-        state, last, why = _without(run.state, off), run.last, None if has_room else TOO_MANY
-        if has_room:
-            try:
-                state, result = self._calls[number](state, (time_ns,))
-                last = last if result is None else result
-            except Exception as error:  # any error of a user's function
-                why = f"timer {self._names[number]!r}: {reason_of(error)}"
+        fired = run.fired + 1
+        state, result, why = self._timers.call(run.state, time_ns, number, fired)
+        last = run.last if result is None else result
         failed = run.failed if why is None else (*run.failed, (time_ns - 1, why))
-        return Run(state, run.row_ns, time_ns - 1, run.fired + 1, last, failed)
+        return Run(state, run.row_ns, time_ns - 1, fired, last, failed)
 
 
 def _without(state: Stored, off: Container[int]) -> Stored:
