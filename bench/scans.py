@@ -1,4 +1,4 @@
-"""Running values, positions and steps of ``.scan``: events a second of one core, beside Polars.
+"""Scans: running values, last rows, positions and steps; events a second of a core, beside Polars.
 
 The rows must equal the rows of Polars, to the bit, before a time counts.
 """
@@ -67,8 +67,12 @@ COLUMNS: dict[str, Any] = {
     "stddev of the last 20": rp.rolling_stddev("price", 20),
     "bars by volume": rp.bar("size", every=10_000),
 }
+LAST: dict[str, Any] = {
+    "first of the last 20 rows": rp.first("size"),
+    "distinct of the last 20 rows": rp.count_distinct("size"),
+}
 
-OWN = ("bars", "stddev")  # Polars has none, or rounds more than once
+OWN = ("bars", "stddev", "distinct")  # Polars has none, or rounds more than once
 
 
 def measure() -> list[Row]:
@@ -80,6 +84,11 @@ def measure() -> list[Row]:
             of_polars = None if what.startswith(OWN) else partial(_polars, trades, what)
             rows += _beside(f"{what}, {keys:,} keys", plan.sink("out").plan(), trades, of_polars)
         fewer = trades.slice(0, STEPS)
+        last: dict[str, Any] = {"settled": True, "lateness": LATE_NS, "window": rp.Last(20)}
+        for what, aggregate in LAST.items():
+            plan = SOURCE.scan("last", "symbol", result=aggregate, **last).sink("out").plan()
+            of_polars = None if what.startswith(OWN) else partial(_polars, fewer, what)
+            rows += _beside(f"{what}, {keys:,} keys", plan, fewer, of_polars)
         steps = SOURCE.scan(
             "steps", "symbol", state=Position, step=bought, into=Held, settled=True,
             lateness=LATE_NS,
@@ -183,6 +192,7 @@ def _polars(trades: pa.Table, what: str) -> pa.ChunkedArray:
         "sum of the last 20": size.rolling_sum(20, min_samples=1),
         "max of the last 20": price.rolling_max(20, min_samples=1),
         "median of the last 20": price.rolling_median(20, min_samples=1),
+        "first of the last 20 rows": size.shift(19).fill_null(size.first()),
         "step": (size * pl.col("number")).cum_sum(),
     }[what]
     ordered = pl.DataFrame(trades).sort("at_ns", "number")
