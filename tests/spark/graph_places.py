@@ -49,10 +49,13 @@ branches = (
 
 over = trades.partition("o", key="symbol").window("ow", rp.Tumbling("10s"), lateness="5s").fold(
     "ten", **ends).finals("final")
-rolled = over.scan("roll", "symbol", settled=True, mean=rp.rolling_mean("last", 3))
+rolled = over.scan("roll", "symbol", settled=True, mean=rp.rolling_mean("last", 3)).scan(
+    "recent", "symbol", settled=True, window=rp.Last(3), total=rp.sum("n"),
+    firsts=rp.count_distinct("first"))
 finals = (
     trades.sink("events")
-    .also(rolled.partition("f", key="symbol").fold("tens", n=rp.sum("n"), mean=rp.last("mean"))
+    .also(rolled.partition("f", key="symbol")
+        .fold("tens", n=rp.sum("total"), mean=rp.last("mean"), firsts=rp.sum("firsts"))
         .sink("rows-out"))
     .also(over.partition("g", key="symbol").window("h", rp.Tumbling("60s"))
         .fold("minute", n=rp.sum("n"), last=rp.last("last")).sink("bars-out"))
@@ -148,7 +151,7 @@ scanned = (
         .sink("bars-out"))
 )
 last_moved = sold.scan("lasts", "symbol", state=Level, step=moved, into=Move, show="last",
-    lateness="5s", ttl="20s")
+    lateness="5s", ttl="20s", timers={"rests": rested})
 lasts = (
     quotes.sink("events")
     .also(last_moved.sink("rows-out"))
