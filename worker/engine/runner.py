@@ -13,7 +13,7 @@ from ripple.task.spec import TaskContext
 from ripple.world.pauses import Pauses
 from worker.engine.concurrency import BackgroundJob, ConcurrencyLimit
 from worker.engine.demand import PartitionDemand
-from worker.engine.generation import ALONE
+from worker.engine.generation import ALONE, Standing
 from worker.health import TaskHealth
 
 if TYPE_CHECKING:
@@ -133,12 +133,14 @@ class Runner:
             self._task.ask_for_checkpoint()
 
     def renew(self) -> None:
-        """End the attempt in good order, and begin another one, if it writes the wrong outputs.
+        """End the attempt in good order, and begin another one that serves, if this one does not.
 
-        Not before its senders have, without which it could not go on from the outputs.
+        Not before its senders have, without which it could not go on from the outputs. An owner of
+        the former generation goes on until an output refuses it, so that readers have news.
         """
         first = epoch_of(self._generation.above + 1, 0)
-        is_wrong = self._work.writes and self._entry != self._generation.entry
+        serves = self._generation.standing is Standing.SERVES
+        is_wrong = serves and self._work.writes and self._entry != self._generation.entry
         if is_wrong and not self._is_renewing and self._work.follows(self._task, first):
             self._is_renewing = True
             if self._task is not None:
