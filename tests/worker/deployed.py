@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.decisions.limits import Limits
 from coordinator.service.handlers import Handlers
 from coordinator.service.shell import Shell
-from ripple.connectors.log.sink import changes_in, committed_in
+from ripple.connectors.log.sink import changes_in, committed_in, newest_committer
 from ripple.control.assignment import ATTEMPTS_MAX
 from ripple.control.assignment.generations import Serving, ServingChain, newest_version
 from ripple.core import cut as cuts
@@ -19,7 +19,6 @@ from ripple.core.errors import RippleError
 from ripple.core.events import PartitionFailed
 from ripple.core.row_ops import OP
 from ripple.storage.log import LogError, Topic
-from ripple.storage.log.epochs import newest_owner
 from ripple.testing.cluster.scene import PRODUCER, RARELY, SETTINGS, Shape
 from ripple.testing.cluster.trial import ClusterTrial
 from ripple.testing.cluster.truth import Truth
@@ -168,7 +167,7 @@ class DeployedScene:
             with suppress(LogError, OSError):
                 topic = Topic.open(self.disk, topic_of(output))
                 commit = committed_in(topic, number)
-                owner = newest_owner(self.disk, topic.folder(number))
+                owner = newest_committer(topic, number)
                 end = truth.end_of(stage, number, self.shape.partitions)
                 is_at_end = commit is not None and dict(commit.cut) == end
                 if is_at_end and owner > above * ATTEMPTS_MAX:
