@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.files.csv.dialect import divided
 from ripple.connectors.files.folder.listing import files_now
 from ripple.connectors.files.remote.address import is_remote
-from ripple.connectors.registry import find
+from ripple.connectors.registry import find, innermost
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _paths(sources: Sources) -> Iterator[str]:
     for share in sources.shares:
         if share.partition is not None:
             continue
-        found = find(share.place, "source")
+        found = find(innermost(share.place), "source")
         path, _ = divided(found.path)
         if found.connector.path_of is not None and not is_remote(path):
             yield from (file.path for file in files_now(path))

@@ -15,7 +15,7 @@ from ripple.connectors.files.remote.address import is_remote
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.registry import OF_FILES, find
+from ripple.connectors.registry import OF_FILES, find, innermost
 from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import source_of
 from ripple.spark.kafka_shares import PREFIX as KAFKA
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ripple.connectors.inputs import Inputs
+    from ripple.connectors.registry import Uri
     from ripple.model.batch import Batch, Marker
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
@@ -189,6 +190,10 @@ def _in_order(place: str) -> str | None:
     Also None if the names of the files do not tell the format that the scheme of ``place`` has.
     """
     found = find(place, "source")
+    around, within = _parts(found)
+    if within is not None:
+        whole = _in_order(within)
+        return None if whole is None else f"{around}{whole}"
     path, options = divided(found.path)
     if found.connector.path_of is None or not (os.path.isdir(path) or is_pattern(path)):
         return None
@@ -248,6 +253,9 @@ def _files(place: str) -> list[str]:
         within = (_with_options(os.path.join(path, name), options) for name in _visible(path))
         return [file for one in within for file in _files(one)]
     found = find(place, "source")
+    around, behind = _parts(found)
+    if behind is not None:
+        return [f"{around}{one}" for one in _files(behind)]
     scheme = place[: len(place) - len(found.path)] if place.endswith(found.path) else ""
     path, options = divided(found.path)
     if found.connector.path_of is None or is_remote(path):
@@ -261,6 +269,23 @@ def _files(place: str) -> list[str]:
         if not os.path.exists(path):
             raise InputError(f"cannot read {path}: there is no such file")
     return [_with_options(f"{scheme}{os.path.abspath(one)}", options) for one in paths]
+
+
+def _parts(found: Uri) -> tuple[str, str | None]:
+    """Return the begin of a URI around another, with its file from the root, and that other.
+
+    Of another URI no begin, and None. Raises InputError, also for a topic.
+    """
+    if found.connector.within is None:
+        return "", None
+    within = found.connector.within(found.path)
+    if innermost(within).startswith((PREFIX, KAFKA)):
+        raise InputError(
+            f"tasks of Spark transform files, and no records of a topic, {within}: write them to a "
+            "topic transformed, as ripple log append does, and name that"
+        )
+    file = found.path.removesuffix(within).removesuffix(",")
+    return f"{found.connector.scheme}:{os.path.abspath(file)},", within
 
 
 def _with_options(place: str, options: str) -> str:

@@ -119,13 +119,13 @@ def test_cluster_continues_from_history(spark: Any, tmp_path: Path) -> None:
     ended = run(
         RIPPLE, "cluster", "up", f"{place.file}:minutes", "--source", place.live,
         "--sink", f"log:{tmp_path}/cluster/out", "--workers", "2", "--dir", tmp_path / "st",
-        "--until-end",
+        "--until-end", "--free-ports",
     )  # fmt: skip
     assert ended.code == 0, ended.err
     expected = run(
         RIPPLE, "cluster", "up", f"{place.file}:minutes", "--source", place.whole,
         "--sink", f"log:{tmp_path}/whole/out", "--workers", "2", "--dir", tmp_path / "whole-st",
-        "--until-end",
+        "--until-end", "--free-ports",
     )  # fmt: skip
     assert expected.code == 0, expected.err
     found, whole = (
@@ -167,7 +167,7 @@ def test_cluster_continues_with_the_rows_that_wait(
         sinks = [f"{output}=log:{tmp_path}/out-{folder}/{output}" for output in OUTPUTS]
         ended = run(
             RIPPLE, "cluster", "up", place.file, "--workers", "2", "--dir", tmp_path / folder,
-            "--until-end", *(word for one in sources for word in ("--source", one)),
+            "--until-end", "--free-ports", *(word for one in sources for word in ("--source", one)),
             *(word for one in sinks for word in ("--sink", one)),
         )  # fmt: skip
         assert ended.code == 0, ended.err

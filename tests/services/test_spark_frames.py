@@ -15,7 +15,10 @@ import pytest
 import ripple as rp
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
+from ripple.spark.dataframe.file_scan import files_scan
 from ripple.spark.dataframe.scan import Scan
+from ripple.spark.dataframe.source_frame import SourceFrame
+from ripple.spark.options import NOWHERE
 from ripple.spark.report import digests_of
 from tests.services.spark_session import MARKS, spark
 from tests.services.test_spark import SOURCE, engine_over
@@ -86,6 +89,19 @@ def test_files_of_parquet_are_read_by_tasks_alike(
         found, expected = one.report(), other.report()
         assert (found.digest, found.inputs) == (expected.digest, expected.inputs), more
         assert found.counters == expected.counters
+
+
+def test_however_many_cores_few_rows_are_read_by_one_task(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    shuffled(spark, trades(40)).write.parquet(f"{tmp_path}/trades")
+    plan, frame = load_plan(f"{file}:whole"), spark.read.parquet(f"{tmp_path}/trades")
+    one = SourceFrame.of(frame, plan.source, rank=None)
+    found = [
+        files_scan(one, ("symbol",), tasks, NOWHERE, NOWHERE, few_rows=rows)
+        for tasks, rows in ((32, 40), (32, 39), (32, 0), (2, 40), (2, 39))
+    ]
+    assert [scan and scan.tasks for scan in found] == [1, None, None, 1, 2]
 
 
 def test_it_is_a_step_of_transform_and_takes_times(spark: Any, file: Path, tmp_path: Path) -> None:

@@ -57,3 +57,23 @@ def test_a_file_of_one_is_looked_at_by_size_and_time(tmp_path: Path) -> None:
     os.utime(tmp_path / "a.csv", ns=(1, 1))
     with pytest.raises(InputError, match=r"/a\.csv has changed"):
         before.check_unchanged(FileStates.of(sources))
+
+
+@pytest.mark.parametrize("files", ["rows/a.csv", "csv:rows/a.csv", "rows", "rows/*.csv"])
+def test_transformed_files_are_read_by_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: str
+) -> None:
+    (tmp_path / "rows").mkdir()
+    written(tmp_path / "rows", "a.csv")
+    (tmp_path / "masked.toml").write_text('[[transform]]\nmask = "symbol"\n')
+    monkeypatch.chdir(tmp_path)
+    sources = found_at(f"through:masked.toml,{files}")
+    (share,) = sources.shares
+    assert share.place.startswith(f"through:{tmp_path}/masked.toml,")
+    assert f"{tmp_path}/rows" in share.place  # tasks begin in another folder
+    assert [*FileStates.of(sources).states] == [f"{tmp_path}/rows/a.csv"]
+
+
+def test_transformed_topics_are_refused() -> None:
+    with pytest.raises(InputError, match="tasks of Spark transform files, and no records of a to"):
+        found_at("through:masked.toml,log:data/trades")

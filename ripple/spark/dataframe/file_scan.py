@@ -26,14 +26,38 @@ _KEPT = ("Project", "SubqueryAlias", "View")
 
 
 def files_scan(
-    one: SourceFrame, key: Sequence[str], tasks: int, start: Bound, stop: Bound
+    one: SourceFrame,
+    key: Sequence[str],
+    tasks: int,
+    start: Bound,
+    stop: Bound,
+    *,
+    few_rows: int = 0,
 ) -> Scan | None:
     """Return the files of a source as a scan; None where Spark must read or sort its rows.
 
-    one: without the range of time of ``start`` and ``stop``.
+    one: without the range of time of ``start`` and ``stop``. few_rows: as many at most are read by
+    one task, whatever ``tasks`` says.
     """
+    if tasks > TASKS_MAX and not few_rows:
+        return None
+    scan = _scan(one, key, min(tasks, TASKS_MAX))
+    if scan is None:
+        return None
+    bounds = [
+        None
+        if bound == NOWHERE or bound.time_ns is None
+        else one.number_at(scan.order[0], bound.time_ns)
+        for bound in (start, stop)
+    ]
+    scan = scan if bounds == [None, None] else scan.within(*bounds)
+    whole = scan.by_one_task(few_rows) if few_rows else None
+    return whole or (scan if tasks <= TASKS_MAX else None)
+
+
+def _scan(one: SourceFrame, key: Sequence[str], tasks: int) -> Scan | None:
     time = one.source.time_field
-    paths = _paths(one.frame) if time is not None and tasks <= TASKS_MAX else None
+    paths = None if time is None else _paths(one.frame)
     if not paths or time is None:
         return None
     given = one.given
@@ -46,7 +70,7 @@ def files_scan(
     divides = tuple(key) if tasks > 1 else ()
     if divides and not _is_divided_by(kinds.empty_table().select(divides)):
         return None
-    scan = scan_of(
+    return scan_of(
         paths,
         types,
         order=(time, *given.order_by, *given.tied_fields(one.source, key)),
@@ -55,11 +79,6 @@ def files_scan(
         uuids=uuids_in(one.source, divides),
         tasks=tasks,
     )
-    bounds = [
-        None if bound == NOWHERE or bound.time_ns is None else one.number_at(time, bound.time_ns)
-        for bound in (start, stop)
-    ]
-    return scan if scan is None or bounds == [None, None] else scan.within(*bounds)
 
 
 def _is_divided_by(rows: Any) -> bool:

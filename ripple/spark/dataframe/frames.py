@@ -119,9 +119,8 @@ class Frames:
         if len(each) == 1:
             few = 1 if why is not None else _few_tasks(spark, partitions, tasks)
             whole = replace(each[0], frame=found[each[0].source.name])
-            scan = files_scan(whole, key, few, start, stop)
-            if scan is not None and partitions is None and not calls_functions(plan):
-                scan = scan.by_one_task(ROWS) or scan
+            few_rows = ROWS if partitions is None and not calls_functions(plan) else 0
+            scan = files_scan(whole, key, few, start, stop, few_rows=few_rows)
         if scan is not None:
             return cls(spark, plan, given, scan, scan.tasks, why, order, tables)
         rows = _in_order(each, key, tasks)
