@@ -42,6 +42,15 @@ def source_of(name: str) -> str:
     return _WAY.sub("", name)
 
 
+def of_sources(cut: Cut) -> Cut | None:
+    """Return a cut by the inputs of sources; None where one has come further on some path."""
+    found: dict[str, int] = {}
+    for name, offset in cut.items():
+        if found.setdefault(source_of(name), offset) != offset:
+            return None
+    return found
+
+
 def in_order(cuts: Iterable[Cut]) -> list[Cut]:
     """Return the distinct cuts, earliest first.
 

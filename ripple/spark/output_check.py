@@ -6,10 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from ripple.connectors.log.sink import reached_in
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError, OutputError
+from ripple.engine.edges.edge_changes import targets_of
 from ripple.model.batch import Batch
+from ripple.model.pipeline.topology import stage_of_output, stages_of
 from ripple.spark.feed_check import FeedCheck, FreshFeed, versions_in
 from ripple.spark.finding import (
     OUR_ENGINE,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.connectors.contract import Commit
+    from ripple.core.cut import Cut
     from ripple.model.pipeline.nodes import Output
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
@@ -44,7 +49,10 @@ LOOKS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """Check that each input is in the cut of exactly one partition of an output."""
+    """Check that each input is in the cut of exactly one partition of an output.
+
+    Of a later stage it may be in all of them.
+    """
 
     shares: tuple[Share, ...]
     output: str
@@ -57,8 +65,15 @@ class Divided:
         finding = Finding("outputs", f"inputs of {self.output} in {self.place}")
         topic, _ = open_topic(self.place)
         reached = [_reached(topic, number)[0] for number in range(self.partitions)]
-        read = Counter(name for one in reached if one is not None for name in one.cut)
-        lines = [f"{name} is read by {n} partitions" for name, n in read.items() if n > 1]
+        read = Counter(
+            name
+            for one in reached
+            if one is not None
+            for name in {cuts.source_of(each) for each in one.cut}
+        )
+        lines = []
+        if not any(one is not None and _is_downstream(one.cut) for one in reached):
+            lines = [f"{name} is read by {n} partitions" for name, n in read.items() if n > 1]
         if None not in reached:  # else reported separately
             lines += [
                 f"{share.name} is read by no partition: its records are in no row"
@@ -100,12 +115,15 @@ class AgainstLog:
                 f"{self.place}/{self.partition} has no recorded cut: only a run with "
                 "checkpoints, or a worker, writes one"
             )
-        begun = self.beginning.state(plan, reached.cut)
+        cut, is_part = self._read(plan, reached.cut), False
+        if _is_downstream(reached.cut):
+            is_part = topic.partitions > 1
+        begun = self.beginning.state(plan, cut)
         feed = None
         fresh = (FreshFeed if self.changes else Fresh)(
             plan,
             self.shares,
-            reached.cut,
+            cut,
             self.engine,
             staged=False,
             sample=sample,
@@ -115,29 +133,69 @@ class AgainstLog:
         if isinstance(fresh, FreshFeed):
             self._check_feed(plan, topic, is_begun=begun is not None)
             feed = FeedCheck(plan, output, fresh, self.shares)
-            feed.run(topic, self.partition, end, reached.cut, self.reporter)
-        fresh.go_to(reached.cut, self.reporter)
+            feed.run(topic, self.partition, end, cut, self.reporter)
+        fresh.go_to(cut, self.reporter)
         finding.rows = fresh.rows
         where = f"the cut {cuts.text(reached.cut)}"
         expected = fresh.table(output)
+        if is_part:
+            expected = self._own(fresh, output, expected, topic.partitions)
         found = _written(topic, self.partition, plan, output, end)
         if sample is not None:  # history has all keys
             expected, found = sample.kept(expected, plan), sample.kept(found, plan)
         differs = first_difference(expected, found) is not None
         digest = fresh.engine.digests[output.name]
-        finding.cases += sample is None  # the digest is of all keys
-        if sample is None and reached.digest not in ("", digest):
+        has_digest = sample is None and not is_part  # it is of all keys
+        finding.cases += has_digest
+        if has_digest and reached.digest not in ("", digest):
             text = f"the log has recorded digest {reached.digest}, a fresh evaluation has {digest}"
             same = "" if differs else "; the rows are the same"
             finding.differences.append(Difference(f"{where}: {text}{same}", output.name))
         finding.cases += len(expected)
         if differs:
-            read = self.shares, reached.cut
+            read = self.shares, cut
             finding.add(*differences(plan, output, where, (expected, found), read))
         if feed is not None:
             feed.add_to(finding, all_differences(expected, found) if differs else ())
         self.beginning.excuse_rows(output.name, finding)
         yield finding.packet()
+
+    def _read(self, plan: Plan, cut: Cut) -> Cut:
+        """Return what one evaluation reads for the rows at a cut. Raises InputError."""
+        if not _is_downstream(cut):
+            return cut
+        where, why = f"{self.output} in {self.place}/{self.partition} is of a later stage", ""
+        whole = cuts.of_sources(cut)
+        if self.changes:
+            why = "its changes are by the cuts of its senders: leave out --changes"
+        elif whole is None:
+            why = "some of its senders are behind: stop the cluster (SIGTERM), and compare then"
+        elif plan.frees_rows and len({name.partition("/")[0] for name in cut}) > 1:
+            why = (
+                "each of its senders closes windows by its own inputs, and one evaluation by the "
+                "slowest: compare the outputs of the first stage, or test with "
+                "ripple.testing.cluster_test"
+            )
+        if why or whole is None:
+            raise InputError(f"{where}, and {why}")
+        return whole
+
+    def _own(self, fresh: Fresh, output: Output, table: Table, partitions: int) -> Table:
+        """Return the rows of a later stage's partition: those of its groups."""
+        rows = list(table.items())
+        if not rows:
+            return table
+        stage = stages_of(fresh.plan)[stage_of_output(fresh.plan, self.output)]
+        types = fresh.engine.table(output.name).schema
+        batch = pa.RecordBatch.from_pylist(
+            [row for _, row in rows], schema=pa.schema([types.field(name) for name in stage.key])
+        )
+        at = targets_of(batch, stage.key, partitions)
+        return {
+            key: row
+            for (key, row), target in zip(rows, at.tolist(), strict=True)
+            if target == self.partition
+        }
 
     def _check_feed(self, plan: Plan, topic: Topic, *, is_begun: bool) -> None:
         """Raise InputError where no evaluation has the changes from the first one on."""
@@ -155,6 +213,11 @@ class AgainstLog:
                 f"the changes of {self.output} in {self.place} cannot be compared: {why}; leave "
                 "out --changes"
             )
+
+
+def _is_downstream(cut: Cut) -> bool:
+    """Whether a cut is of a later stage, by the paths of its events."""
+    return any(cuts.source_of(name) != name for name in cut)
 
 
 def _at_0(topic: Topic, partition: int) -> bool:

@@ -22,7 +22,7 @@ from ripple.spark.checkpoint_check import AgainstCheckpoints
 from ripple.spark.crashes import Crashes
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle_check import AgainstOracle
-from ripple.spark.output_check import AgainstLog
+from ripple.spark.output_check import AgainstLog, Divided
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
 from ripple.spark.sampling import Sample
@@ -223,6 +223,25 @@ def test_outputs_of_a_run_equal_a_fresh_evaluation(
     broken = "tests.spark.broken:Inflates"
     about = found(AgainstCheckpoints(parcel, shares, f"{folder}/kept", "p", 0, broken).run())
     assert about["differences"]
+
+
+def test_output_of_a_later_stage_of_a_cluster_is_compared(
+    file: Path, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan, out = plans["total"], f"log:{tmp_path}/lg/out"
+    place = topic_of(tmp_path / "lg", plan, events(300), partitions=1)
+    given = [f"{file}:total", "--source", place, "--sink", out]
+    assert main(["run", *given, "--checkpoint-dir", f"{tmp_path}/kept"]) == 0
+    stores = ["--from", f"{tmp_path}/kept", "--to", f"{tmp_path}/cluster"]
+    assert main(["checkpoint", "move", *given, *stores]) == 0  # its cut is one of senders now
+    parcel, shares = parcel_of(plan), sources_at(place, plan).shares
+    assert found(Divided(shares, "out", out, 1).run())["differences"] == []
+    about = found(AgainstLog(parcel, shares, "out", out, 0).run())
+    assert (about["differences"], about["rows"], about["cases"]) == ([], 300, 2)
+    with pytest.raises(InputError, match=r"later stage, and its changes are by the cuts"):
+        found(AgainstLog(parcel, shares, "out", out, 0, changes=True).run())
+    broken = "tests.spark.broken:Inflates"
+    assert found(AgainstLog(parcel, shares, "out", out, 0, broken).run())["differences"]
 
 
 @pytest.mark.parametrize("kind", SOME)
