@@ -11,14 +11,21 @@ from typing import Any
 import pytest
 
 from ripple.cli.cluster.deploying.comparison import difference
-from ripple.cli.cluster.deploying.standing import generations_in, previews, serving_in
+from ripple.cli.cluster.deploying.standing import (
+    generations_in,
+    has_served,
+    previews,
+    serving_in,
+)
 from ripple.cli.cluster.deploying.switching import serve
+from ripple.cli.cluster.down import LOCK
 from ripple.cli.main import main
 from ripple.control.assignment import AssignmentChain, Stage, empty
 from ripple.control.assignment.generations import store_of
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
 from ripple.storage.store.opening import open_store
+from ripple.world import LiveDisk
 from tests.spark.logs import topic_of
 
 BEGIN = """
@@ -53,6 +60,8 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"symbol": "A", "size": 1}, {"symbol": "A", "size": 2}, {"symbol": "B", "size": 4}]
     log = topic_of(folder, load_plan(f"{file}"), rows, partitions=1)
     (folder / "source").write_text(log)
+    (folder / "other").mkdir()
+    topic_of(folder / "other", load_plan(f"{file}"), rows[:1], partitions=1)
     given = ["--source", log, "--sink", f"log:{folder}/sum"]
     assert main(["run", f"{file}", *given, "--checkpoint-dir", f"{folder}/c/store"]) == 0
     asyncio.run(found(f"{folder}/c/store"))
@@ -106,6 +115,11 @@ STAGED = (
         (SUM, {"store": "s3://bucket/prefix"}, "is in S3"),
         (SUM, {"store": "{folder}/nothing"}, "there is no folder"),
         (STAGED, {}, "a generation has the same stages"),
+        (
+            SUM,
+            {"source": "log:{folder}/other/trades"},
+            "source 'trades': trades/0 ends at offset 1",
+        ),
     ],
 )
 def test_what_is_refused_is_named_in_one_line_before_anything_starts(
@@ -116,6 +130,16 @@ def test_what_is_refused_is_named_in_one_line_before_anything_starts(
     assert why in capfd.readouterr().err
     assert deploy(begun, pipeline, **given) == 1  # nothing was started
     assert not (begun / "c" / "g2").exists()
+
+
+def test_a_renamed_source_is_refused(begun: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = begun / "renamed.py"
+    text = BEGIN.replace('"trades"', '"sales"')
+    file.write_text(text + f"pipeline = {SUM}")
+    ends = ["--source", (begun / "source").read_text(), "--sink", f"log:{begun}/sum"]
+    assert main(["deploy", f"{file}", *ends, "--dir", f"{begun}/c", "--dry-run"]) == 1
+    told = "the cluster reads trades, and the new code sales: a generation reads the same"
+    assert told in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("act", ["--approve", "--compare", "--abort"])
@@ -160,7 +184,7 @@ def test_generation_that_does_not_take_over_gives_way_to_the_one_before(
     asyncio.run(found(store_of(store, 2)))
     there = generations_in(store)
     entry = serve(store, there.serving, 2)
-    assert serving_in(store) == 2
+    assert (serving_in(store), has_served(store, 2), has_served(store, 3)) == (2, True, False)
     with pytest.raises(InputError, match="another command"):
         serve(store, there.serving, 2)
     assert (entry.before, entry.entry) == (1, 1)
@@ -168,3 +192,18 @@ def test_generation_that_does_not_take_over_gives_way_to_the_one_before(
     told = capfd.readouterr().err
     assert "generation 1 has not taken over sum/0 within 1 s: generation 2 serves again" in told
     assert generations_in(store).serving.entry == 3
+    # Nor is it tried where its processes are known to have ended: readers would wait for it.
+    LiveDisk(f"{begun}/c").lock(LOCK, "a cluster").release()
+    assert deploy(begun, SUM, "--rollback") == 1
+    assert "generation 1 does not run in" in capfd.readouterr().err
+    assert generations_in(store).serving.entry == 3
+
+
+def test_a_rollback_said_twice_is_done_once(begun: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = f"{begun}/c/store"
+    there = generations_in(store).serving
+    now = there if there.generation == 2 else serve(store, there, 2)
+    back = serve(store, now, 1)
+    assert deploy(begun, SUM, "--rollback") == 1
+    assert "generation 1 serves again already" in capfd.readouterr().err
+    assert generations_in(store).serving == back

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     if options.rollback:
         for name, place in outputs.items():
             commits_at(plan, name, place)  # which refuses those of another pipeline
-        return _switch(options, outputs, there, there.serving.before)
+        return _switch(options, outputs, there, _before(there))
     value = _verdict(plan, sources, outputs, there)
     if options.compare or options.approve:
         _check(value)
@@ -147,7 +147,8 @@ def _approve(
     candidate = there.candidate
     if candidate is None and (options.compare or there.newest == there.serving.generation):
         raise InputError(
-            f"no generation of {there.store} waits to serve: begin one with ripple deploy FILE.py"
+            f"generation {there.serving.generation} of {there.store} serves, and none waits to "
+            "serve: begin one with ripple deploy FILE.py"
         )
     if candidate is None:
         return _switch(options, outputs, there, there.newest)
@@ -177,6 +178,7 @@ def _switch(
     serving = there.serving
     if generation == serving.generation:
         raise InputError(f"generation {generation} serves, and no other one has before it")
+    _check_runs(options.dir, generation)
     entry, began_s = serve(there.store, serving, generation), time.monotonic()
     left = taken_over(outputs, entry, options.within)
     if not left:
@@ -193,6 +195,35 @@ def _switch(
         + (f", and has not taken back {', '.join(still[:5])} yet" if still else "")
     )
     return EXIT_FAILURE
+
+
+def _check_runs(folder: str, generation: int) -> None:
+    """Raise InputError for a generation whose processes were run in a folder, and have ended.
+
+    Readers would be without news until the other one serves again. Of workers elsewhere nothing is
+    known here.
+    """
+    own = cluster_up.folder_of(folder, generation)
+    if cluster_down.has_ended(own):
+        raise InputError(
+            f"generation {generation} does not run in {own}, and could not take the outputs over: "
+            "nothing has changed; start it again with ripple deploy, if it has never served, else "
+            "deploy its code once more"
+        )
+
+
+def _before(there: Generations) -> int:
+    """Return which generation to go back to. Raises InputError where that was done already.
+
+    So whoever is in doubt whether a rollback was done can say it again.
+    """
+    now, before = there.serving.generation, there.serving.before
+    if before > now:
+        raise InputError(
+            f"generation {now} serves again already, after generation {before}: --approve lets "
+            f"generation {there.serving.newest} serve once more"
+        )
+    return before
 
 
 def _abort(options: argparse.Namespace, there: Generations) -> int:

@@ -76,6 +76,11 @@ def is_running(folder: str) -> bool:
     return _process(folder) is not None
 
 
+def has_ended(folder: str) -> bool:
+    """Return whether a cluster ran in a folder, and does no longer."""
+    return Path(folder, LOCK).exists() and not is_running(folder)
+
+
 def stop(folder: str, timeout_s: float) -> None:
     """Stop the cluster of a folder, and wait for it. Raises InputError as ``run``."""
     process = _process(folder)

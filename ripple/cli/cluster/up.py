@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.cluster import down as cluster_down
 from ripple.cli.cluster.dashboard import configure_dashboard, missing_files_hint, url_of
-from ripple.cli.cluster.deploying.standing import previews, serving_in
+from ripple.cli.cluster.deploying.standing import has_served, previews, serving_in
 from ripple.cli.cluster.starting.answered import Answers
 from ripple.cli.cluster.starting.at_work import at_work
 from ripple.cli.cluster.starting.plan import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from ripple.cli.cluster.starting.at_work import AtWork
     from ripple.cli.cluster.starting.plan import Planned
+    from ripple.cli.cluster.starting.reach import Reached
     from ripple.control.assignment import Stage
     from ripple.model.pipeline.new_division import NewDivision
     from ripple.model.pipeline.plan import Plan
@@ -210,25 +211,32 @@ def run_generation(options: argparse.Namespace, generation: int) -> int:
     if options.dashboard is not None:
         where = f"{url_of(HOST, options.dashboard)}{missing_files_hint()}"
         say(f"{PROGRAM}: the dashboard will be at {where}")
-    if serving_in(base) != generation:
-        reach = Reach(plan, sources, previews(base, generation, places), "preview")
+    look = reach.look
+    if not has_served(base, generation):
+        preview = Reach(plan, sources, previews(base, generation, places), "preview")
+        look = partial(_look, base, generation, preview, reach)
     cluster_down.check_free(folder)  # a better error than that a port is taken
     _check_settings(processes(asked))
     lock = cluster_down.held(folder)
     try:
         say_left_out(plan, places)
-        return _run_on_ports(
-            asked, reach, place if plan.asks else None, until_end=options.until_end
-        )
+        return _run_on_ports(asked, look, place if plan.asks else None, until_end=options.until_end)
     finally:
         lock.release()
 
 
-def _run_on_ports(asked: Asked, reach: Reach, answers_place: str | None, *, until_end: bool) -> int:
+def _look(base: str, generation: int, preview: Reach, outputs: Reach) -> Reached:
+    """Return how far a generation's preview has come, or its outputs once it has served."""
+    return (outputs if has_served(base, generation) else preview).look()
+
+
+def _run_on_ports(
+    asked: Asked, look: Callable[[], Reached], answers_place: str | None, *, until_end: bool
+) -> int:
     """Run the cluster, with other ports if free ones are taken before its processes have them."""
     for _ in range(PORT_TRIES):
         try:
-            return _live(asked, processes(asked), reach, answers_place, until_end=until_end)
+            return _live(asked, processes(asked), look, answers_place, until_end=until_end)
         except PortTakenError as error:
             say(f"{PROGRAM}: {error}: starting again with other ports")
     say(f"{PROGRAM}: ports were taken {PORT_TRIES} times: give fewer processes, or try again")
@@ -238,7 +246,7 @@ def _run_on_ports(asked: Asked, reach: Reach, answers_place: str | None, *, unti
 def _live(
     asked: Asked,
     planned: Sequence[Planned],
-    reach: Reach,
+    look: Callable[[], Reached],
     answers_place: str | None,
     *,
     until_end: bool,
@@ -255,7 +263,7 @@ def _live(
     answers = (
         Answers(addresses_of(planned, "metrics-port", of_workers=True)) if with_answers else None
     )
-    status = _Status(reach, partial(at_work, metrics), failing_now if until_end else None, answers)
+    status = _Status(look, partial(at_work, metrics), failing_now if until_end else None, answers)
 
     def pass_on(name: str, line: str) -> None:
         status.clear()
@@ -479,7 +487,7 @@ class _Status:
 
     def __init__(
         self,
-        reach: Reach,
+        look: Callable[[], Reached],
         working: Callable[[], Awaitable[AtWork]],
         failing: Callable[[], Awaitable[Mapping[str, str]]] | None,
         answers: Answers | None = None,
@@ -488,7 +496,7 @@ class _Status:
 
         answers: None where no row waits for one.
         """
-        self._reach = reach
+        self._look = look
         self._working = working
         self._failing = failing
         self._answers = answers
@@ -514,7 +522,7 @@ class _Status:
             began_s = time.monotonic()
             answered = None if self._answers is None else await self._answers.look()
             try:
-                reached = await asyncio.to_thread(self._reach.look)
+                reached = await asyncio.to_thread(self._look)
             except (RippleError, OSError) as error:
                 self._say_why(error)  # the cluster itself waits for brokers that are away
                 continue

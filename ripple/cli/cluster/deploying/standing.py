@@ -78,14 +78,23 @@ async def _read(store: str) -> Generations:
 
 def serving_in(store: str) -> int:
     """Return the generation that serves in a store, which may not be there yet."""
+    return _record_in(store).generation
+
+
+def has_served(store: str, generation: int) -> bool:
+    """Return whether a generation serves in a store, or has served: others have a preview."""
+    return generation <= _record_in(store).newest
+
+
+def _record_in(store: str) -> Serving:
     if is_s3(store) or not os.path.isdir(store):
-        return FIRST
+        return Serving()
 
     async def newest() -> Serving:
         async with store_to_read(store) as opened:
             return await ServingChain(opened).newest()
 
-    return asyncio.run(newest()).generation
+    return asyncio.run(newest())
 
 
 def previews(store: str, generation: int, outputs: Mapping[str, str]) -> dict[str, str]:

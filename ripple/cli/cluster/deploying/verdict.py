@@ -13,7 +13,7 @@ from ripple.cli.lib.output_forms import many
 from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import check_schema, schema_of_output
 from ripple.control.assignment.generations import store_of
-from ripple.core.errors import OutputError
+from ripple.core.errors import InputError, OutputError
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import newest_of_each
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SOURCES = (PREFIX, "kafka:")
 MB = 1_000_000
+STARTS = "start/"  # notes of checkpoints: at which offset each input began
 
 
 def verdict_of(
@@ -48,9 +49,10 @@ def verdict_of(
     own = store_of(there.store, there.serving.generation)
     newest = asyncio.run(_newest(own, plan))
     known = {key for one in newest for key in one.nodes}
-    bounds = asyncio.run(_bounds(plan, sources))
+    bounds, changed = asyncio.run(_bounds(plan, sources, newest))
     problems = [
         *_of_cluster(plan, there, counts, newest),
+        *changed,
         *_of_plan(plan, sources, has_lanes=has_lanes),
         *_of_outputs(plan, outputs, known),
         *_of_beginnings(newest, bounds),
@@ -197,7 +199,7 @@ def _of_beginnings(
 ) -> Iterator[str]:
     """Yield which inputs have lost records that the serving generation has read."""
     for name, (first, _) in bounds.items():
-        notes = (one.notes.get(f"start/{name}") for one in newest)
+        notes = (one.notes.get(f"{STARTS}{name}") for one in newest)
         start = min((int(one) for one in notes if one is not None), default=None)
         if start is not None and first > start:
             yield (
@@ -212,17 +214,37 @@ async def _newest(store: str, plan: Plan) -> list[Checkpoint]:
         return [one async for one in newest_of_each(opened, plan.name)]
 
 
-async def _bounds(plan: Plan, sources: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Return the first offset and the end of each input."""
+async def _bounds(
+    plan: Plan, sources: Mapping[str, str], newest: Sequence[Checkpoint]
+) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Return the first offset and the end of each input, and which are not those of the outputs.
+
+    An output's cut is of the inputs by their names: others would never be level with it, and other
+    records under the same names would make its rows those of no log.
+    """
     found: dict[str, tuple[int, int]] = {}
+    problems: list[str] = []
     for source in plan.sources:
         inputs = open_inputs(sources[source.name], plan, 1, follow=False, source=source)
         try:
             first, end = await inputs.bounds()
+            for one in newest:
+                read = {name: one.cut[name] for name in inputs.names if name in one.cut}
+                await inputs.check(read, {name: one.notes.get(f"log/{name}", "") for name in read})
+        except InputError as error:
+            problems.append(f"source {source.name!r}: {error}")
+            continue
         finally:
             await inputs.close()
         found |= {name: (first[name], end[name]) for name in end}
-    return found
+    began = {name[len(STARTS) :] for one in newest for name in one.notes if name.startswith(STARTS)}
+    if began and not problems and began != set(found):
+        problems.append(
+            f"the cluster reads {', '.join(sorted(began))}, and the new code "
+            f"{', '.join(sorted(found))}: a generation reads the same sources, by the same names; "
+            "name another store and other outputs"
+        )
+    return found, problems
 
 
 def _length_of(source: str) -> int:
