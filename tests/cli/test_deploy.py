@@ -172,6 +172,9 @@ def test_preview_is_compared_with_the_output_and_abort_removes_it(
         "output sum: 2 rows, 0 added, 0 removed, 1 changed\n  now {'symbol': 'A', 's': 2}\n"
     )
     assert difference("sum", preview, preview).is_none
+    for act in ("--compare", "--approve"):
+        assert deploy(begun, SUM, act) == 1
+        assert "generation 2 computes other code than this file" in capfd.readouterr().err
     assert deploy(begun, MOST, "--abort") == 0
     assert generations_in(store).candidate is None
     assert not Path(own).exists()

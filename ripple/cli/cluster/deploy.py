@@ -19,6 +19,7 @@ from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.deploying.comparison import difference, lines_of
 from ripple.cli.cluster.deploying.standing import (
     Generations,
+    check_is_code,
     commits_at,
     generations_in,
     previews,
@@ -152,6 +153,7 @@ def _approve(
         )
     if candidate is None:
         return _switch(options, outputs, there, there.newest)
+    check_is_code(plan, there, candidate)
     wait_level(plan, outputs, there, candidate, options.timeout)
     shown = previews(there.store, candidate, outputs)
     same = {one["name"] for one in value["outputs"] if one["verdict"] == "same"}

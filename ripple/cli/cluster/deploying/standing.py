@@ -19,6 +19,7 @@ from ripple.control.assignment.generations import (
     store_of,
 )
 from ripple.core.errors import InputError
+from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.log import LogError, Topic
 from ripple.storage.log_uri import PREFIX, LogUri
 from ripple.storage.store.opening import store_to_read
@@ -95,6 +96,23 @@ def _record_in(store: str) -> Serving:
             return await ServingChain(opened).newest()
 
     return asyncio.run(newest())
+
+
+def check_is_code(plan: Plan, there: Generations, generation: int) -> None:
+    """Raise InputError where a generation has checkpoints of other code than a plan's.
+
+    What was judged of the plan would not hold for the generation.
+    """
+
+    async def found() -> set[str]:
+        async with store_to_read(store_of(there.store, generation)) as opened:
+            return {one.topology_hash async for one in newest_of_each(opened, plan.name)}
+
+    if asyncio.run(found()) - {plan.topology_hash}:
+        raise InputError(
+            f"generation {generation} computes other code than this file: name the file that it "
+            "was begun with, or remove it with --abort and deploy this one"
+        )
 
 
 def previews(store: str, generation: int, outputs: Mapping[str, str]) -> dict[str, str]:
