@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ripple.cli.main import main
+from ripple.control.assignment.generations import Serving, ServingChain
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.model.batch import Batch
 from ripple.storage.checkpoint import Checkpoints
@@ -17,7 +18,7 @@ from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store.disk import DiskStore
 from ripple.task.outputs import Outputs
 from ripple.task.owned_state import OwnedState
-from ripple.world import LiveDisk, live_world
+from ripple.world import LiveDisk, LiveRandom, live_world
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -236,3 +237,20 @@ def test_what_does_not_move_is_refused_with_nothing_changed(
     assert "is that of other code: move it with the code that wrote it" in capfd.readouterr().err
     (tmp_path / "two.py").write_text(PIPELINE)
     assert place.move("a", "b") == 0
+
+
+def test_state_of_generations_does_not_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path, PIPELINE, 1)
+    place.append(20)
+    assert place.run("state") == 0
+    store = DiskStore(LiveDisk(f"{tmp_path}/state"), LiveRandom())
+    chain, before = ServingChain(store, "x"), Serving()
+    assert asyncio.run(chain.put(before, before.next(2, 1)))
+    assert place.move("state", "other") == 1
+    assert "has had more than one generation" in capsys.readouterr().err
+    (tmp_path / "state/cluster/g2").mkdir()
+    assert place.move("state/cluster/g2", "other") == 1
+    assert "has had more than one generation" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

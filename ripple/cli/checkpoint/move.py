@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.number_options import positive
@@ -12,7 +13,9 @@ from ripple.cli.lib.pipeline_options import add_file, add_sources
 from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.connectors.registry import forms
+from ripple.control.assignment.generations import ServingChain
 from ripple.core import cut as cuts
+from ripple.core.errors import InputError
 from ripple.storage.store.opening import open_store, store_to_read
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from ripple.world.ports import ObjectStore
 
+_OF_GENERATION = re.compile(r"/cluster/g[0-9]+/?$")  # see ``store_of``
 EXAMPLE = (
     "ripple checkpoint move shop.py --from state --to cluster/store --source log:data/trades "
     "--sink total=log:data/total"
@@ -86,8 +90,8 @@ async def _move(options: argparse.Namespace) -> int:
         to=options.to_store,
         world=live_world("."),
     )
-    async with store_to_read(options.from_store, "--from"):
-        pass  # it is there
+    async with store_to_read(options.from_store, "--from") as here:
+        await _check_generation(options.from_store, here)
     async with (
         open_store(options.from_store) as here,
         open_store(options.to_store, is_probed=True) as there,
@@ -100,3 +104,13 @@ async def _move(options: argparse.Namespace) -> int:
 
     write(options.format, {"pipeline": plan.name, "cut": cut, "to": options.to_store}, text)
     return 0
+
+
+async def _check_generation(place: str, store: ObjectStore) -> None:
+    """Raise InputError where generations have taken turns: each has its state apart."""
+    serving = await ServingChain(store).newest()
+    if serving.entry or _OF_GENERATION.search(place):
+        raise InputError(
+            f"{place} has had more than one generation, and their state does not move: compute the "
+            "pipeline from its first record in the new home, with other outputs"
+        )
