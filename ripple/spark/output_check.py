@@ -69,7 +69,7 @@ class Divided:
             name
             for one in reached
             if one is not None
-            for name in {cuts.source_of(each) for each in one.cut}
+            for name in sorted({cuts.source_of(each) for each in one.cut})
         )
         lines = []
         if not any(one is not None and _is_downstream(one.cut) for one in reached):

@@ -240,7 +240,7 @@ def test_what_does_not_move_is_refused_with_nothing_changed(
 
 
 def test_state_of_generations_does_not_move(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     place = Place(tmp_path, PIPELINE, 1)
     place.append(20)
@@ -249,8 +249,8 @@ def test_state_of_generations_does_not_move(
     chain, before = ServingChain(store, "x"), Serving()
     assert asyncio.run(chain.put(before, before.next(2, 1)))
     assert place.move("state", "other") == 1
-    assert "has had more than one generation" in capsys.readouterr().err
+    assert "has had more than one generation" in capfd.readouterr().err
     (tmp_path / "state/cluster/g2").mkdir()
     assert place.move("state/cluster/g2", "other") == 1
-    assert "has had more than one generation" in capsys.readouterr().err
+    assert "has had more than one generation" in capfd.readouterr().err
     assert not (tmp_path / "other").exists()
