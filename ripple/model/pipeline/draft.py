@@ -205,6 +205,14 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 }
 
 
+class NamedStep:
+    """A step that has a name: itself alone, however many others have its verb and name."""
+
+    def __init__(self, verb: str, name: str) -> None:
+        """Take the method that puts it."""
+        self.call = f"{verb}({name!r})"
+
+
 # Invariants: ``at`` is the input node of the next step, ``fields`` are its rows' fields; ``fold``
 # is the fold of these rows, None of events; ``root`` is their source, union or node that waits, and
 # ``read`` their sources, of ``sources``; ``origins`` names the sources and nodes of final rows that
@@ -223,7 +231,7 @@ class Draft:
 
     name: str
     stage: Stage = Stage.EMPTY
-    used: Mapping[tuple[str, str], object] = field(default_factory=dict)
+    used: Mapping[tuple[str, str], NamedStep] = field(default_factory=dict)
     is_open: bool = True
     sources: tuple[SourceSpec, ...] = ()
     read: tuple[SourceSpec, ...] = ()
@@ -251,17 +259,18 @@ class Draft:
     path: tuple[str, ...] = ()
     at: str = ""
 
-    def begun(self, name: str, verb: str = "") -> Draft:
+    def begun(self, name: str, verb: str) -> Draft:
         """Return the draft with a step of that name and verb to be put here. Raises PlanError."""
         is_partition = verb == "partition"
         used = ("partition" if is_partition else "node", name)
         if used in self.used:
             shared = "partitions" if is_partition else "sources, steps, folds and sinks"
             raise PlanError(
-                f"another step has that name: choose another one, as '{name}-out', since {shared} "
-                "share one namespace"
+                f"another step has that name, {self.used[used].call}: choose another one, as "
+                f"'{name}-out', since {shared} share one namespace"
             )
-        return replace(self, used={**self.used, used: object()}, is_open=True)
+        step = NamedStep(verb, name)
+        return replace(self, used={**self.used, used: step}, is_open=True)
 
     def below(self, name: str) -> str:
         """Return the path of a node that is put here."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from ripple.core.errors import PlanError
@@ -61,8 +60,10 @@ def with_table(draft: Draft, source: SourceSpec, fold: Fold) -> Draft:
     sources, name = (*draft.sources, source), source.name
     check_count(sources)
     raw = RAW | {"is_table": True, "origins": (name,), "fold": fold, "row": None}
+    for own in (fold.partition, fold.name, fold.steps[0].name):
+        draft = draft.begun(own, "table")
     return grown(
-        reduce(Draft.begun, (fold.partition, fold.name, fold.steps[0].name), draft),
+        draft,
         "table",
         **raw,
         sources=sources,
@@ -152,7 +153,7 @@ def with_joined(both: Draft, verb: str, node: StreamJoin) -> Draft:
 
 def with_row_table(both: Draft, node: StreamJoin | StepScan | BookScan, fold: RowTable) -> Draft:
     """Return the draft with a table of the rows of a join or a scan."""
-    whole = both.begun(fold.name)
+    whole = both.begun(fold.name, "rows")
     raw = RAW | {"fold": fold, "stage": Stage.RESULTS}
     return replace(
         whole,

@@ -38,7 +38,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
         finals = finals_of(drafts)
         _check_apart(drafts)
         fields = reduce(_common, drafts[1:], drafts[0].fields)
-        whole = whole.begun(name)
+        whole = whole.begun(name, "union")
         read = {source.name for draft in drafts for source in draft.read}
         sources = tuple(source for source in whole.sources if source.name in read)
         roots = "+".join(source.name for source in sources)
