@@ -112,9 +112,10 @@ def test_wrong_pipeline_in_the_file_says_where_and_what_to_change(tmp_path, capf
     with pytest.raises(SystemExit):
         load_plan(place)
     said = capfd.readouterr().err
-    (line,) = said.splitlines()
+    line, code, carets = said.splitlines()
     assert line.startswith(f"{tmp_path}/mine.py:")
     assert line.endswith("start with .source(...)")
+    assert code.index("fold") == carets.index("^")
     place = written(tmp_path, "this is no Python", "broken.py")
     with pytest.raises(SystemExit):
         load_plan(place)

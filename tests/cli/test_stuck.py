@@ -98,15 +98,14 @@ async def test_until_end_goes_on_while_committed_rows_wait_for_answers(
     async def failing_now() -> dict[str, str]:
         return {}
 
-    class AllRecords:
-        def look(self) -> Reached:
-            counted = 4 if told else 5  # a later stage has answers last
-            return Reached(10, 10, {"0": counted, "1": 2})
+    def reached() -> Reached:
+        counted = 4 if told else 5  # a later stage has answers last
+        return Reached(10, 10, {"0": counted, "1": 2})
 
     monkeypatch.setattr(answered, "page_at", page)
     monkeypatch.setattr(cluster_up, "LOOK_INTERVAL_MAX_S", 0.0)
     answers = answered.Answers(["a"])
-    status = cluster_up._Status(AllRecords(), working, failing_now, answers)  # type: ignore[arg-type]
+    status = cluster_up._Status(reached, working, failing_now, answers)
     shown: list[str] = []
     monkeypatch.setattr(status, "_show", lambda: shown.append(status.newest))
     await status.watch()

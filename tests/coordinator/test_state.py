@@ -34,7 +34,7 @@ from ripple.control.assignment import (
 )
 from ripple.control.rpc import membership_messages as msg
 from tests.control.assignment.examples import CODE, candidate
-from tests.coordinator.cluster import Cluster, Worker, without
+from tests.coordinator.cluster import LIMITS, Cluster, Worker, without
 
 
 def started(workers: int = 3, **settings: object) -> Cluster:
@@ -589,7 +589,7 @@ def test_too_many_candidates_are_refused_by_the_limits_name() -> None:
 
 
 def test_checkpoints_are_triggered_every_ten_seconds_without_waiting() -> None:
-    one = started()
+    one = started(limits=replace(LIMITS, checkpoint_interval_ms=10_000))
     one.triggers.clear()
     one.run(100)
     assert set(one.triggers) == {"w0", "w1", "w2"}
@@ -597,7 +597,7 @@ def test_checkpoints_are_triggered_every_ten_seconds_without_waiting() -> None:
 
 
 def test_triggers_are_per_worker_and_do_not_wait_for_answers() -> None:
-    one = alone()
+    one = alone(Limits(partitions=4, checkpoint_interval_ms=10_000))
     joined(one, "w1", "w2")
     told = []
     for second in range(5, 45):

@@ -15,9 +15,7 @@ import pytest
 import ripple as rp
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
-from ripple.spark.dataframe.file_scan import files_scan
 from ripple.spark.dataframe.scan import Scan
-from ripple.spark.dataframe.source_frame import SourceFrame
 from ripple.spark.options import NOWHERE
 from ripple.spark.report import digests_of
 from tests.services.spark_session import MARKS, spark
@@ -94,6 +92,9 @@ def test_files_of_parquet_are_read_by_tasks_alike(
 def test_however_many_cores_few_rows_are_read_by_one_task(
     spark: Any, file: Path, tmp_path: Path
 ) -> None:
+    from ripple.spark.dataframe.file_scan import files_scan  # needs PySpark
+    from ripple.spark.dataframe.source_frame import SourceFrame
+
     shuffled(spark, trades(40)).write.parquet(f"{tmp_path}/trades")
     plan, frame = load_plan(f"{file}:whole"), spark.read.parquet(f"{tmp_path}/trades")
     one = SourceFrame.of(frame, plan.source, rank=None)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ripple.testing import SimCluster, SimWorld
     from ripple.world.ports import ObjectStore
 
-LIMITS = Limits(partitions=6)
+LIMITS = Limits(partitions=6, checkpoint_interval_ms=10_000)
 COORDINATORS = ("c1", "c2")
 WORKERS = ("w1", "w2", "w3")
 

@@ -271,7 +271,7 @@ def refused(**columns: Any) -> str:
 
 def test_bad_uses_are_told_what_to_write() -> None:
     assert "there is a field 'price' already" in refused(price=rp.lag("size"))
-    assert "x takes a running value, as rp.lag('price')" in refused(x=rp.sum("price"))
+    assert "rp.sum('price'): say of which rows, as window=rp.Last(20)" in refused(x=rp.sum("price"))
     assert "there is no field 'prize'" in refused(x=rp.lag("prize"))
     assert "not string: a .derive before it with .cast" in refused(x=rp.lag("symbol"))
     assert "cum_sum adds integers and decimals, and 'price' holds floats" in refused(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from ripple.cli.lib import topic_rows
 from ripple.cli.log import table as log_table
 from ripple.model.schema.types import Field, Float, Int64, Schema, String
 from ripple.storage.log import PartitionWriter, Topic
@@ -51,14 +52,14 @@ def _column(field: Field) -> pa.Field:
     return pa.field(field.name, kinds[field.type], nullable=field.name == "vwap")
 
 
-@pytest.mark.parametrize("pending_rows_max", [1, log_table.PENDING_ROWS_MAX])
+@pytest.mark.parametrize("pending_rows_max", [1, topic_rows.PENDING_ROWS_MAX])
 def test_the_last_change_of_each_key_counts(
     tmp_path: Path,
     pending_rows_max: int,
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    monkeypatch.setattr(log_table, "PENDING_ROWS_MAX", pending_rows_max)
+    monkeypatch.setattr(topic_rows, "PENDING_ROWS_MAX", pending_rows_max)
     written(
         tmp_path,
         [("set", "B", 60, 1.0), ("set", "A", 60, 2.0), ("set", "B", 60, 3.0), ("set", "C", 0, 1.0)],
