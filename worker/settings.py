@@ -210,11 +210,7 @@ class Settings:
         least=0,
     )
     batch_rows: int = setting(
-        "records per batch, the same for all workers; at the default up to eight times as many "
-        "while a partition is behind its input",
-        default=1000,
-        least=1,
-        most=BATCH_ROWS_MAX,
+        "records per batch; the same for all workers", default=1000, least=1, most=BATCH_ROWS_MAX
     )
     commit_interval_ms: int = setting(
         "period of commits of outputs; 0: 1000, or 250 where one is a Kafka topic",

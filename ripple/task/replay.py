@@ -74,7 +74,7 @@ class Replay:
     async def resume(self, durable: DurableRun, restored: Restored) -> None:
         """Open the inputs where the outputs are."""
         opened, cut = self._opened, durable.live.engine.cut
-        await self._spec.inputs.open(cut, self._context.settings.rows_at_once(self._spec.plan))
+        await self._spec.inputs.open(cut, self._context.settings.batch_rows)
         # A later task must find the state of this code, or where the beginning was; or it may be
         # killed like the last one, during the first stabilization.
         if (
@@ -97,7 +97,7 @@ class Replay:
         plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop
         is_shown = outputs.is_behind
         frees = plan.frees_rows
-        rows = settings.rows_at_once(plan) if is_shown else settings.rows_per_replay_step(plan)
+        rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(plan)
         await inputs.open(live.engine.cut, rows, stop)
         while (found := inputs.next(live.engine.cut)) is not Signal.ENDED:
             if found is Signal.WAITING:

@@ -54,8 +54,7 @@ def run(
     each row as a dict, a function of a ``pyarrow.RecordBatch`` of changes, an open file, an object
     with ``write(changes)``, or a sink; or a mapping of output names to those when the pipeline has
     several outputs.
-    Views are updated, and changes written, every ``batch_rows`` records; at the default a run with
-    ``checkpoint_dir`` that is behind its source takes up to eight times as many.
+    Views are updated, and changes written, every ``batch_rows`` records.
     progress: show the number of records and their rate, on a terminal or in a notebook.
 
     A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or a sink of them.

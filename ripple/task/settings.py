@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1000
 CHECKPOINT_INTERVAL = "10s"
-CATCH_UP_BATCHES = 8
 KEEP = 3
 """Of runs, where nothing else is asked for: see ``Settings``."""
 # Rows times windows that are applied at once without being noticed: a few megabytes.
@@ -32,8 +31,6 @@ class Settings:
     """The settings of a task; none of them can change a result.
 
     batch_rows: offsets between two cuts, so it does decide which intermediate values are written.
-    catch_up_batches: so many batches are taken as one while there is that much to read; see
-    ``rows_at_once``.
     replay_rows: rows applied at once where nothing is written; more would leave the cache. Fewer
     where each is in many windows: see ``rows_per_replay_step``.
     commit_batches, checkpoint_batches: commit and store a checkpoint after so many batches, 0 to go
@@ -48,7 +45,6 @@ class Settings:
     """
 
     batch_rows: int = BATCH_ROWS
-    catch_up_batches: int = 1
     replay_rows: int = 1 << 14
     commit_interval_ns: int = _SECOND_NS
     commit_batches: int = 0
@@ -62,7 +58,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise LimitError for numbers that cannot be."""
-        for name in ("batch_rows", "catch_up_batches", "replay_rows", "snapshot_rows", "keep"):
+        for name in ("batch_rows", "replay_rows", "snapshot_rows", "keep"):
             if getattr(self, name) < 1:
                 raise LimitError(f"{name} must be 1 or more, not {getattr(self, name)}")
 
@@ -75,24 +71,6 @@ class Settings:
         found = [fold.window for fold in plan.folds if fold.window is not None]
         windows = max((windows_per_event(window.assigner) for window in found), default=1)
         return min(self.replay_rows, max(self.batch_rows, REPLAY_WINDOWS // windows))
-
-    def rows_at_once(self, plan: Plan) -> int:
-        """Return the largest number of offsets between two cuts: of a run behind its input.
-
-        Each cut costs about as much as computing a thousand records. One that is at the end of its
-        input takes what is there. Not where a batch may take long, or the order of reading decides
-        what is shown: with a user's code, several sources, or partial results of windows.
-        """
-        is_plain = len(plan.sources) == 1 and not (plan.code or plan.partial_folds or plan.asks)
-        if not is_plain:
-            return self.batch_rows
-        batches = self.rows_per_replay_step(plan) // self.batch_rows
-        return self.batch_rows * max(1, min(self.catch_up_batches, batches))
-
-
-def catch_up_batches(batch_rows: int) -> int:
-    """Return the number of batches to catch up by, given ``batch_rows``: another one is kept to."""
-    return CATCH_UP_BATCHES if batch_rows == BATCH_ROWS else 1
 
 
 class Pace:

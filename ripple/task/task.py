@@ -46,13 +46,7 @@ from ripple.task.owned_state import Ownership
 from ripple.task.report import Report
 from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
-from ripple.task.settings import (
-    BATCH_ROWS,
-    CHECKPOINT_INTERVAL,
-    KEEP,
-    Settings,
-    catch_up_batches,
-)
+from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.several_sources import inputs_of
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import LiveExecutor, live_world
@@ -147,7 +141,6 @@ class Task:
         self._waits = on_error == "wait"
         self._settings = Settings(
             batch_rows=batch_rows,
-            catch_up_batches=catch_up_batches(batch_rows),
             commit_interval_ns=commit_interval_ns(self._sinks.values())
             if commit_interval is None
             else interval_ns(commit_interval, "commit_interval"),

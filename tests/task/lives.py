@@ -25,9 +25,7 @@ from ripple.testing import SimWorld
 from tests.records import Fill
 
 SECOND_NS = 10**9
-SETTINGS = Settings(
-    batch_rows=4, catch_up_batches=2, replay_rows=9, commit_batches=2, checkpoint_batches=3
-)
+SETTINGS = Settings(batch_rows=4, replay_rows=7, commit_batches=2, checkpoint_batches=3)
 
 
 PLAN = (

@@ -1,20 +1,9 @@
-"""When a checkpoint is due, and how much is taken at once."""
+"""When a checkpoint is due."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
-import pytest
-
-import ripple as rp
 from ripple.task.replay_debts import ReplayDebts
-from ripple.task.settings import Settings, StorePace, catch_up_batches
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ripple.model.pipeline.plan import Plan
+from ripple.task.settings import Settings, StorePace
 
 S = 1_000_000_000
 
@@ -77,65 +66,3 @@ def test_debts_without_a_limit_call_nobody() -> None:
     alone = Member(ReplayDebts(0))
     assert not alone.works(99)
     assert alone.wakes == 0
-
-
-@rp.record
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
-
-
-SOURCE = rp.Pipeline("p").source("trades", Trade)
-BY_SYMBOL = SOURCE.partition("by", key="symbol")
-COUNTED = BY_SYMBOL.fold("counts", n=rp.count()).sink("output").plan()
-IN_PYTHON = (
-    SOURCE.map("same", lambda row: row, into=Trade)
-    .partition("by", key="symbol")
-    .fold("counts", n=rp.count())
-    .sink("output")
-    .plan()
-)
-PARTLY_SHOWN = (
-    BY_SYMBOL.window("w", rp.Tumbling("10s"), trigger=rp.OnCount(3))
-    .fold("counts", n=rp.count())
-    .sink("output")
-    .plan()
-)
-NARROW = (
-    BY_SYMBOL.window("w", rp.Sliding("1h", "1s")).fold("counts", n=rp.count()).sink("output").plan()
-)
-
-
-@pytest.mark.parametrize(
-    ("plan", "batch_rows", "rows"),
-    [
-        (COUNTED, 1000, 8000),
-        (COUNTED, 999, 999),  # asked for
-        (IN_PYTHON, 1000, 1000),  # a batch may take long
-        (PARTLY_SHOWN, 1000, 1000),
-        (NARROW, 1000, 1000),  # each row is in many windows
-    ],
-)
-def test_a_run_behind_its_input_takes_some_batches_at_once(
-    plan: Plan, batch_rows: int, rows: int
-) -> None:
-    settings = Settings(batch_rows=batch_rows, catch_up_batches=catch_up_batches(batch_rows))
-    assert settings.rows_at_once(plan) == rows
-
-
-def test_a_durable_run_over_a_log_cuts_it_at_multiples_of_these(tmp_path: Path) -> None:
-    copied = SOURCE.sink("all", key="symbol").plan()
-    rows = {"symbol": ["A"] * 17_500, "price": [1.0] * 17_500, "size": [1] * 17_500}
-    rows["timestamp_ns"] = [10**18] * 17_500
-    rp.run(copied, source=pa.table(rows), sink=f"log:{tmp_path}/trades")
-    cuts: list[int] = []
-    rp.run(
-        COUNTED,
-        source=f"log:{tmp_path}/trades",
-        sink=f"log:{tmp_path}/counts",
-        checkpoint_dir=str(tmp_path / "state"),
-        on_batch=lambda engine, _: cuts.extend(engine.cut.values()),
-    )
-    assert cuts == [8000, 16_000, 17_500]

@@ -40,7 +40,6 @@ from ripple.task.endpoints import EndpointUris
 from ripple.task.grouping import commit_interval_ns
 from ripple.task.replay_debts import ReplayDebts
 from ripple.task.settings import Settings as TaskSettings
-from ripple.task.settings import catch_up_batches
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from worker.backpressure import Intake, Pressure
 from worker.engine import files
@@ -311,7 +310,6 @@ def _task_settings(settings: Settings, sinks: Mapping[str, str]) -> TaskSettings
     interval_ns = settings.commit_interval_ms * MS or commit_interval_ns(sinks.values())
     return TaskSettings(
         batch_rows=settings.batch_rows,
-        catch_up_batches=catch_up_batches(settings.batch_rows),
         commit_interval_ns=interval_ns,
         checkpoint_interval_ns=settings.checkpoint_interval_ms * MS,
         checkpoint_debt_ns=settings.checkpoint_debt_ms * MS,
