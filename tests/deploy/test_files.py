@@ -5,6 +5,8 @@ With tools that are fetched: ``test_tools``; with everything started: ``test_sta
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -171,6 +173,19 @@ def test_containers_are_not_root_and_write_to_volumes_only() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     (user,) = {one.pod["securityContext"]["runAsUser"] for one in CONTAINERS}
     assert f"USER {user}:{user}" in dockerfile.rpartition("FROM ")[2]
+
+
+def test_pods_start_anew_with_another_configuration() -> None:
+    """The plain manifests have the checksum that the chart makes of its values."""
+    values = yaml.safe_load((ROOT / "deploy/helm/ripple/values.yaml").read_text())["cluster"]
+    as_helm = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+    of_pods = {
+        name: one["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        for (kind, name), one in manifests.objects().items()
+        if kind in ("Deployment", "StatefulSet") and name != "ripple-gateway"
+    }
+    assert set(of_pods) == {"ripple-coordinator", "ripple-worker"}
+    assert set(of_pods.values()) == {hashlib.sha256(as_helm).hexdigest()}
 
 
 def test_images_of_others_are_pinned() -> None:
