@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ripple.cli.main import main
+from ripple.control.assignment import AssignmentChain, Stage, empty
 from ripple.control.assignment.generations import Serving, ServingChain
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.model.batch import Batch
@@ -19,6 +21,7 @@ from ripple.storage.store.disk import DiskStore
 from ripple.task.outputs import Outputs
 from ripple.task.owned_state import OwnedState
 from ripple.world import LiveDisk, LiveRandom, live_world
+from tests.control.assignment.examples import member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,6 +191,28 @@ def test_a_home_that_still_writes_keeps_its_state(
     state = OwnedState(Checkpoints(DiskStore(LiveDisk(f"{tmp_path}/a")), "two"), live_world("."))
     with pytest.raises(ChangedPlanError, match=r"has moved to .*/b: resume there"):
         asyncio.run(state.own(None, None))  # type: ignore[arg-type] # it asks before it takes
+
+
+def test_a_home_that_may_still_write_outputs_that_are_not_named_keeps_its_state(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path, PIPELINE, 1)
+    place.append(60)
+    assert place.run("a") == 0
+    assert place.move("a", "b") == 0
+    chain = AssignmentChain(DiskStore(LiveDisk(f"{tmp_path}/b"), LiveRandom()), "x")
+    version = replace(empty((Stage("main", 1),)), version=1, members=(member("w1", 1),))
+    assert asyncio.run(chain.propose(asyncio.run(chain.newest()), version))
+    capfd.readouterr()
+    assert place.move("b", "c", sum="", each="") == 1
+    assert "w1 of the cluster of 'two' may still write its outputs" in capfd.readouterr().err
+    assert not (tmp_path / "b/two/moved.json").exists()
+    assert place.move("b", "c") == 0  # which shuts w1 out
+    lock = LiveDisk(f"{tmp_path}/c").lock("two/00000/life.lock", "a run")
+    assert place.move("c", "d", sum="", each="") == 1
+    assert "life.lock: is held by a run: stop that one first" in capfd.readouterr().err
+    lock.release()
+    assert place.move("c", "d", sum="", each="") == 0
 
 
 def test_a_repeated_move_leaves_what_has_gone_on(

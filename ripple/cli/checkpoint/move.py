@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.number_options import positive
@@ -13,13 +15,21 @@ from ripple.cli.lib.pipeline_options import add_file, add_sources
 from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.connectors.registry import forms
+from ripple.control.assignment import AssignmentChain
 from ripple.control.assignment.generations import ServingChain
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
+from ripple.engine.migration.homes import HomeError
+from ripple.storage.checkpoint.checkpoints import prefix_of
+from ripple.storage.checkpoint.moved import moved_to
 from ripple.storage.store.opening import open_store, store_to_read
+from ripple.storage.store.s3_settings import is_s3
+from ripple.task.former_home import GRACEFULLY
+from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from ripple.world.ports import ObjectStore
 
@@ -92,11 +102,14 @@ async def _move(options: argparse.Namespace) -> int:
     )
     async with store_to_read(options.from_store, "--from") as here:
         await _check_generation(options.from_store, here)
+        if not move.sinks and await moved_to(here, plan.name) is None:
+            await _check_left(plan.name, here)
     async with (
         open_store(options.from_store) as here,
         open_store(options.to_store, is_probed=True) as there,
     ):
-        cut = await move.run(patient(here), patient(there))
+        with _held(options.from_store, plan.name):
+            cut = await move.run(patient(here), patient(there))
 
     def text() -> None:
         at = cuts.brief(cut)
@@ -104,6 +117,35 @@ async def _move(options: argparse.Namespace) -> int:
 
     write(options.format, {"pipeline": plan.name, "cut": cut, "to": options.to_store}, text)
     return 0
+
+
+async def _check_left(pipeline: str, store: ObjectStore) -> None:
+    """Raise HomeError where workers of a cluster may still write outputs, of which none is named.
+
+    Named ones shut them out. Else they would write on until their next checkpoint is refused, and
+    the outputs be ahead of the state that has moved.
+    """
+    newest = (await AssignmentChain(store).newest()).entry
+    if newest is not None and newest.content.members:
+        workers = ", ".join(newest.content.by_id)
+        raise HomeError(
+            f"{workers} of the cluster of {pipeline!r} may still write its outputs: name these "
+            f"with --sink, which shuts its workers out; or {GRACEFULLY}"
+        )
+
+
+@contextmanager
+def _held(place: str, pipeline: str) -> Iterator[None]:
+    """Hold the lock of a run's state, if it is on this disk. Raises DiskLockedError."""
+    path = f"{prefix_of(pipeline, 0)}life.lock"
+    if is_s3(place) or not Path(place, path).exists():
+        yield
+        return
+    lock = LiveDisk(place).lock(path, "ripple checkpoint move")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 async def _check_generation(place: str, store: ObjectStore) -> None:
