@@ -147,6 +147,7 @@ cdef class Matches:
         """
         cdef Taken taken = self.taken
         cdef size_t capacity = self.keys.capacity
+        cdef int64_t outside = -1
         taken.count = 0
         clear_room(taken.rows)
         clear_room(taken.at)
@@ -154,58 +155,78 @@ cdef class Matches:
         self.right.order.take_below(right_ns, self.right.less(), self.more)
         if taken.rows.empty() and self.more.empty():
             return None
-        self.check(self.left, self.my_slot, taken.rows)
-        self.check(self.right, self.their_slot, self.more)
         taken.at.resize(taken.rows.size(), -1)
+        if self.strategy != 0:
+            self.check(self.left, self.my_slot, taken.rows)
+            self.check(self.right, self.their_slot, self.more)
         with nogil:
             if self.strategy == 0:
                 if capacity > self.last.size():
                     self.last.reserve(capacity)  # which grows by more than one at a time
                     self.last.resize(capacity, -1)
-                self.find_last(taken.rows, self.more, taken.at)
+                outside = self.find_last(taken.rows, self.more, taken.at)
             else:
                 if capacity > self.runs.size():
                     self.runs.resize(capacity)
                 self.hold(self.more)
                 self.find_near(taken.rows, taken.at)
             taken.unmatched = self.drop_unmatched(taken.rows, taken.at)
+        if outside >= 0:
+            raise IndexError(f"slot {outside} is outside 0..{self.last.size() - 1}")
         taken.count = taken.rows.size()
         clear_room(self.more)
         return taken
 
     cdef int check(self, Waiting side, size_t slot, const vector[int64_t]& rows) except -1:
         cdef const int64_t* slots = side.rows.columns[slot].words.data()
-        cdef int64_t capacity = self.keys.capacity
+        cdef int64_t highest = -1, capacity = self.keys.capacity
         cdef size_t i
         for i in range(rows.size()):
-            if slots[rows[i]] >= capacity:
-                raise IndexError(f"slot {slots[rows[i]]} is outside 0..{capacity - 1}")
+            highest = max(highest, slots[rows[i]])
+        if highest >= capacity:
+            raise IndexError(f"slot {highest} is outside 0..{capacity - 1}")
         return 0
 
-    cdef void find_last(
+    cdef int64_t find_last(
         self, const vector[int64_t]& rows, const vector[int64_t]& more, vector[int64_t]& at
     ) noexcept nogil:
-        """Find the last rows before, among those known and ``more``, which become known."""
+        """Find the last rows before, among those known and ``more``, which become known.
+
+        Returns a slot for which there is no room, of rows that were left out; -1 without any.
+        """
         cdef const int64_t* times = self.left.rows.columns[self.left.time].words.data()
         cdef const int64_t* slots = self.left.rows.columns[self.my_slot].words.data()
         cdef const int64_t* their_times = self.right.rows.columns[self.right.time].words.data()
         cdef const int64_t* their_slots = self.right.rows.columns[self.their_slot].words.data()
-        cdef size_t i, seen = 0
-        cdef int64_t time, number
-        for i in range(rows.size()):
-            time = times[rows[i]]
-            while seen < more.size() and (
-                their_times[more[seen]] < time
-                or (their_times[more[seen]] == time and not self.is_strict)
+        cdef const int64_t* next = more.data()
+        cdef const int64_t* end = next + more.size()
+        cdef int64_t* last = self.last.data()
+        cdef int64_t time, slot, number, outside = -1, room = self.last.size()
+        cdef bint has_time = not self.is_strict     # whether a row of the same time counts
+        cdef size_t i
+        for i in range(rows.size() + 1):
+            time = times[rows[i]] if i < rows.size() else END  # which no row has
+            while next != end and (
+                their_times[next[0]] < time or (their_times[next[0]] == time and has_time)
             ):
-                self.last[their_slots[more[seen]]] = more[seen]
-                seen += 1
-            if slots[rows[i]] >= 0:
-                number = self.last[slots[rows[i]]]
-                if number >= 0 and self.counts(their_times[number], time, number):
-                    at[i] = number
-        for seen in range(seen, more.size()):
-            self.last[their_slots[more[seen]]] = more[seen]
+                slot = their_slots[next[0]]
+                if <uint64_t>slot < <uint64_t>room:
+                    last[slot] = next[0]
+                else:
+                    outside = slot
+                next += 1
+            if i == rows.size():
+                break
+            slot = slots[rows[i]]
+            if slot < 0:
+                continue
+            if slot >= room:
+                outside = slot
+                continue
+            number = last[slot]
+            if number >= 0 and self.counts(their_times[number], time, number):
+                at[i] = number
+        return outside
 
     cdef void find_near(self, const vector[int64_t]& rows, vector[int64_t]& at) noexcept nogil:
         """Find the next rows that are known, or the nearest ones."""
@@ -235,13 +256,13 @@ cdef class Matches:
             if found != NULL and not self.is_deleted(found.number):
                 at[i] = found.number
 
-    cdef bint counts(self, int64_t theirs, int64_t time, int64_t number) noexcept nogil:
+    cdef inline bint counts(self, int64_t theirs, int64_t time, int64_t number) noexcept nogil:
         return self.is_near(theirs, time) and not self.is_deleted(number)
 
-    cdef bint is_near(self, int64_t theirs, int64_t time) noexcept nogil:
+    cdef inline bint is_near(self, int64_t theirs, int64_t time) noexcept nogil:
         return distance(theirs, time) <= self.tolerance
 
-    cdef bint is_deleted(self, int64_t number) noexcept nogil:
+    cdef inline bint is_deleted(self, int64_t number) noexcept nogil:
         cdef StoredColumn* column
         if self.deleted < 0:
             return False
@@ -249,17 +270,14 @@ cdef class Matches:
         return column.words[number] and (column.valid.empty() or column.valid[number])
 
     cdef void hold(self, const vector[int64_t]& more) noexcept nogil:
-        """Let rows be known, after all others of their slots."""
+        """Let rows be known, after all others of their slots in ``runs``."""
         cdef const int64_t* times = self.right.rows.columns[self.right.time].words.data()
         cdef const int64_t* slots = self.right.rows.columns[self.their_slot].words.data()
         cdef size_t i
         cdef RunRow row
         for i in range(more.size()):
-            if self.strategy == 0:
-                self.last[slots[more[i]]] = more[i]
-            else:
-                row.time, row.number = times[more[i]], more[i]
-                self.runs[slots[more[i]]].rows.push_back(row)
+            row.time, row.number = times[more[i]], more[i]
+            self.runs[slots[more[i]]].rows.push_back(row)
 
     cdef int64_t drop_unmatched(self, vector[int64_t]& rows, vector[int64_t]& at) noexcept nogil:
         """Count rows without a match; drop them where they are left out."""

@@ -327,16 +327,22 @@ struct Order {
         }
     }
 
-    // Returns up to where the numbers from `seen` on rise, at most up to `end`.
+    // Returns up to where the numbers from `seen` on rise, at most up to `end`. By blocks, without a
+    // branch on equal times: which are equal follows no rule.
     int64_t rising(int64_t end, Less less) const
     {
-        int64_t next = seen + 1, before = less.time[seen];
-        for (; next < end; next++) {
-            const int64_t time = less.time[next];
-            if (time <= before && (time < before || !less(next - 1, next)))
+        static constexpr int64_t BLOCK = 32;
+        int64_t next = seen + 1;
+        for (; next + BLOCK <= end; next += BLOCK) {
+            bool falls = false;
+            for (int64_t i = next; i < next + BLOCK; i++)
+                falls |= (less.time[i] < less.time[i - 1])
+                    | ((less.time[i] == less.time[i - 1]) & (less.place[i] < less.place[i - 1]));
+            if (falls)
                 break;
-            before = time;
         }
+        while (next < end && less(next - 1, next))
+            next++;
         return next;
     }
 
@@ -401,37 +407,37 @@ struct Order {
             std::inplace_merge(taken.begin(), taken.begin() + before, taken.end(), less);
     }
 
-    // Returns these of `rows` rows and those that wait, rising.
-    void add_to(const int64_t* numbers, int64_t n, int64_t rows, std::vector<int64_t>& kept) const
+    // Finds these of `rows` rows and those that wait, rising. Returns the index of each row among
+    // them, -1 for the others.
+    std::vector<int64_t> add_to(
+        const int64_t* numbers, int64_t n, int64_t rows, std::vector<int64_t>& kept) const
     {
-        std::vector<char> is_kept(rows);
-        auto keep = [&](int64_t number) { is_kept[number] = 1; };
+        std::vector<int64_t> anew(rows); // 1 for a row that is kept, at first
+        auto keep = [&](int64_t number) { anew[number] = 1; };
         std::for_each(numbers, numbers + n, keep);
         for (const Run& run : runs)
             std::for_each(run.numbers->begin() + run.first, run.numbers->end(), keep);
         std::for_each(heap.begin(), heap.end(), keep);
         kept.resize(rows + 1);
-        size_t end = 0;
+        int64_t end = 0;
         for (int64_t number = 0; number < rows; number++) {
+            const int64_t is_kept = anew[number];
             kept[end] = number; // without a branch: which are kept follows no rule
-            end += is_kept[number];
+            anew[number] = is_kept * (end + 1) - 1;
+            end += is_kept;
         }
         kept.resize(end);
+        return anew;
     }
 
-    // Gives each row its number after only those of `rows` with `kept` numbers, rising, are there.
-    // Returns them all, -1 for those that are not.
-    std::vector<int64_t> renumber(const int64_t* kept, int64_t n, int64_t rows)
+    // Gives each row its number after only `n` are there, as `add_to` has found them.
+    void renumber(const std::vector<int64_t>& numbers, int64_t n)
     {
-        std::vector<int64_t> numbers(rows, -1);
-        for (int64_t number = 0; number < n; number++)
-            numbers[kept[number]] = number;
         auto anew = [&](int64_t& number) { number = numbers[number]; };
         for (Run& run : runs)
             std::for_each(run.numbers->begin() + run.first, run.numbers->end(), anew);
         std::for_each(heap.begin(), heap.end(), anew);
         seen = n;
-        return numbers;
     }
 
     int64_t nbytes() const

@@ -39,8 +39,8 @@ cdef extern from "stored.hpp" namespace "ripple" nogil:
         void add_below(int64_t, Less) except +
         void take_below(int64_t, Less, vector[int64_t]&) except +
         void all(Less, vector[int64_t]&) except +
-        void add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
-        vector[int64_t] renumber(const int64_t*, int64_t, int64_t) except +
+        vector[int64_t] add_to(const int64_t*, int64_t, int64_t, vector[int64_t]&) except +
+        void renumber(const vector[int64_t]&, int64_t)
         int64_t nbytes()
 
     cppclass OrderCut:

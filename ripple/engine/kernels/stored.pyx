@@ -327,10 +327,10 @@ cdef class Waiting:
         self, const int64_t* numbers, int64_t n, vector[int64_t]& kept
     ) except *:
         """Do so, with rows that are there; return the new number of each row, -1 for none."""
-        cdef int64_t rows = self.rows.count
-        self.order.add_to(numbers, n, rows, kept)
+        cdef vector[int64_t] anew = self.order.add_to(numbers, n, self.rows.count, kept)
         self.rows.keep_at(kept.data(), kept.size())
-        return self.order.renumber(kept.data(), kept.size(), rows)
+        self.order.renumber(anew, kept.size())
+        return anew
 
     @property
     def nbytes(self):

@@ -481,7 +481,11 @@ class GraphEngine(Engine):
                 for way in one.ways:
                     for stream in way.streams.values():
                         waiting.show(stream, way.root, rows)
-        return any(leaf.frees for leaf in self._leaves)
+        frees = False
+        for leaf in self._leaves:  # any() would be a call
+            if leaf.frees:
+                frees = True
+        return frees
 
     def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
         """Send rows of a waiting node to its readers; rows that a step refuses are lost."""

@@ -46,6 +46,7 @@ cdef extern from *:
 cdef enum:
     BLOCK = 32  # keys that are looked up together
     CACHED_ENTRIES = 8192  # so many are in a cache of this core anyway, with their keys
+    SPARSE_ENTRIES = 4096  # 32 KiB: smaller tables are sparse
 
 cdef int64_t SLOTS_MAX = 4294967294  # an entry keeps slot + 1 in 32 bits
 
@@ -56,6 +57,14 @@ cdef int open_table(Table* table, int bits) noexcept nogil:
     table.shift = 32 - bits
     table.entries = <uint64_t*>calloc(table.mask + 1, sizeof(uint64_t))
     return not table.entries
+
+
+cdef inline uint64_t room_in(uint64_t entries) noexcept nogil:
+    """Return eight times how many keys a table of so many entries may have.
+
+    In a sparse one most keys are where probing starts, so that a processor foresees the end of it.
+    """
+    return entries if entries < SPARSE_ENTRIES else entries * 5
 
 
 cdef inline int64_t slot_in(uint64_t entry) noexcept nogil:
@@ -98,6 +107,14 @@ cdef inline uint32_t hash_short(const Key* key) noexcept nogil:
     )
 
 
+cdef inline uint32_t hash_word(const Key* key) noexcept nogil:
+    """Return the hash of a text of up to eight bytes.
+
+    They differ most in the last one, which alone has little effect on the upper bits of a product.
+    """
+    return tag_of(ripple_fold(key.low ^ key.low >> 32 ^ MIX_1, WORD_SEEDS[key.length]))
+
+
 cdef inline void describe_pair(Key* key, int64_t a, int64_t b) noexcept nogil:
     """Fill ``key`` from two numbers."""
     key.length = 16
@@ -115,11 +132,11 @@ cdef inline void describe(
         memcpy(&key.low, data, 8)
         key.low &= FIRST_BYTES[length]
         key.high = 0
-        key.tag = tag_of(ripple_fold(key.low ^ MIX_1, WORD_SEEDS[length]))
+        key.tag = hash_word(key)
     elif length <= 8:
         key.low = load_padded(data, length)
         key.high = 0
-        key.tag = hash_short(key)
+        key.tag = hash_word(key)
     elif length <= INLINE_MAX:
         memcpy(&key.low, data, 8)
         memcpy(&key.high, data + length - 8, 8)     # some of which are among the first eight
@@ -305,7 +322,7 @@ cdef class KeyIndex:
     cdef int64_t _insert(self, Key* key, const uint8_t* data) except -1 nogil:
         cdef int64_t slot
         cdef uint8_t* copied
-        if <uint64_t>(self._top - self._free_count + 1) * 8 > (self._table.mask + 1) * 5:
+        if <uint64_t>(self._top - self._free_count + 1) * 8 > room_in(self._table.mask + 1):
             self._grow_table()
         if self._free_count == 0 and self._top == self.capacity:
             self._grow_slots()
