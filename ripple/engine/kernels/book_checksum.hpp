@@ -9,7 +9,7 @@
 namespace ripple {
 
 // Numbers of CHECKSUMS in ripple/model/running/order_book.py.
-enum Checksum : int64_t { UNCHECKED, KRAKEN, OKX };
+enum Checksum : int64_t { UNCHECKED, KRAKEN, OKX, BITFINEX };
 
 // The CRC-32 of ISO 3309, as zlib has it.
 inline uint32_t crc32(const std::string& text)
@@ -53,6 +53,23 @@ inline void add_decimal(std::string& text, int64_t units, int64_t scale)
         text += '.';
         text.append(digits, digits.size() - scale, scale);
     }
+}
+
+// Appends it as JavaScript writes a number: as above, but with an exponent below 0.000001.
+inline void add_number(std::string& text, int64_t units, int64_t scale)
+{
+    for (; scale && units % 10 == 0; --scale)
+        units /= 10;
+    std::string digits = std::to_string(units);
+    const size_t sign = units < 0;
+    const int64_t exponent = (int64_t)(digits.size() - sign) - 1 - scale;
+    if (!units || exponent >= -6) {
+        add_decimal(text, units, scale);
+        return;
+    }
+    if (digits.size() > sign + 1)
+        digits.insert(sign + 1, 1, '.');
+    text += digits + 'e' + std::to_string(exponent);
 }
 
 } // namespace ripple

@@ -421,9 +421,11 @@ private:
             }
             if (!text.empty())
                 text += ':';
-            add_decimal(text, ranked(side, one.rank), settings.price_scale);
+            const bool is_bitfinex = settings.checks == BITFINEX;
+            const auto add = is_bitfinex ? add_number : add_decimal;
+            add(text, ranked(side, one.rank), settings.price_scale);
             text += ':';
-            add_decimal(text, one.size, settings.size_scale);
+            add(text, is_bitfinex && side ? -one.size : one.size, settings.size_scale);
         };
         if (settings.checks == KRAKEN) {
             for (int64_t side : { 1, 0 })

@@ -31,7 +31,7 @@ LEVELS_DEPTH_MAX = 1_000  # a row for each level that comes or goes, of both sid
 KEPT_MAX = 10_000  # messages of a book that wait for a snapshot
 
 RULES = ("dense", "linked", "range", "channel")
-CHECKSUMS = ("kraken", "okx")
+CHECKSUMS = ("kraken", "okx", "bitfinex")
 SIDES = {"B": 0, "bid": 0, "buy": 0, "A": 1, "ask": 1, "sell": 1}
 ACTIONS = {"A": 0, "M": 1, "C": 2, "S": 3, "R": 4, "B": 5, "E": 6, "T": 7, "F": 7, "U": 7}
 """Add, modify and take off an order, set a level, clear; begin and end of a snapshot; no effect."""
@@ -94,9 +94,10 @@ class OrderBook:
     these levels that changes. depth: 1 by default, up to 100; of levels up to 1,000. begins:
     "unknown", until a snapshot, or "empty". strict: a message that cannot be applied makes the book
     unknown. checksum, checksum_rule: the field with the venue's checksum after an event, null where
-    it tells none, and how the venue makes it: "kraken" or "okx", of a book by level with prices and
-    sizes as integers or decimals. Another checksum makes the book unknown. venue_depth: how many
-    levels of a side the venue tells of; those behind them are dropped after each event.
+    it tells none, and how the venue makes it: "kraken", "okx" or "bitfinex", of a book by level
+    with prices and sizes as integers or decimals. Another checksum makes the book unknown.
+    venue_depth: how many levels of a side the venue tells of; those behind them are dropped after
+    each event.
     """
 
     side: Input

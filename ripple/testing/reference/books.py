@@ -6,7 +6,7 @@ import decimal
 import math
 import zlib
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import chain, cycle, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.nodes import type_of
@@ -161,14 +161,22 @@ class ReferenceBook:
             found = zlib.crc32("".join(texts).encode())
         else:
             pairs = zip_longest(self._best("B", 25), self._best("A", 25))
+            signs = {"A": (1, -1)} if self.of.checksum_rule == "bitfinex" else {}
             texts = [
-                format(decimal.Decimal(units).scaleb(-scale).normalize(), "f")
-                for level in chain(*pairs)
+                self._text(decimal.Decimal(units * sign).scaleb(-scale).normalize())
+                for side, level in zip(cycle("BA"), chain(*pairs))
                 if level is not None
-                for units, scale in zip(level[:2], self.scales, strict=True)
+                for units, scale, sign in zip(
+                    level[:2], self.scales, signs.get(side, (1, 1)), strict=True
+                )
             ]
             found = zlib.crc32(":".join(texts).encode())
         return found, found - (1 << 32) if found >> 31 else found
+
+    def _text(self, number: decimal.Decimal) -> str:
+        if self.of.checksum_rule == "bitfinex" and number and number.adjusted() < -6:
+            return f"{number:e}"
+        return f"{number:f}"
 
     def _follows(self, message: dict[str, Any]) -> bool:
         number, before = (message.get(role, 0) for role in ("sequence", "previous"))

@@ -42,6 +42,9 @@ KRAKEN = (
 # Examples of OKX's documentation of its futures.
 OKX = ("3366.1 7 3366 6", "3366.8 9 3368 8")
 OKX_UNEVEN = ("3366.1 7", "3366.8 9 3368 8 3372 8")
+# The example of the tests of Bitfinex's bfx-api-node-models, "6000:1:6100:-3:5900:2:6200:-4".
+BITFINEX = ("6000 1 5900 2", "6100 3 6200 4")
+BITFINEX_UNEVEN = ("6000.5 0.00000025", "6100 0.000001 6200 0.0000005 6300 0.00000012")
 
 
 def book_of(rule: str, **given: Any) -> rp.Pipeline:
@@ -80,6 +83,12 @@ def last_row(book: rp.Pipeline, told: list[dict[str, Any]]) -> dict[str, Any]:
         ("okx", OKX, -1881014294),
         ("okx", OKX, -1881014294 + 2**32),
         ("okx", OKX_UNEVEN, 831078360),
+        ("bitfinex", BITFINEX, zlib.crc32(b"6000:1:6100:-3:5900:2:6200:-4")),
+        (
+            "bitfinex",
+            BITFINEX_UNEVEN,
+            zlib.crc32(b"6000.5:2.5e-7:6100:-0.000001:6200:-5e-7:6300:-1.2e-7") - 2**32,
+        ),
     ],
 )
 def test_examples_of_venues_fit_and_one_more_does_not(

@@ -20,7 +20,7 @@ from ripple.testing.reference import books as books_in_python
 from tests.examples import EXAMPLES, SAMPLED, SCATTERED
 
 SIZES = (1, 7, 1000)
-RULES = ("kraken", "okx")
+RULES = ("kraken", "okx", "bitfinex")
 
 
 @rp.record
