@@ -212,7 +212,7 @@ def events_behind(
     cut: Mapping[str, int],
 ) -> Sequence[Mapping[str, Any]]:
     """Return the first events of a row of an output, of its sources alone."""
-    sources = plan.sources_of(output.name)
+    sources = plan.sources_of(output.of)
     own = [share for share in shares if source_of(plan, share.name) in sources]
     return events_of(plan, row, own, cut, is_event=output.is_stream)
 

@@ -14,7 +14,7 @@ from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
-from ripple.engine.migration.lineage import Node
+from ripple.engine.migration.lineage import Node, written_lineage
 from ripple.model.pipeline.description import blind_spots
 from ripple.model.pipeline.topology import outputs_of
 from ripple.storage.store.opening import store_to_read
@@ -233,11 +233,13 @@ def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
 
 def _shown(found: Found) -> set[str]:
     """Return the names of the outputs that there were."""
-    return {Node("sink", key).name for key in found.snapshot.nodes if "/" not in key}
+    written = written_lineage(found.snapshot)
+    return set() if written is None else {sink.name for sink in written.sinks}
 
 
 def _judged(plan: Plan, node: Judged) -> dict[str, Any]:
-    unseen = blind_spots(plan, Node(node.kind, node.key).name)
+    is_sink = node.kind == "sink"  # without code of its own, even with the name of a step
+    unseen = None if is_sink else blind_spots(plan, Node(node.kind, node.key).name)
     return {
         "key": node.key,
         "kind": node.kind,

@@ -295,7 +295,7 @@ class GraphEngine(Engine):
             one.only_shows = all(way.only_shows for way in one.ways)
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
-        self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
+        self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.computed}
         for fold in plan.event_folds:  # a letter of a calendar names the window, which is no node
             if fold.window is not None:
                 self._digests.setdefault(fold.window.name, digest_of(fold.node_key))

@@ -202,7 +202,7 @@ def _of_streams(
 
     Or it goes on behind a narrowed join, of which the sink is the same as before.
     """
-    keys = {node.of.name: node.of.node_key for node in plan.nodes}
+    keys = {node.of.name: node.of.node_key for node in plan.computed}
     sinks = (one for one in comparison.nodes if one.kind == "sink" and one.old_key)
     goes_on = {Node("sink", one.key).name for one in sinks}
     was = {one.key: one.old_key for one in comparison.nodes if one.old_key}

@@ -191,7 +191,9 @@ def _behind_narrowed(plan: Plan, former: Comparison, found: Narrowing) -> Compar
         if key == one.key or one.verdict is not Verdict.KEEP:
             return replace(one, key=key)
         verdict = Verdict.MIGRATE if one.kind == "fold" or key in held else Verdict.CHANGED
-        by = next(it for it in joins if it.name in plan.names_below(Node(one.kind, key).name))
+        name = Node(one.kind, key).name
+        below = plan.names_below(plan.output(name).of if one.kind == "sink" else name)
+        by = next(it for it in joins if it.name in below)
         cause = found.causes.get(key, "")
         cause = f"{cause}: its rows are kept" if cause else _BEHIND[one.kind].format(by.name)
         if key in tables:
@@ -304,9 +306,7 @@ class _Judge:
         """
         steps = {Node("step", one.key).name for one in judged if one.kind == "step" and one.refused}
         rebuilt = _with_above(self.plan, steps)
-        above = {
-            node.name for node, inputs in inputs_first(self.plan) if not rebuilt.isdisjoint(inputs)
-        }
+        above = {node.of.name for node in self.plan.computed if not rebuilt.isdisjoint(node.inputs)}
         return [
             replace(one, refused="")
             if one.kind != "sink" and Node(one.kind, one.key).name in above

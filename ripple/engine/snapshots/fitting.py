@@ -83,7 +83,7 @@ def check_sources(plan: Plan, snapshot: Snapshot) -> None:
 
 def _check_stream(plan: Plan, output: Output, snapshot: Snapshot, owner: str) -> None:
     """Raise SnapshotError unless the snapshot has the digest of a stream that is shown."""
-    key = next(node.of.node_key for node in plan.nodes if node.of.name == output.of)
+    key = next(node.of.node_key for node in plan.computed if node.of.name == output.of)
     if key not in snapshot.nodes or output.of not in snapshot.digests:
         raise SnapshotError(
             f"{owner}has not shown the rows of {output.of!r}, and earlier ones are in the log alone"
@@ -95,7 +95,7 @@ def _check_branches(plan: Plan, snapshot: Snapshot, owner: str) -> None:
     for output in plan.outputs:
         if output.is_stream:
             _check_stream(plan, output, snapshot, owner)
-    keys = {node.of.node_key for node in plan.nodes if not isinstance(node.of, Output)}
+    keys = {node.of.node_key for node in plan.computed}
     gone = [key for key in snapshot.nodes if "/" in key and key not in keys]
     if snapshot.rejected is not None:
         gone = [key for key in gone if digest_of(key) in snapshot.rejected]

@@ -223,8 +223,9 @@ class NamedStep:
 # ``path`` names the source, partitions, windows and folds before. ``partition`` is set from its
 # step to the fold, ``window`` likewise. The nodes have their paths for keys: their meaning is not
 # examined yet. ``used`` has each name's step, which distinguishes a step common to branches from
-# two of one name; partitions are no nodes, and have a namespace of their own. ``is_open`` until a
-# sink shows the last step. All branches of one Pipeline share ``ordinals``.
+# two of one name; partitions are no nodes, and no step reads a sink: both kinds have a namespace
+# of their own. ``is_open`` until a sink shows the last step. All branches of one Pipeline share
+# ``ordinals``.
 @frozen
 class Draft:
     """A pipeline as far as it has been written."""
@@ -261,13 +262,13 @@ class Draft:
 
     def begun(self, name: str, verb: str) -> Draft:
         """Return the draft with a step of that name and verb to be put here. Raises PlanError."""
-        is_partition = verb == "partition"
-        used = ("partition" if is_partition else "node", name)
+        kind = verb if verb in ("partition", "sink") else "node"
+        used = (kind, name)
         if used in self.used:
-            shared = "partitions" if is_partition else "sources, steps, folds and sinks"
+            shared = "sources, steps and folds" if kind == "node" else f"{kind}s"
             raise PlanError(
                 f"another step has that name, {self.used[used].call}: choose another one, as "
-                f"'{name}-out', since {shared} share one namespace"
+                f"'{name}-2', since {shared} share one namespace"
             )
         step = NamedStep(verb, name)
         return replace(self, used={**self.used, used: step}, is_open=True)

@@ -59,7 +59,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
         return str(node["id"])
 
     on_results = {step.name: stage_of[fold.name] for fold in plan.folds for step in fold.steps}
-    for node, inputs in inputs_first(plan):
+    for node, inputs in (*inputs_first(plan), *plan.shown):
         above = [last[name] for name in inputs]
         if isinstance(node, SourceSpec):
             last[node.name] = add(_source(node), None)

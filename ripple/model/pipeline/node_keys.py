@@ -62,15 +62,21 @@ _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 
 
 def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
-    """Return a problem for each text without a node to recompute."""
-    sinks = (output for output in plan.outputs if output.is_stream)
-    named: list[Fold | Holding | Output] = [*plan.folds, *plan.holding, *sinks]
-    known = {text for node in named for text in (node.name, node.node_key)}
-    folds = ", ".join(node.name for node in named)
-    return [
+    """Return a problem for each text that names no node to recompute, or two of them."""
+    computed = {node.name: node.node_key for node in (*plan.folds, *plan.holding)}
+    shown = {output.name: output.node_key for output in plan.outputs if output.is_stream}
+    known = {*computed, *shown, *computed.values(), *shown.values()}
+    folds = ", ".join(dict.fromkeys((*computed, *shown)))
+    problems = [
         f"there is no fold {text!r} to rebuild: the folds are {folds}"
         for text in rebuild
         if text not in known
+    ]
+    return problems + [
+        f"a step and a sink of events are called {text!r}: say which one to rebuild, by its key: "
+        f"--rebuild '{computed[text]}' is the step, --rebuild '{shown[text]}' the sink"
+        for text in rebuild
+        if text in computed and text in shown
     ]
 
 
@@ -80,10 +86,11 @@ def keyed(plan: Plan) -> Plan:
     Raises PlanError, naming the step, for parameters that cannot be compared between processes.
     """
     forms = _Forms()
-    keys = dict(_keys(plan, forms))
+    # An output may have the path of a source.
+    keys = {(isinstance(node, Output), node.node_key): key for node, key in _keys(plan, forms)}
 
     def key(node: _N) -> _N:
-        return replace(node, node_key=keys[node.node_key])
+        return replace(node, node_key=keys[isinstance(node, Output), node.node_key])
 
     return replace(
         plan,
@@ -132,10 +139,10 @@ class _Forms:
         return ["code", form.digest]
 
 
-def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
-    """Yield the path and the key of each node, from the sources to the outputs."""
+def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[NodeOf, str]]:
+    """Yield each node, which has its path so far, and its key: inputs first."""
     digests = {"": ""}
-    for node, inputs in inputs_first(plan):
+    for node, inputs in (*inputs_first(plan), *plan.shown):
         # An output is one of its fold, whatever steps are on the results: they are found apart.
         of = node.of if isinstance(node, Output) else "".join(inputs[:1])
         meaning = _meaning(node, forms)
@@ -159,7 +166,7 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
         key = node_key(node.node_key, digests[of], meaning)
         if not isinstance(node, Output):
             digests[node.name] = digest_of(key)
-        yield node.node_key, key
+        yield node, key
 
 
 def _meaning(node: NodeOf, forms: _Forms) -> Sexp:

@@ -170,7 +170,7 @@ class Plan:
 
     def above(self, name: str) -> set[str]:
         """Return the names of the nodes whose rows come to a node, and its own."""
-        reads = {node.of.name: node.inputs for node in self.nodes}
+        reads = {node.of.name: node.inputs for node in self.computed}
         found, left = set(), [name]
         while left:
             found.add(one := left.pop())
@@ -182,7 +182,7 @@ class Plan:
 
         That is from sources, in their order, and from nodes that wait for the watermark.
         """
-        reads = {node.of.name: node.inputs for node in self.nodes}
+        reads = {node.of.name: node.inputs for node in self.computed}
         roots = [source.name for source in self.sources] + [node.name for node in self.waiting]
         found, left = set(), [name]
         while left:
@@ -329,7 +329,7 @@ class Plan:
 
         Of a union or a join a list.
         """
-        keys = {node.of.name: node.of.node_key for node in self.nodes}
+        keys = {node.of.name: node.of.node_key for node in self.computed}
         found: dict[str, str | list[str]] = {}
         for node, inputs in self.nodes:
             read = [keys[name] for name in inputs]
@@ -340,7 +340,7 @@ class Plan:
 
     def names_below(self, name: str) -> set[str]:
         """Return the names of the nodes that a node has its rows from, and its own."""
-        inputs = {node.of.name: node.inputs for node in self.nodes}
+        inputs = {node.of.name: node.inputs for node in self.computed}
         found, left = set[str](), [name]
         while left:
             if (one := left.pop()) not in found:
@@ -353,7 +353,7 @@ class Plan:
             return {}
         noted = {
             digest_of(node.of.node_key): dict(self.code[node.of.name].parts)
-            for node in self.nodes
+            for node in self.computed
             if node.of.name in self.code
         }
         return {"code": json.dumps(noted), "libraries": json.dumps(self.libraries)}
@@ -397,21 +397,32 @@ class Plan:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes: sources, steps on streams, folds with the steps on results, outputs."""
+        """All nodes: the computed ones, then the outputs."""
+        return (*self.computed, *self.shown)
+
+    @property
+    def computed(self) -> tuple[Node, ...]:
+        """The nodes that others read, each under a name of its own.
+
+        They are the sources, the steps on streams, and the folds with the steps on their results.
+        """
         found = [Node(source, ()) for source in self.sources]
         found += [Node(step, reads_of(step)) for step in self.steps]
-        ends = {node.of.name: node.of.name for node in found}
         for fold in self.folds:
             found += [Node(node, reads_of(node)) for node in (fold, *fold.steps)]
-            ends[fold.name] = found[-1].of.name
-        found += [Node(output, (ends[output.of],)) for output in self.outputs]
         return tuple(found)
+
+    @property
+    def shown(self) -> tuple[Node, ...]:
+        """The outputs, which no node reads: one may have the name of a computed node."""
+        ends = {fold.name: fold.steps[-1].name for fold in self.folds if fold.steps}
+        return tuple(Node(one, (ends.get(one.of, one.of),)) for one in self.outputs)
 
 
 def inputs_first(plan: Plan) -> tuple[Node, ...]:
-    """Return the nodes of a plan, each after its inputs."""
+    """Return the computed nodes of a plan, each after its inputs."""
     found: dict[str, Node] = {}
-    left = plan.nodes
+    left = plan.computed
     while left:
         for node in left:
             if all(name in found for name in node.inputs):

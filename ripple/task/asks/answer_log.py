@@ -66,7 +66,7 @@ _SEGMENT_NAME = re.compile(r"\d{16}-(\d{16})\.segment")
 
 def question_keys(plan: Plan) -> dict[str, str]:
     """Return the key of each ask's question: of its name and of the node below."""
-    below = {node.of.name: node.of.node_key for node in plan.nodes}
+    below = {node.of.name: node.of.node_key for node in plan.computed}
     return {ask.name: digest([ask.name, digest_of(below[ask.reads])]) for ask in plan.asks}
 
 

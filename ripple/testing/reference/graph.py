@@ -80,7 +80,7 @@ class GraphReference(Reference):
         self._begin(plan, inputs)
         self.counts_by_source = {source.name: dict(self.counts) for source in plan.sources}
         self._event_folds = [EventFold(fold) for fold in plan.event_folds]
-        self._roots = {node.of.name: set(plan.roots_of(node.of.name)) for node in plan.nodes}
+        self._roots = {node.of.name: set(plan.roots_of(node.of.name)) for node in plan.computed}
         self._lost: dict[str, dict[Any, RefusedRow]] = {}
         self._lost_rows: dict[str, list[tuple[Key, RefusedRow]]] = {}
         self._passed = 0
@@ -114,7 +114,7 @@ class GraphReference(Reference):
             output.name: {
                 name: []
                 for name in (*self._inputs, *(node.name for node in plan.finals))
-                if self._root_of(name) in self._comes_to(output.name)
+                if self._root_of(name) in self._comes_to(output.of)
             }
             for output in plan.outputs
             if output.is_stream

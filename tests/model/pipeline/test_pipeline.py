@@ -211,10 +211,7 @@ MISTAKES: list[tuple[Any, str]] = [
         ),
         "union 'u': the field 'x' is string in 'e', and int before: give all of them",
     ),
-    (
-        lambda: _united(lambda a, b: (a.sink("s"), b.filter("s", col("size") > 0))),
-        "two steps are called 's'",
-    ),
+    (lambda: _united(lambda a, b: (a.sink("s"), b.sink("s"))), "two steps are called 's'"),
     (
         lambda: (
             _united(lambda a, b: (a, b))
@@ -225,7 +222,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (lambda: _events().plan(), "ends with rows of events: end it with .sink"),
     (lambda: _events().sink("s").filter("f", col("size") > 0).plan(), "end it with .sink"),
-    (lambda: _events().sink("s").sink("s"), "another step has that name"),
+    (lambda: _events().sink("s").sink("s"), "since sinks share one namespace"),
     (lambda: _events().sink("s", key="symbl"), "Did you mean 'symbol'?"),
     (lambda: _events().sink("s", key=("venue", "venue")), "twice"),
     (lambda: _events().sink("s", key="price"), "is a float"),
@@ -251,7 +248,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: _keyed().map("m", lambda row: row, into=Trade), "could change the key"),
     (lambda: _keyed().partition("p2", key="venue"), "several fields"),
     (lambda: _windowed().window("w2", Tumbling("1s")), "a fold has one"),
-    (lambda: _events().filter("trades", col("size") > 0), "another step has that name"),
+    (lambda: _events().filter("trades", col("size") > 0), "sources, steps and folds share one"),
     (
         lambda: _keyed().fold("f", n=rpa.count()).partition("by-symbol", key="symbol"),
         "partitions share one namespace",

@@ -14,7 +14,6 @@ from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import check_schema, schema_of_output
 from ripple.control.assignment.generations import store_of
 from ripple.core.errors import InputError, OutputError
-from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import newest_of_each
 from ripple.storage.log_uri import PREFIX, LogUri
@@ -73,7 +72,7 @@ def verdict_of(
         "generation": there.newest + 1 if there.candidate is None else there.candidate,
         "stages": stages,
         "outputs": [
-            {"name": name, "verdict": "changed" if _key_of(plan, name) in is_new else "same"}
+            {"name": name, "verdict": "changed" if plan.output(name).node_key in is_new else "same"}
             for name in outputs
         ],
         "records": sum(end - first for first, end in bounds.values()),
@@ -108,12 +107,6 @@ def code_of(value: Mapping[str, Any]) -> int:
 def _fold(plan: Plan, name: str, known: set[str]) -> dict[str, str]:
     key = plan.fold(name).node_key
     return {"key": key, "verdict": "same" if key in known else "changed"}
-
-
-def _key_of(plan: Plan, output: str) -> str:
-    return next(
-        key for key in plan.node_keys if "/" not in key and Node("sink", key).name == output
-    )
 
 
 def _partitions(there: Generations, stage: str) -> int:
@@ -187,7 +180,7 @@ def _of_outputs(plan: Plan, outputs: Mapping[str, str], known: set[str]) -> Iter
             check_schema(topic, place, schema_of_output(plan, output))
         except OutputError as error:
             yield f"output {name!r}: {error}"
-        if output.is_stream and _key_of(plan, name) not in known:
+        if output.is_stream and plan.output(name).node_key not in known:
             yield (
                 f"output {name!r} has events, which are not taken back: give the changed sink "
                 "another name"
