@@ -16,7 +16,7 @@ from ripple.world.ports import INLINE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.connectors.contract import Commit, ReadableSink, Sink
+    from ripple.connectors.contract import Commit, ReadableSink, RestingSink, Sink
     from ripple.core.cut import Cut
     from ripple.model.schema.exported import Made
     from ripple.world.ports import Executor
@@ -35,7 +35,8 @@ class OutputStatus:
     name: of its target, for people. takes_made: whether it takes encoded rows, too. is_shared:
     whether rows read back include those of other partitions. holder: the unique id of the topic
     with the rows, if they and their cut record may be separated; else "". takes_stored: whether it
-    takes columns of logical types as numbers. takes_maps: whether it takes Arrow's maps.
+    takes columns of logical types as numbers. takes_maps: whether it takes Arrow's maps. others:
+    the cuts of other partitions whose rows are this one's from now on.
     """
 
     name: str
@@ -47,6 +48,7 @@ class OutputStatus:
     holder: str = ""
     takes_stored: bool = False
     takes_maps: bool = False
+    others: tuple[Cut, ...] = ()
 
 
 class CommitGroup(Protocol):
@@ -104,6 +106,19 @@ class KeyListingGroup(Protocol):
 
     def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
         """Yield which keys the readers of an output have, as far as it tells; see KnowingSink."""
+        ...
+
+
+@runtime_checkable
+class ShrinkingGroup(Protocol):
+    """A group whose outputs may have more partitions than write there now."""
+
+    def beside(self, output: str) -> Sequence[RestingSink]:
+        """Return the partitions of an output whose rows are this one's from now on."""
+        ...
+
+    async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
+        """Remove the rows of one of them, and release it."""
         ...
 
 
@@ -222,6 +237,7 @@ class SinkGroup:
                 getattr(sink, "is_shared", False),
                 takes_stored=getattr(sink, "takes_stored", False),
                 takes_maps=getattr(sink, "takes_maps", False),
+                others=getattr(sink, "others", ()),
             )
             for output, sink in self._sinks.items()
         }
@@ -246,6 +262,15 @@ class SinkGroup:
     def supersede(self, output: str) -> None:
         """Let the next write of an output reach another cut than the unfinished one."""
         self._readable(output).supersede()
+
+    def beside(self, output: str) -> Sequence[RestingSink]:
+        """Return the partitions whose rows are this one's from now on."""
+        found: Sequence[RestingSink] = getattr(self._sinks[output], "beside", ())
+        return found
+
+    async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
+        """Remove the rows of one of them, and release it."""
+        await self._executor.run(sink.rest, removed)
 
     async def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
         """Yield which keys the readers of an output have, as far as it tells."""
@@ -379,6 +404,17 @@ class Groups:
     def supersede(self, output: str) -> None:
         """Let the next write of an output reach another cut than the unfinished one."""
         self._by_output[output].supersede(output)
+
+    def beside(self, output: str) -> Sequence[RestingSink]:
+        """Return the partitions whose rows are this one's from now on."""
+        group = self._by_output[output]
+        return group.beside(output) if isinstance(group, ShrinkingGroup) else ()
+
+    async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
+        """Remove the rows of one of them, and release it."""
+        await next(one for one in self._groups if isinstance(one, ShrinkingGroup)).rest(
+            sink, removed
+        )
 
     def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
         """Yield which keys the readers of an output have, as far as it tells."""

@@ -178,6 +178,17 @@ class ReadableSink(Sink, Protocol):
         ...
 
 
+class RestingSink(ReadableSink, Protocol):
+    """The sink of a partition whose rows are another one's from now on."""
+
+    is_at_rest: bool
+    """Whether its readers have no row of it."""
+
+    def rest(self, removed: pa.RecordBatch) -> None:
+        """Remove its rows, and release it. Raises OutputError and OSError."""
+        ...
+
+
 @runtime_checkable
 class KnowingSink(Protocol):
     """A sink that can tell its readers' keys, without their values."""

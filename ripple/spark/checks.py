@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import ripple
+from ripple.connectors.log.grown import in_use
 from ripple.connectors.log.sink import schema_of_output
 from ripple.core.errors import InputError
 from ripple.spark.checkpoint_check import CHECKPOINTS, AgainstCheckpoints, checkpoints_at
@@ -17,7 +18,7 @@ from ripple.spark.crashes import Crashes
 from ripple.spark.log_table import open_topic
 from ripple.spark.options import absolute
 from ripple.spark.oracle_check import AgainstOracle
-from ripple.spark.output_check import AgainstLog, Divided
+from ripple.spark.output_check import AgainstLog, AtRest, Divided
 from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.spark.table_check import AgainstTable
 from ripple.storage.log.body import columns_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ripple.spark.parcel import Parcel
     from ripple.spark.portions import Portion, Sources
 
-    OfResults: TypeAlias = AgainstCheckpoints | AgainstLog | AgainstTable | Divided
+    OfResults: TypeAlias = AgainstCheckpoints | AgainstLog | AgainstTable | AtRest | Divided
     Check: TypeAlias = Crashes | AgainstOracle | OfResults
 
 CRASHES_PER_TASK = 50
@@ -141,7 +142,7 @@ def _of_output(
     *,
     fields: tuple[str, ...],
     header: bool,
-) -> list[AgainstLog | AgainstTable | Divided]:
+) -> list[AgainstLog | AgainstTable | AtRest | Divided]:
     output, equals, rest = place.partition("=")
     if not equals or ":" in output:
         output, rest = plan.outputs[0].name, place
@@ -171,10 +172,12 @@ def _of_output(
     if only is not None:
         path = rest.rpartition("/")[0]
         return [AgainstLog(parcel, source.shares, output, path, only, engine)]
+    count = in_use(topic)
     return [
-        Divided(source.shares, output, rest, topic.partitions),
+        Divided(source.shares, output, rest, count),
         *(
             AgainstLog(parcel, source.shares, output, rest, number, engine)
-            for number in range(topic.partitions)
+            for number in range(count)
         ),
+        *(AtRest(parcel, output, rest, number) for number in range(count, topic.partitions)),
     ]

@@ -22,16 +22,21 @@ class LogStream:
 
     Invariant: records before an end that ``ends`` has returned never change, so a micro-batch that
     is repeated has the same rows.
+
+    grows: whether partitions that the topic gets later are read, too, from their first records.
     """
 
     table: LogTable
+    grows: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         """Plan the reading of a log. Raises InputError."""
         if any(name.lower() == "to" for name in options):
             raise InputError("a stream has no end: leave the option 'to' out, or use spark.read")
-        return cls(LogTable.of(options))
+        table, asked = LogTable.of(options), {name.lower(): one for name, one in options.items()}
+        _, only = open_topic(asked["path"])
+        return cls(table, only is None and "partitions" not in asked)
 
     def begin(self) -> dict[str, int]:
         """Return the first offset of each partition, by its number."""
@@ -40,7 +45,7 @@ class LogStream:
     def ends(self) -> dict[str, int]:
         """Return the present ends. Raises InputError where the log cannot be read."""
         found = {}
-        for one in self.table.splits:
+        for one in self._splits():
             topic, _ = open_topic(one.place)
             with PartitionReader(topic, one.partition) as reader:
                 found[str(one.partition)] = reader.range()[1]
@@ -53,7 +58,7 @@ class LogStream:
         that ends before an offset which a query has read.
         """
         found = []
-        for one in self.table.splits:
+        for one in self._splits():
             number = str(one.partition)
             first, until = start.get(number, one.first), end.get(number, one.first)
             if until < first:
@@ -65,3 +70,11 @@ class LogStream:
             if first < until:
                 found.append(replace(one, first=first, end=until))
         return found
+
+    def _splits(self) -> tuple[Split, ...]:
+        splits = self.table.splits
+        if not self.grows:
+            return splits
+        topic, _ = open_topic(splits[0].place)
+        added = range(len(splits), topic.partitions)
+        return (*splits, *(replace(splits[0], partition=one, first=0, end=0) for one in added))

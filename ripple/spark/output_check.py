@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ripple.connectors.log.grown import in_use
 from ripple.connectors.log.sink import reached_in
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError, OutputError
@@ -117,7 +118,7 @@ class AgainstLog:
             )
         cut, is_part = self._read(plan, reached.cut), False
         if _is_downstream(reached.cut):
-            is_part = topic.partitions > 1
+            is_part = in_use(topic) > 1
         begun = self.beginning.state(plan, cut)
         feed = None
         fresh = (FreshFeed if self.changes else Fresh)(
@@ -139,7 +140,7 @@ class AgainstLog:
         where = f"the cut {cuts.text(reached.cut)}"
         expected = fresh.table(output)
         if is_part:
-            expected = self._own(fresh, output, expected, topic.partitions)
+            expected = self._own(fresh, output, expected, in_use(topic))
         found = _written(topic, self.partition, plan, output, end)
         if sample is not None:  # history has all keys
             expected, found = sample.kept(expected, plan), sample.kept(found, plan)
@@ -213,6 +214,31 @@ class AgainstLog:
                 f"the changes of {self.output} in {self.place} cannot be compared: {why}; leave "
                 "out --changes"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """Check that a partition of an output, whose stage has fewer partitions now, has no rows."""
+
+    parcel: Parcel
+    output: str
+    place: str
+    partition: int
+    reporter: Reporter | None = None
+
+    def run(self) -> Iterator[Packet]:
+        """Yield the finding."""
+        plan = self.parcel.plan()
+        finding = Finding("outputs", f"{self.output} in {self.place}/{self.partition}")
+        topic, _ = open_topic(self.place)
+        _, end = _reached(topic, self.partition)
+        found = _written(topic, self.partition, plan, plan.output(self.output), end)
+        finding.cases = 1
+        for key in list(found)[:1]:
+            text = f"a row of the key {key}, and its stage has fewer partitions now"
+            finding.differences.append(Difference(text, self.output))
+        report_progress(self.reporter, 0, 1.0, last=True)
+        yield finding.packet()
 
 
 def _is_downstream(cut: Cut) -> bool:

@@ -11,6 +11,15 @@ from typing import Any
 import pytest
 
 from ripple.cli.cluster.deploying.comparison import difference
+from ripple.cli.cluster.deploying.counts import (
+    counts_by_output,
+    groups,
+    let_take,
+    mates,
+    moving,
+    problem_of_topic,
+    problems_of,
+)
 from ripple.cli.cluster.deploying.standing import (
     generations_in,
     has_served,
@@ -24,6 +33,7 @@ from ripple.control.assignment import AssignmentChain, Stage, empty
 from ripple.control.assignment.generations import store_of
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
+from ripple.storage.log import Topic
 from ripple.storage.store.opening import open_store
 from ripple.world import LiveDisk
 from tests.spark.logs import topic_of
@@ -130,6 +140,79 @@ def test_what_is_refused_is_named_in_one_line_before_anything_starts(
     assert why in capfd.readouterr().err
     assert deploy(begun, pipeline, **given) == 1  # nothing was started
     assert not (begun / "c" / "g2").exists()
+
+
+BEGUN = (Stage("main", 4), Stage("stage-1", 4), Stage("stage-2", 2))
+LINE = """
+v = start.partition("s", key=("symbol", "size")).fold("f", n=rp.count())
+w = v.partition("second", key="symbol", partitions={0}).fold("g", n=rp.sum("n")).sink("mid")
+pipeline = w.partition("third", key="n", partitions={1}).fold("h", k=rp.count()).sink("sum")
+"""
+WINDOWED = """
+@rp.record
+class Timed(Trade):
+    t: rp.Timestamp
+
+start = rp.Pipeline("one").source("trades", Timed, time="t")
+keyed = start.partition("s", key=("symbol", "size")).window("w", rp.Tumbling("1s"))
+v = keyed.fold("f", n=rp.count())
+w = v.partition("second", key="window_start_ns", partitions={0}).fold("g", n=rp.sum("n"))
+pipeline = w.sink("sum")
+"""
+
+
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [
+        ((4, 4, 2), None),
+        ((4, 4, 8), None),
+        ((4, 4, 1), None),
+        ((4, 4, 3), "stage-2 has 2 partitions, and would have 3: say a multiple, as partitions=4"),
+        ((8, 4, 2), "stage main has 4 partitions, and would have 8: it reads sources"),
+        (
+            (4, 8, 2),
+            "stage-1 has 4 partitions, and would have 8: it keeps its number, since stage-2",
+        ),
+    ],
+)
+def test_which_numbers_of_partitions_can_be(
+    tmp_path: Path, counts: tuple[int, ...], why: str | None
+) -> None:
+    file = tmp_path / "line.py"
+    file.write_text(BEGIN + LINE.format(*counts[1:]))
+    plan = load_plan(f"{file}")
+    named = [(one.name, count) for one, count in zip(BEGUN, counts, strict=True)]
+    problems = [*problems_of(plan, BEGUN, named)]
+    assert [why is not None and why in one for one in problems] == ([] if why is None else [True])
+    assert counts_by_output(plan, named)["sum"] == counts[2]
+
+
+def test_a_stage_with_final_rows_keeps_its_partitions(tmp_path: Path) -> None:
+    file = tmp_path / "windowed.py"
+    file.write_text(BEGIN + WINDOWED.format(8))
+    (problem,) = problems_of(load_plan(f"{file}"), BEGUN[:2], [("main", 4), ("stage-1", 8)])
+    assert "output 'sum' has final rows" in problem
+
+
+def test_a_topic_has_a_multiple_or_a_part_of_what_it_had(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text(BEGIN + f"pipeline = {SUM}")
+    schema = load_plan(f"{file}").sources[0].schema
+    for name, count in (("o", 4), ("preview", 8)):
+        Topic.create(LiveDisk(f"{tmp_path}"), name, schema, partitions=count)
+    place = f"log:{tmp_path}/o"
+    wrong = problem_of_topic("sum", place, 6)
+    assert wrong is not None
+    assert "4 partitions, and 6 neither divides them" in wrong
+    assert [problem_of_topic("sum", place, one) for one in (2, 4, 8, None)] == [None] * 4
+    let_take({"sum": place}, {"sum": f"log:{tmp_path}/preview"})
+    assert Topic.open(LiveDisk(f"{tmp_path}"), "o").before == (4,)
+    assert [*mates(5, 8, 4)] == [1]
+    assert [*mates(1, 4, 8)] == [1, 5]
+    assert [([*one], [*other]) for one, other in groups(2, 4)] == [([0], [0, 2]), ([1], [1, 3])]
+    with pytest.raises(InputError, match="no keys apart"):
+        groups(4, 6)
+    assert moving(2, 8) == ", 2 before: 6 of 8 rows of its outputs move"
 
 
 def test_a_renamed_source_is_refused(begun: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -61,11 +61,12 @@ OUTPUTS = {"last": ("venue",), "shown": ("symbol", "venue")}
 class Place:
     """A folder with a source that grows, a cluster's state, and its outputs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *code: str) -> None:
+        """Make them. code: of each generation."""
         self.folder = folder
-        self.code = {1: folder / "old.py", 2: folder / "new.py"}
-        for generation, of in ((1, "sum"), (2, "max")):
-            self.code[generation].write_text(CODE.replace("{of}", of))
+        self.code = {at: folder / f"code{at}.py" for at, _ in enumerate(code, start=1)}
+        for file, text in zip(self.code.values(), code, strict=True):
+            file.write_text(text)
         given = ["--partitions", 4, "--key", "symbol,venue"]
         ripple("log", "create", folder / "trades", "--schema", self.code[1], *given)
         self.outputs = {name: f"log:{folder / name}" for name in OUTPUTS}
@@ -77,10 +78,10 @@ class Place:
         source = ["--source", f"log:{self.folder / 'trades'}"]
         return [f"{self.code[generation]}", *source, *sinks, "--dir", f"{self.folder}/c"]
 
-    def deploy(self, act: str) -> str:
+    def deploy(self, act: str, generation: int = 2) -> str:
         """Carry out a command; return what it said."""
         said = subprocess.run(
-            [*RIPPLE, "deploy", *self.given(2), act],
+            [*RIPPLE, "deploy", *self.given(generation), act],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -99,6 +100,21 @@ class Place:
                 expected = rp.collect(plan, source=source, output=name).rows()
             made = map(json.loads, ripple("log", "table", self.folder / name).splitlines())
             assert keyed(made, key) == keyed(expected, key), name
+
+    def is_at_end(self) -> bool:
+        """Return whether all records are in the outputs."""
+        topic, plan = Topic.open(LiveDisk(f"{self.folder}"), "trades"), load_plan(f"{self.code[1]}")
+        ends = {}
+        for one in range(topic.partitions):
+            with PartitionReader(topic, one) as reader:
+                ends[f"trades/{one}"] = reader.range()[1]
+        cuts = [
+            (name.rpartition("trades/"), offset)
+            for output, at in self.outputs.items()
+            for commit in commits_at(plan, output, at).values()
+            for name, offset in commit.cut.items()
+        ]
+        return all(offset == ends[f"trades/{number}"] for (_, _, number), offset in cuts)
 
 
 def keyed(rows: Any, key: tuple[str, ...]) -> dict[Any, Any]:
@@ -190,25 +206,11 @@ def fed(place: Place) -> Iterator[Callable[[], None]]:
 def test_new_code_of_two_stages_serves_goes_back_and_serves_while_processes_die(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path)
+    place = Place(tmp_path, *(CODE.replace("{of}", of) for of in ("sum", "max")))
     plan = load_plan(f"{place.code[1]}")
 
     def has_committed(outputs: dict[str, str]) -> bool:
         return all(len(commits_at(plan, name, at)) for name, at in outputs.items())
-
-    def is_at_end() -> bool:
-        topic = Topic.open(LiveDisk(f"{tmp_path}"), "trades")
-        ends = {}
-        for one in range(topic.partitions):
-            with PartitionReader(topic, one) as reader:
-                ends[f"trades/{one}"] = reader.range()[1]
-        cuts = [
-            (name.rpartition("trades/"), offset)
-            for output, at in place.outputs.items()
-            for commit in commits_at(plan, output, at).values()
-            for name, offset in commit.cut.items()
-        ]
-        return all(offset == ends[f"trades/{number}"] for (_, _, number), offset in cuts)
 
     workers = ["--workers", "2"]
     with ExitStack() as closing:
@@ -235,15 +237,15 @@ def test_new_code_of_two_stages_serves_goes_back_and_serves_while_processes_die(
         one.kill("worker-2")
         assert "generation 2 serves" in place.deploy("--approve")
         end_feed()
-        until(is_at_end)
+        until(place.is_at_end)
         place.check(2)
         assert generations_in(place.store).serving.entry == 3
 
 
-def is_deployable(place: Place) -> bool:
+def is_deployable(place: Place, generation: int = 2) -> bool:
     """Return whether the cluster has stored a checkpoint, before which none is deployed."""
     ended = subprocess.run(
-        [*RIPPLE, "deploy", *place.given(2), "--dry-run"],
+        [*RIPPLE, "deploy", *place.given(generation), "--dry-run"],
         cwd=ROOT,
         capture_output=True,
         check=False,

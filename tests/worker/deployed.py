@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.decisions.limits import Limits
 from coordinator.service.handlers import Handlers
 from coordinator.service.shell import Shell
-from ripple.connectors.log.sink import changes_in, committed_in, newest_committer
+from ripple.connectors.log.sink import changes_in, committed_in, newest_committer, topic_for
 from ripple.control.assignment import ATTEMPTS_MAX
 from ripple.control.assignment.generations import Serving, ServingChain, newest_version
 from ripple.core import cut as cuts
@@ -140,6 +140,7 @@ class DeployedScene:
 
     async def serve(self, generation: int) -> Serving:
         """Let a generation serve, as the command does."""
+        self._grow()
         record = ServingChain(self.store, f"by-hand-{generation}")
         while True:
             now = await record.newest()
@@ -147,6 +148,18 @@ class DeployedScene:
             after = now.next(generation, await newest_version(world.store))
             if await record.put(now, after):
                 return after
+
+    def _grow(self) -> None:
+        """Let each output take as many writers as each generation has."""
+        counts: dict[str, set[int]] = {}
+        for truth in self.truths:
+            for output, stage, _ in self.places(truth):
+                counts.setdefault(output, set()).add(truth.counts(self.shape.partitions)[stage])
+        for output, found in counts.items():
+            schema = self.truths[0].schemas[output]
+            topic = topic_for(self.disk, topic_of(output), schema, min(found))
+            for count in sorted(found):
+                topic = topic.divided(count)
 
     # The outputs.
 
@@ -208,14 +221,14 @@ class DeployedScene:
         return all(found.values())
 
     def table(self, output: str) -> dict[Any, Any]:
-        """Return the rows that a reader of an output has, by key."""
-        topic, found = Topic.open(self.disk, topic_of(output)), dict[Any, Any]()
+        """Return the rows that a reader of an output has, by key, which is in one partition."""
+        topic, whole = Topic.open(self.disk, topic_of(output)), dict[Any, Any]()
         for number in range(topic.partitions):
-            end = 10**9
-            before: Any = None
+            end, found = 10**9, dict[Any, Any]()
+            before: Any = {}
             for cut, rows, _ in changes_in(topic, number, end):
-                assert before is None or cuts.is_within(before, cut), f"{output}: {before} {cut}"
-                before = cut
+                assert not cut or cuts.is_within(before, cut), f"{output}: {before} {cut}"
+                before = cut or before
                 for row in rows.to_pylist():
                     op = row.pop(OP)
                     key = tuple(row[name] for name in self.truths[0].identity[output])
@@ -224,7 +237,10 @@ class DeployedScene:
                         del found[key]
                     else:
                         found[key] = row
-        return found
+            twice = found.keys() & whole.keys()
+            assert not twice, f"output {output!r}: {twice} are in several partitions"
+            whole |= found
+        return whole
 
     def compare(self, generation: int) -> None:
         """Raise AssertionError unless the outputs are those of a generation's code."""

@@ -30,9 +30,9 @@ from tests.worker.trials import Trade, events, first
 from worker.engine.generation import Generation, Standing
 
 
-def staged(*, changed: bool) -> Any:
+def staged(*, changed: bool = False, partitions: int = 2) -> Any:
     """Show trades of two stages; changed code shows another number of each venue."""
-    pipeline = first().partition("second", key="venue", partitions=2)
+    pipeline = first().partition("second", key="venue", partitions=partitions)
     of = rp.max("total") if changed else rp.sum("total")
     return pipeline.fold("of-venue", n=rp.sum("n"), total=of).sink("last").sink("shown", of="rows")
 
@@ -47,9 +47,12 @@ def stepped(*, changed: bool) -> Any:
 
 CHANGED_FOLD = DeployTrial(staged(changed=True), events("deploy"), staged(changed=False))
 CHANGED_STEP = DeployTrial(stepped(changed=True), events("deploy"), stepped(changed=False))
+MORE = DeployTrial(staged(partitions=4), events("deploy"), staged(partitions=2))
+FEWER = DeployTrial(staged(partitions=1), events("deploy"), staged(partitions=3))
+TRIALS = {"fold": CHANGED_FOLD, "step": CHANGED_STEP, "more": MORE, "fewer": FEWER}
 
 
-@pytest.mark.parametrize("trial", [CHANGED_FOLD, CHANGED_STEP], ids=["fold", "step"])
+@pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS)
 def test_another_generation_serves_and_goes_back_whatever_happens(trial: DeployTrial) -> None:
     explore(trial, seeds=range(FEW))
 
@@ -87,6 +90,12 @@ def test_rows_of_the_other_generation_are_not_taken_for_its_own() -> None:
     assert repeat(deployment(CHANGED_STEP), seed=1).error is None
     run = repeat(deployment(CHANGED_STEP, limit_s=20), seed=1, without=("other_generation",))
     assert "has digest" in str(run.error)
+
+
+def test_rows_do_not_stay_in_partitions_that_a_stage_has_no_more() -> None:
+    assert repeat(deployment(FEWER), seed=1).error is None
+    run = repeat(deployment(FEWER, limit_s=20), seed=1, without=("other_partitions",))
+    assert "are in several partitions" in str(run.error)
 
 
 async def test_record_says_who_serves_and_epochs_rise() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.cli.cluster import down as cluster_down
 from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.deploying.comparison import difference, lines_of
+from ripple.cli.cluster.deploying.counts import let_take
 from ripple.cli.cluster.deploying.standing import (
     Generations,
     check_is_code,
@@ -170,7 +171,10 @@ def _approve(
             f"output {wrong[0]!r} is of the same code, and generation {candidate} has other rows: "
             "one of both is wrong; nothing has changed"
         )
-    return 0 if options.compare else _switch(options, outputs, there, candidate)
+    if options.compare:
+        return 0
+    let_take(outputs, shown)
+    return _switch(options, outputs, there, candidate)
 
 
 def _switch(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.cli.lib.exits import say
 from ripple.cli.lib.topic_rows import key_of, last_of, rows_of
 from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.log.grown import newest_last
 from ripple.connectors.log.sink import committed_in
 from ripple.connectors.target import open_target
 from ripple.core import cut as cuts
@@ -30,8 +32,11 @@ def print_table(topic: Topic) -> None:
     Raises InputError if no output has written the topic, or if two partitions have the same key.
     """
     key = key_of(topic)
-    tables = [rows_of(topic, partition, key) for partition in range(topic.partitions)]
+    numbers = newest_last(topic) if topic.before else range(topic.partitions)
+    tables = [rows_of(topic, partition, key) for partition in numbers]
     rows = pa.concat_tables(tables).combine_chunks()
+    if topic.before:  # a row may be on its way to another partition
+        rows = rows.take(pa.array(np.sort(last_of(rows, key))))
     if key:
         rows = rows.sort_by([(member.name, "ascending") for member in key])
     _check_apart(topic, key, rows)
@@ -68,6 +73,9 @@ def _say_reached(topic: Topic) -> None:
         reached = committed_in(topic, partition)
         if reached is None:
             say(f"partition {partition}: no cut was committed, as a one-shot run commits none")
+            continue
+        if not reached.cut:
+            say(f"partition {partition}: no rows, as its stage has fewer partitions now")
             continue
         total = (total + int(reached.digest, 16)) % _MODULUS
         say(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.files.text.cut_record import Owner
+from ripple.connectors.log.grown import look_at_part, sink_of_part
 from ripple.connectors.log.inputs import EndingLog, LogInputs
 from ripple.connectors.log.sink import (
     LogSink,
@@ -108,12 +109,11 @@ def look(path: str, writing: Writing) -> int:
     text, schema = f"{PREFIX}{path}", schema_of_output(writing.plan, writing.output)
     topic = _opened(disk, place)
     check_schema(topic, place.topic, schema)
+    owner = Owner(writing.plan.name, writing.output.name)
     if writing.part is not None:
         _check_parts(topic, place, writing.part)
-        partition = writing.part.number
-    else:
-        partition = _chosen(topic, place, text)
-    owner = Owner(writing.plan.name, writing.output.name)
+        return look_at_part(topic, writing.part, owner, text, epoch=writing.epoch)
+    partition = _chosen(topic, place, text)
     return look_at(topic, partition, owner, text, epoch=writing.epoch)
 
 
@@ -151,14 +151,12 @@ def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
     disk = LiveDisk(place.folder)
     schema = schema_of_output(writing.plan, writing.output)
     if writing.part is not None:
-        topic, partition = topic_of_part(disk, place, schema, writing.part), writing.part.number
-        is_new = False  # it is the other partitions' too
-    else:
-        topic = topic_for(disk, place.topic, schema)
-        partition = _chosen(topic, place, text)
+        topic = topic_of_part(disk, place, schema, writing.part)
+        return sink_of_part(topic, writing.part, LiveClock(), owner, name=text, epoch=writing.epoch)
+    topic = topic_for(disk, place.topic, schema)
     return LogSink(
         topic,
-        partition,
+        _chosen(topic, place, text),
         LiveClock(),
         owner,
         name=text,
@@ -197,7 +195,7 @@ def _check_whole(place: LogUri) -> None:
 
 def _check_parts(topic: Topic, place: LogUri, part: Part) -> None:
     _check_whole(place)
-    if topic.partitions != part.of:
+    if not topic.takes(part.of):
         raise OutputError(
             f"topic {place.topic} has {topic.partitions} partitions, and the pipeline has "
             f"{part.of}: name another topic, which is made with as many"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.connectors.contract import Commit
 from ripple.connectors.files.text import cut_record
 from ripple.connectors.files.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.connectors.log.connector import APPENDED, ONCE
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ripple.connectors.contract import Commit
+    from ripple.core.cut import Cut
     from ripple.model.pipeline.nodes import Output
     from ripple.model.pipeline.plan import Plan
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"
+# Of a partition whose stage has fewer partitions again: it has read nothing, and has no rows.
+AT_REST = Commit({}, f"{0:016x}")
 
 _RECORD = re.compile(r"output(?:-([0-9]{10}))?\.cut")
 
@@ -138,6 +141,10 @@ class LogSink:
         self.records_cut = owner is not None
         self.promise = ONCE if self.records_cut else APPENDED
         self.committed: Commit | None = None
+        self.beside: list[LogSink] = []
+        """Partitions whose rows are this one's from now on; see ``ripple.connectors.log.grown``."""
+        self.others: tuple[Cut, ...] = ()
+        self.is_at_rest = False
         self._current: Commit | None = None
         self._start = self._rows = 0
         self._has_forgotten = False
@@ -260,11 +267,21 @@ class LogSink:
                     with suppress(FileNotFoundError):
                         self._disk.remove(_record_path(topic, partition, epoch))
 
+    def rest(self, removed: pa.RecordBatch) -> None:
+        """Remove the last rows of a partition that has no rows any more, and release it."""
+        self.supersede()
+        if removed.num_rows:
+            self.write(removed, AT_REST)
+        self.commit(AT_REST)
+        self.close()
+
     def close(self) -> None:
         """Release the partition; readers have seen the appended changes, so they stay.
 
         A topic that was made for this sink is removed if it is empty.
         """
+        for one in self.beside:
+            one.close()
         if self._is_new and not self._writer.next_offset:
             with suppress(OSError):  # remaining files are resumed
                 self._writer.withdraw()
@@ -287,6 +304,7 @@ class LogSink:
             self.committed = record.reached
         end = self._writer.next_offset
         self._start = end
+        self.is_at_rest = record is not None and (record.reached, record.end) == (AT_REST, end)
         if end == self._writer.first_offset or not self._guards("cut_in_frame"):
             return
         note = _check_written(_Note.of(reader.notes_at(end - 1)), owner, self.name)

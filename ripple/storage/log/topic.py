@@ -5,6 +5,7 @@ The description, ``topic``, is an S-expression and, on a line of its own, its CR
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -23,15 +24,18 @@ from ripple.storage.log.segment import SEGMENT_SUFFIX
 from ripple.storage.log.settings import LogSettings
 from ripple.storage.log_uri import is_number
 from ripple.world import paths
+from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ripple.core.sexp import Sexp
     from ripple.world.ports import Disk, File
 
 PARTITIONS_MAX = 10_000
 DESCRIPTION_BYTES_MAX = 1 << 20
 FORMAT = 1
+GROWN_FORMAT = 2  # of topics that take other numbers of writers, which older releases must know
 
 _RESTORE = (
     "restore it from a copy, or put there the file `topic` of a new topic with the same "
@@ -47,6 +51,7 @@ class Topic:
 
     ``key``: the fields that decide a record's partition; without any, batches stick and rotate.
     ``time_field``: the event time in nanoseconds; without one, seeking by time is impossible.
+    ``before``: smaller numbers of writers that it takes, ascending: it had as many partitions.
     """
 
     disk: Disk
@@ -56,6 +61,7 @@ class Topic:
     key: tuple[str, ...] = ()
     time_field: str | None = None
     settings: LogSettings = field(default_factory=LogSettings)
+    before: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise TopicError or SchemaError for an invalid topic."""
@@ -64,6 +70,11 @@ class Topic:
             raise TopicError(
                 f"{self.path}: {self.partitions} partitions: must be from 1 to {PARTITIONS_MAX}"
             )
+        for count in self.before:
+            if not 1 <= count < self.partitions or self.partitions % count:
+                raise TopicError(
+                    f"{self.path}: {self.partitions} partitions cannot be divided among {count}"
+                )
         columns_of(self.schema)
         kinds = {member.name: member.type for member in self.schema.fields}
         for name in (*self.key, *([self.time_field] if self.time_field else ())):
@@ -163,6 +174,30 @@ class Topic:
         except (SexpError, SchemaError) as error:
             raise TopicError(f"{path}/topic cannot be understood: {error}") from error
 
+    def divided(self, count: int) -> Topic:
+        """Return the topic with ``count`` among the numbers of writers that it takes.
+
+        It grows where that is more than it has: to a multiple. Its records stay where they are.
+        Readers that have opened it know of the partitions that it had. One process at a time.
+        Raises TopicError where its writers divide records by a key, which would be in two
+        partitions then; OSError.
+        """
+        if self.takes(count):
+            return self
+        if self.key:
+            raise TopicError(
+                f"{self.path} is divided by {', '.join(self.key)}, whose records would be in two "
+                "partitions: create another topic"
+            )
+        *before, partitions = sorted({*self.before, self.partitions, count})
+        made = dataclasses.replace(self, partitions=partitions, before=tuple(before))
+        replace(self.disk, f"{self.path}/topic", made._description())
+        return made
+
+    def takes(self, count: int) -> bool:
+        """Return whether so many writers divide it among them: as many as it has, or had before."""
+        return count == self.partitions or count in self.before
+
     def folder(self, partition: int) -> str:
         """Return the folder of a partition; raises TopicError if there is no such partition."""
         if not 0 <= partition < self.partitions:
@@ -171,16 +206,18 @@ class Topic:
             )
         return f"{self.path}/{partition}"
 
-    def _write(self) -> bool:
-        """Write the description durably unless there is one; return whether it was written."""
+    def _description(self) -> bytes:
+        """Return the content of its file. Raises TopicError where it is too long."""
+        before: list[Sexp] = [["before", [str(count) for count in self.before]]]
         text = sexp.dumps(
             [
-                ["format", str(FORMAT)],
+                ["format", str(GROWN_FORMAT if self.before else FORMAT)],
                 ["schema", notation.to_sexp(self.schema)],
                 ["partitions", str(self.partitions)],
                 ["key", list(self.key)],
                 ["time_field", [self.time_field] if self.time_field else []],
                 ["settings", self.settings.to_sexp()],
+                *(before if self.before else ()),
             ]
         )
         data = f"{text}\ncrc32c {crc32c(text.encode('utf-8')):08x}\n".encode()
@@ -189,6 +226,11 @@ class Topic:
                 f"{self.path}: a description of {len(data)} bytes exceeds DESCRIPTION_BYTES_MAX, "
                 f"{DESCRIPTION_BYTES_MAX}: shorten the schema's names and docs"
             )
+        return data
+
+    def _write(self) -> bool:
+        """Write the description durably unless there is one; return whether it was written."""
+        data = self._description()
         # Without a lock: a process frozen in here would keep all others out.
         temporary, file = self._temporary()
         with closing(file):
@@ -225,7 +267,9 @@ def _check_path(path: str) -> None:
 
 # Cached: a process opens the same topic for each of its partitions, and each reader.
 @lru_cache(maxsize=64)
-def _read(text: str) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:
+def _read(
+    text: str,
+) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings, tuple[int, ...]]:
     match sexp.loads(text):
         case [
             ["format", str() as version],
@@ -234,21 +278,39 @@ def _read(text: str) -> tuple[Schema, int, tuple[str, ...], str | None, LogSetti
             ["key", list() as key],
             ["time_field", list() as time_field],
             ["settings", settings],
+            *others,
         ]:
-            if version != str(FORMAT):
-                raise TopicError(f"the topic has format {version}; this release reads {FORMAT}")
-            if not (partitions.isascii() and partitions.isdigit() and len(partitions) < 10):
-                raise TopicError(f"partitions is {partitions!r}, not a whole number")
+            if version not in (str(FORMAT), str(GROWN_FORMAT)):
+                raise TopicError(
+                    f"the topic has format {version}; this release reads {FORMAT} and "
+                    f"{GROWN_FORMAT}"
+                )
             names = tuple(str(name) for name in key)
             times = [str(name) for name in time_field]
             return (
                 notation.from_sexp(schema),
-                int(partitions),
+                _count(partitions),
                 names,
                 times[0] if times else None,
                 LogSettings.from_sexp(settings),
+                _before(others),
             )
     raise TopicError("a topic has format, schema, partitions, key, time_field and settings")
+
+
+def _count(text: object) -> int:
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    raise TopicError(f"partitions is {text!r}, not a whole number")
+
+
+def _before(others: list[Sexp]) -> tuple[int, ...]:
+    match others:
+        case []:
+            return ()
+        case [["before", list() as counts]]:
+            return tuple(map(_count, counts))
+    raise TopicError("a topic has before, and nothing else, after its settings")
 
 
 def _has_segments(disk: Disk, folder: str) -> bool:

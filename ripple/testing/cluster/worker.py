@@ -13,8 +13,9 @@ from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.kafka.cuts import stage_of
 from ripple.connectors.kafka.group import KafkaGroup
 from ripple.connectors.kafka.group_partition import GroupPartition
+from ripple.connectors.log.grown import look_at_part, sink_of_part
 from ripple.connectors.log.opening import check_divided
-from ripple.connectors.log.sink import LogSink, committed_in, look_at, topic_for
+from ripple.connectors.log.sink import committed_in, topic_for
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.control.assignment.generations import FIRST, ServingChain, prefix_of
 from ripple.storage.log import Topic
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Carried, Part
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
+    from ripple.connectors.log.sink import LogSink
     from ripple.control.assignment import Assignment
     from ripple.core.events import Event
     from ripple.engine.operators.division import Division
@@ -180,7 +182,7 @@ class Ends:
         def open_sink(name: str, path: str) -> LogSink:
             topic = topic_for(world.disk, path, schemas[name], part.of)
             owner = Owner(plan.name, name)
-            return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
+            return sink_of_part(topic, part, world.clock, owner, epoch=epoch, guards=world.guards)
 
         paths = self._paths(stage) if isinstance(stage, int) else {}
         openers = {name: partial(open_sink, name, path) for name, path in paths.items()}
@@ -224,7 +226,7 @@ class Ends:
             if not disk.exists(f"{path}/topic"):
                 return 0
             owner = Owner(plan.name, name)
-            return look_at(Topic.open(disk, path), part.number, owner, name, epoch=epoch)
+            return look_at_part(Topic.open(disk, path), part, owner, name, epoch=epoch)
 
         return [partial(look, name, path) for name, path in paths.items()]
 

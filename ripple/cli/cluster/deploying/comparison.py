@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from ripple.cli.cluster.deploying.counts import groups
 from ripple.cli.cluster.deploying.standing import topic_at
 from ripple.cli.lib.topic_rows import key_of, rows_of
-from ripple.connectors.log.sink import cuts_in
+from ripple.connectors.log.sink import committed_in, cuts_in
 from ripple.core.errors import InputError
 from ripple.core.row_ops import OP
 from ripple.task.published_rows import PublishedRows
@@ -15,6 +18,7 @@ from ripple.task.published_rows import PublishedRows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.model.schema.types import Field
     from ripple.storage.log import Topic
 
 SAMPLE = 3
@@ -58,34 +62,37 @@ def difference(output: str, named: str, preview: str) -> Difference:
     one, other = topic_at(named), topic_at(preview)
     if one is None or other is None:
         raise InputError(f"output {output!r} has no rows yet in {named}, or in its preview")
-    for partition in range(one.partitions):
-        ends = _common(one, other, partition)
+    for own, others in groups(one.partitions, other.partitions):
+        places = [*((one, number) for number in own), *((other, number) for number in others)]
+        ends = _common(places)
         found.is_apart = found.is_apart or ends is None
-        _compare(found, one, other, partition, ends or (None, None))
+        tables = [
+            rows_of(topic, number, key_of(one), end).drop_columns(OP)
+            for (topic, number), end in zip(places, ends or [None] * len(places), strict=True)
+        ]
+        was, now = pa.concat_tables(tables[: len(own)]), pa.concat_tables(tables[len(own) :])
+        _compare(found, was, now, tuple(key_of(one)))
     return found
 
 
-def _common(one: Topic, other: Topic, partition: int) -> tuple[int, int] | None:
-    """Return the ends of the rows of both topics at their last common cut."""
-    known = {tuple(sorted(cut.items())): end for cut, end in cuts_in(one, partition, ROWS_BACK)}
-    for cut, end in reversed(list(cuts_in(other, partition, ROWS_BACK))):
-        at = known.get(tuple(sorted(cut.items())))
-        if at is not None:
-            return at, end
+def _common(places: list[tuple[Topic, int]]) -> list[int | None] | None:
+    """Return where the rows of partitions at their last common cut end, None without one.
+
+    Partitions at rest, whose stage has fewer now, have no rows, and no part in it.
+    """
+    known: list[dict[Any, int] | None] = []
+    for topic, number in places:
+        commit, found = committed_in(topic, number), cuts_in(topic, number, ROWS_BACK)
+        is_at_rest = commit is not None and not commit.cut
+        known.append(None if is_at_rest else {tuple(sorted(cut.items())): at for cut, at in found})
+    for cut in reversed(list(known[-1] or ())):
+        if all(one is None or cut in one for one in known):
+            return [None if one is None else one[cut] for one in known]
     return None
 
 
-def _compare(
-    found: Difference,
-    one: Topic,
-    other: Topic,
-    partition: int,
-    ends: tuple[int | None, int | None],
-) -> None:
-    key = key_of(one)
-    was = rows_of(one, partition, key, ends[0]).drop_columns(OP)
-    now = rows_of(other, partition, key, ends[1]).drop_columns(OP)
-    shown = PublishedRows(tuple(key))
+def _compare(found: Difference, was: pa.Table, now: pa.Table, key: tuple[Field, ...]) -> None:
+    shown = PublishedRows(key)
     shown.there(was)
     differs = shown.settled(now)
     removed = shown.left().num_rows

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from ripple.cli.cluster.deploying.counts import mates
 from ripple.cli.cluster.deploying.standing import commits_at, previews, topic_at
 from ripple.connectors.log.sink import newest_committer
 from ripple.control.assignment import ATTEMPTS_MAX
@@ -21,9 +22,10 @@ from ripple.storage.store.opening import open_store, store_to_read
 from ripple.world.live import LiveRandom
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ripple.cli.cluster.deploying.standing import Generations
+    from ripple.connectors.contract import Commit
     from ripple.model.pipeline.plan import Plan
 
 LOOK_S = 0.05
@@ -43,9 +45,7 @@ def wait_level(
         behind = [
             f"{name}/{number}"
             for name, commits in wanted.items()
-            for number, commit in commits.items()
-            if (now := commits_at(plan, name, shown[name]).get(number)) is None
-            or not cuts.is_within(commit.cut, now.cut)
+            for number in _behind(plan, name, (outputs[name], shown[name]), commits)
         ]
         if not behind:
             return
@@ -56,6 +56,21 @@ def wait_level(
                 "changed: wait for it, or give a longer --timeout"
             )
         time.sleep(LOOK_S)
+
+
+def _behind(
+    plan: Plan, output: str, places: tuple[str, str], wanted: Mapping[int, Commit]
+) -> Iterator[int]:
+    """Yield the partitions of an output that its preview has not come as far as.
+
+    places: of both. The preview may have another number of partitions.
+    """
+    topics, now = [topic_at(place) for place in places], commits_at(plan, output, places[1])
+    count, other = (0 if topic is None else topic.partitions for topic in topics)
+    for number, commit in wanted.items():
+        there = [now.get(one) for one in mates(number, count, other)] if other else [None]
+        if not all(one is not None and cuts.is_within(commit.cut, one.cut) for one in there):
+            yield number
 
 
 def serve(store: str, before: Serving, generation: int) -> Serving:

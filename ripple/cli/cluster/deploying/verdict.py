@@ -7,6 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ripple.cli.cluster.deploying.counts import (
+    counts_by_output,
+    moving,
+    problem_of_topic,
+    problems_of,
+)
 from ripple.cli.cluster.deploying.standing import commits_at, topic_at
 from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.cli.lib.output_forms import many
@@ -53,14 +59,15 @@ def verdict_of(
         *_of_cluster(plan, there, counts, newest),
         *changed,
         *_of_plan(plan, sources, has_lanes=has_lanes),
-        *_of_outputs(plan, outputs, known),
+        *_of_outputs(plan, outputs, known, counts_by_output(plan, counts)),
         *_of_beginnings(newest, bounds),
     ]
     named = dict(counts)
     stages = [
         {
             "name": name,
-            "partitions": _partitions(there, name) or named.get(name, 0),
+            "partitions": named.get(name) or _partitions(there, name),
+            "partitions_before": _partitions(there, name),
             "folds": [_fold(plan, fold, known) for fold in stage.folds],
         }
         for name, stage in zip(named, stages_of(plan), strict=False)
@@ -85,7 +92,8 @@ def verdict_of(
 def print_verdict(value: Mapping[str, Any]) -> None:
     """Print a verdict for people; problems on standard error."""
     for stage in value["stages"]:
-        print(f"stage {stage['name']}: {many(stage['partitions'], 'partition')}")
+        moves = moving(stage["partitions_before"], stage["partitions"])
+        print(f"stage {stage['name']}: {many(stage['partitions'], 'partition')}{moves}")
         for fold in stage["folds"]:
             print(f"  {fold['verdict']:<8} {fold['key']}")
     for output in value["outputs"]:
@@ -129,12 +137,14 @@ def _of_cluster(
         return
     was = [(one.name, one.partitions) for one in there.assignment.stages]
     now = [(name, count or _partitions(there, name)) for name, count in counts]
-    if was != now:
+    if [name for name, _ in was] != [name for name, _ in now]:
         yield (
             f"the stages of generation {there.serving.generation} are {_text(was)}, and those of "
             f"the new code {_text(now)}: a generation has the same stages; name another store and "
             "other outputs"
         )
+        return
+    yield from problems_of(plan, there.assignment.stages, now)
 
 
 def _text(stages: Sequence[tuple[str, int]]) -> str:
@@ -162,8 +172,10 @@ def _of_plan(plan: Plan, sources: Mapping[str, str], *, has_lanes: bool) -> Iter
             )
 
 
-def _of_outputs(plan: Plan, outputs: Mapping[str, str], known: set[str]) -> Iterator[str]:
-    """Yield why an output cannot go on with the rows of the plan."""
+def _of_outputs(
+    plan: Plan, outputs: Mapping[str, str], known: set[str], counts: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield why an output cannot go on with the rows of the plan. counts: of its partitions."""
     for name, place in outputs.items():
         if not place.startswith(PREFIX):
             yield f"output {name!r} is {place}: generations share outputs that are log:DIR/TOPIC"
@@ -175,6 +187,9 @@ def _of_outputs(plan: Plan, outputs: Mapping[str, str], known: set[str]) -> Iter
                 "it afterwards (docs/changing.md)"
             )
             continue
+        apart = problem_of_topic(name, place, counts.get(name))
+        if apart is not None:
+            yield apart
         output = plan.output(name)
         try:
             check_schema(topic, place, schema_of_output(plan, output))

@@ -1,0 +1,127 @@
+"""Other numbers of partitions of a pipeline's stages: which can be, and what moves by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.cli.cluster.deploying.standing import topic_at
+from ripple.cli.lib.output_forms import many
+from ripple.control.assignment import stage_names
+from ripple.core.errors import InputError
+from ripple.model.pipeline.topology import outputs_of, stage_of_output, stages_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ripple.control.assignment import Stage as Assigned
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.stages import Stage
+
+
+def problems_of(
+    plan: Plan, was: Sequence[Assigned], counts: Sequence[tuple[str, int]]
+) -> Iterator[str]:
+    """Yield why stages cannot go on with other numbers of partitions.
+
+    was: the stages of the cluster. counts: those of the plan, by the same names, 0 for any.
+    """
+    stages = _by_name(plan, [name for name, _ in counts])
+    for before, (name, count) in zip(was, counts, strict=True):
+        if count in (0, before.partitions):
+            continue
+        changes = f"stage {name} has {many(before.partitions, 'partition')}, and would have {count}"
+        stage = stages.get(name)
+        if stage is None or stage.number == 0:
+            yield (
+                f"{changes}: it reads sources, and keeps its number; name another store and other "
+                "outputs"
+            )
+        elif count % before.partitions and before.partitions % count:
+            most = 2 * before.partitions
+            yield f"{changes}: say a multiple, as partitions={most}, or a number that divides it"
+        else:
+            yield from _of_stage(plan, stage, changes, [*stages])
+
+
+def _of_stage(plan: Plan, stage: Stage, changes: str, names: Sequence[str]) -> Iterator[str]:
+    behind = [names[one.number] for one in stages_of(plan) if one.before == stage.number]
+    if behind:
+        yield (
+            f"{changes}: it keeps its number, since {', '.join(behind)} is behind it; name another "
+            "store and other outputs"
+        )
+    for output in plan.outputs:
+        if output.name in outputs_of(plan, stage.number) and plan.frees(plan.fold(output.of)):
+            yield (
+                f"{changes}: its output {output.name!r} has final rows, which are in no state that "
+                "could be divided; name another store and other outputs"
+            )
+
+
+def counts_by_output(plan: Plan, counts: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Return in how many partitions each output is, where the plan itself says so."""
+    by_stage = {
+        stage.number: count
+        for (_, stage), (_, count) in zip(
+            _by_name(plan, [name for name, _ in counts]).items(),
+            [one for one in counts if not stage_names.divides(one[0])],
+            strict=True,
+        )
+    }
+    found = {one.name: by_stage.get(stage_of_output(plan, one.name), 0) for one in plan.outputs}
+    return {name: count for name, count in found.items() if count}
+
+
+def let_take(outputs: Mapping[str, str], previews: Mapping[str, str]) -> None:
+    """Let the topics of outputs take as many writers as their previews have. URIs by output.
+
+    Raises InputError, TopicError and OSError.
+    """
+    for name, place in outputs.items():
+        topic, preview = topic_at(place), topic_at(previews[name])
+        if topic is not None and preview is not None:
+            topic.divided(preview.partitions)
+
+
+def problem_of_topic(name: str, place: str, count: int | None) -> str | None:
+    """Return why the topic of an output cannot be divided among so many, None if it can be."""
+    topic = topic_at(place)
+    there = 0 if topic is None else topic.partitions
+    if not there or not count or there % count == 0 or count % there == 0:
+        return None
+    return (
+        f"output {name!r}: {place} has {many(there, 'partition')}, and {count} neither divides "
+        "them nor is a multiple of them: say another number"
+    )
+
+
+def moving(before: int, count: int) -> str:
+    """Return for people which rows go to other partitions, "" for none."""
+    fewer, more = sorted((before, count))
+    if not fewer or fewer == more:
+        return ""
+    return f", {before} before: {more - fewer} of {more} rows of its outputs move"
+
+
+def mates(number: int, count: int, other: int) -> range:
+    """Return which of ``other`` partitions have rows of partition ``number`` of ``count``."""
+    if count >= other:
+        return range(number % other, number % other + 1)
+    return range(number, other, count)
+
+
+def groups(one: int, other: int) -> Iterable[tuple[range, range]]:
+    """Return which of ``one`` and of ``other`` partitions have the same keys.
+
+    Raises InputError unless one number divides the other.
+    """
+    fewer, more = sorted((one, other))
+    if more % fewer:
+        raise InputError(f"{one} and {other} partitions have no keys apart")
+    return [(range(at, one, fewer), range(at, other, fewer)) for at in range(fewer)]
+
+
+def _by_name(plan: Plan, names: Sequence[str]) -> dict[str, Stage]:
+    """Return the stages of a plan by their names in an assignment."""
+    own = [name for name in names if not stage_names.divides(name)]
+    return dict(zip(own, stages_of(plan), strict=False))

@@ -1,0 +1,100 @@
+"""Outputs of a stage in a topic that has, or had, another number of partitions.
+
+With more partitions each is a part of a former one: partition p of P became p, p + P, ... of kP. So
+who has p of P again takes over p + P, ... as well: once its own partition has their rows, it
+removes them there, and the partition is *at rest*: its cut is of no input, and its table is empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.log.sink import LogSink, committed_in, look_at, newest_committer
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.connectors.connector import Part
+    from ripple.connectors.files.text.cut_record import Owner
+    from ripple.core.cut import Cut
+    from ripple.storage.log import Topic
+    from ripple.world.ports import Clock, Guards
+
+
+def sink_of_part(
+    topic: Topic,
+    part: Part,
+    clock: Clock,
+    owner: Owner | None,
+    *,
+    name: str | None = None,
+    epoch: int | None = None,
+    guards: Guards = all_guards,
+) -> LogSink:
+    """Return the sink of a stage's partition, which holds those beside it, too; see LogSink.
+
+    Raises as LogSink does; then nothing is held.
+    """
+    made = LogSink(topic, part.number, clock, owner, name=name, epoch=epoch, guards=guards)
+    try:
+        for number in beside(topic, part):
+            one = LogSink(topic, number, clock, owner, epoch=epoch, guards=guards)
+            made.beside.append(one)
+        made.others = tuple(_others(topic, part, made))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def look_at_part(
+    topic: Topic, part: Part, owner: Owner, name: str, *, epoch: int | None = None
+) -> int:
+    """Look at all partitions that ``sink_of_part`` would hold; see ``look_at``."""
+    numbers = (part.number, *beside(topic, part))
+    return max(look_at(topic, number, owner, name, epoch=epoch) for number in numbers)
+
+
+def beside(topic: Topic, part: Part) -> range:
+    """Return the partitions that are parts of a stage's partition, without its own number."""
+    return range(part.number + part.of, topic.partitions, part.of)
+
+
+def in_use(topic: Topic) -> int:
+    """Return how many partitions of a topic have rows of a stage: fewer where it went back."""
+    counts = (*topic.before, topic.partitions)
+    there = [number for number in range(topic.partitions) if _is_at_work(topic, number)]
+    return next((count for count in counts if not there or count > there[-1]), topic.partitions)
+
+
+def newest_last(topic: Topic) -> list[int]:
+    """Return the partitions of a topic, those of the newest owner last.
+
+    While a stage's number of partitions changes, a row may be in two of them: what the newer owner
+    has written holds.
+    """
+    return sorted(range(topic.partitions), key=lambda one: newest_committer(topic, one))
+
+
+def _is_at_work(topic: Topic, number: int) -> bool:
+    commit = committed_in(topic, number)
+    return commit is not None and bool(commit.cut)
+
+
+def _others(topic: Topic, part: Part, sink: LogSink) -> Iterator[Cut]:
+    """Yield the cuts at which other partitions show rows that are this one's from now on.
+
+    It is to come as far, so that no row goes back.
+    """
+    for one in sink.beside:
+        if one.committed is not None:
+            yield one.committed.cut
+        if one.unfinished is not None:
+            yield one.unfinished
+    if sink.committed is not None and sink.committed.cut:
+        return
+    for number in sorted({part.number % count for count in topic.before} - {part.number}):
+        commit = committed_in(topic, number)
+        if commit is not None:
+            yield commit.cut
