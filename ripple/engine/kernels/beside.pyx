@@ -63,6 +63,23 @@ def follow(
     return True
 
 
+def unplaced(Column side not None, const int64_t[::1] place_of not None):
+    """Return the changed slots of ``side`` that have no place, in order: int64[n].
+
+    None unless each changed row is there now.
+    """
+    cdef int64_t i, slot, n = side.changed_count, known = place_of.shape[0]
+    cdef const int64_t* slots = side.touched._slots
+    cdef vector[int64_t] found
+    for i in range(n):
+        slot = slots[side.changed[i]]
+        if not side.present[slot]:
+            return None
+        if slot >= known or place_of[slot] < 0:
+            found.push_back(slot)
+    return listed(found.data(), found.size())
+
+
 def lay_touched(
     Column joined not None,
     Column left not None,

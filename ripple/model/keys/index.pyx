@@ -45,6 +45,7 @@ cdef extern from *:
 
 cdef enum:
     BLOCK = 32  # keys that are looked up together
+    AHEAD = 8   # keys whose places in a table are fetched before they are looked up
     CACHED_ENTRIES = 8192  # so many are in a cache of this core anyway, with their keys
     SPARSE_ENTRIES = 4096  # 32 KiB: smaller tables are sparse
 
@@ -449,6 +450,27 @@ cdef class KeyIndex:
             with nogil:
                 self.find_texts(texts.array, chosen, n, &out[0])
         return slots
+
+    def slots_of_same(self, KeyIndex other not None, const int64_t[::1] slots not None):
+        """Return the slot of each key that another index has at ``slots``, adding the new ones: int64[n].
+
+        It must have keys of the same kind.
+        """
+        cdef Py_ssize_t i, n = slots.shape[0], last = n - 1
+        cdef const Key* theirs = other._keys
+        cdef Key key
+        if other is self:
+            raise ValueError("keys of another index are looked up")
+        check_slots(slots, other._top)
+        found = np.empty(n, np.int64)
+        cdef int64_t[::1] out = found
+        for i in range(n):
+            prefetch(&self._table.entries[theirs[slots[min(i + AHEAD, last)]].tag >> self._table.shift])
+            key = theirs[slots[i]]
+            if key.length == 0 and key.tag == 0:
+                raise IndexError(f"slot {slots[i]} has no key")
+            out[i] = self._find_or_insert(&key, <const uint8_t*>key.low)  # bytes of a long one
+        return found
 
     def slots_of_known_texts(self, Lent texts, const int64_t[::1] rows=None):
         """Return the slot of each text, -1 for one that is not there: int64[n].

@@ -385,6 +385,19 @@ def key_columns(keys: KeySpace, slots: Slots) -> dict[str, pa.Array]:
     return {field.name: array for field, array in arrays}
 
 
+def slots_of_same(space: KeySpace, other: KeySpace, slots: Slots) -> Slots:
+    """Return the slot in ``space`` of each key that another one has at ``slots``, adding new ones.
+
+    Both have fields of the same types; the keys need not be adopted.
+    """
+    whole = TextKeys, IntKeys  # their indexes have all of a key
+    if type(space) is type(other) and isinstance(space, whole) and space is not other:
+        return space.index.slots_of_same(other.index, slots)
+    found = space.slots(other.arrays(slots))
+    space.adopt(found)
+    return found
+
+
 def _release_uses(space: KeySpace, slots: Slots) -> None:
     """Count one use less of each slot; free unused ones, with their parts."""
     gone = space.index.drop_uses(slots)

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,23 @@ def test_more_keys_than_are_cached_are_found_as_a_dictionary_finds_them() -> Non
     assert found.tolist() == [model[known[row]] for row in rows.tolist()]
     assert len(index) == len(model) > 50_000
     index.check_invariants()
+
+
+@given(st.lists(short_keys, unique=True), st.lists(short_keys), st.data())
+def test_keys_of_another_index_are_found_as_their_texts_are(
+    theirs: list[bytes], mine: list[bytes], data: st.DataObject
+) -> None:
+    other, index = KeyIndex(), KeyIndex()
+    other.slots_of_texts(_texts(theirs))
+    index.slots_of_texts(_texts(mine))
+    chosen = data.draw(st.lists(st.sampled_from(range(len(theirs))) if theirs else st.nothing()))
+    found = index.slots_of_same(other, np.array(chosen, np.int64))
+    assert found.tolist() == index.slots_of_texts(_texts([theirs[at] for at in chosen])).tolist()
+    other.free(other.live_slots())  # what was added lives on
+    index.check_invariants()
+    for freed in chosen[:1]:
+        with pytest.raises(IndexError, match="no key"):
+            index.slots_of_same(other, np.array([freed], np.int64))
 
 
 def test_pairs_keep_both_halves() -> None:

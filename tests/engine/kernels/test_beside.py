@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ripple.engine.graph.canonical import Form
 from ripple.engine.graph.column import Column, DerivedColumn, InputColumn, Tap
 from ripple.engine.graph.node import Graph
-from ripple.engine.kernels.beside import follow, lay_beside, lay_touched, link_sides
+from ripple.engine.kernels.beside import follow, lay_beside, lay_touched, link_sides, unplaced
 from ripple.engine.kernels.view import View
 from ripple.model.keys.slots import SlotSet
 from ripple.model.keys.space import KeySpace, key_space
@@ -174,6 +174,9 @@ class ByPlace(Beside):
         if self._follows:
             assert followed == bool(now.all() and (places >= 0).all())
             assert followed or self._touched.members().tolist() == before
+            new = unplaced(parent, self._at[side])
+            assert (new is None) == (not now.all())
+            assert new is None or new.tolist() == slots[places < 0].tolist()
         slots, now, places = slots[places >= 0], now[places >= 0], places[places >= 0]
         self._slots[side][places] = np.where(now, slots, -1)
         if not followed:

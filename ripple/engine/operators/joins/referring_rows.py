@@ -52,7 +52,11 @@ class ReferringRows(TableJoinRows):
         if not self._shares:
             super()._release(rows)
 
+    def _links_of(self, slots: Ints) -> Ints:
+        return self._links(self._right.keys.arrays(slots))
+
     def _links(self, keys: Sequence[pa.Array]) -> Ints:
+        """Return the link of each key of the right, given field by field."""
         found = self._link_keys.slots(keys)
         self._link_keys.adopt(found)
         self._right_at = grown(self._right_at, self._link_keys.capacity, -1)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.graph.column import Column, DerivedColumn
-from ripple.engine.kernels.beside import follow, lay_beside, lay_touched, link_sides
+from ripple.engine.kernels.beside import follow, lay_beside, lay_touched, link_sides, unplaced
 from ripple.engine.operators.join_state import JoinState, SideState
 from ripple.engine.operators.result_rows import ResultRows, read_by_filters
 from ripple.engine.operators.uncomputable import UncomputableRows
@@ -17,11 +17,9 @@ from ripple.engine.snapshots.slot_arrays import grown
 from ripple.engine.snapshots.stateless import Stateless
 from ripple.model.expression.bound import Values
 from ripple.model.keys.slots import SlotSet
-from ripple.model.keys.space import key_space
+from ripple.model.keys.space import key_space, slots_of_same
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph, Node
@@ -100,14 +98,40 @@ class TableJoinRows(DerivedColumn):
 
     def parent_changed_now(self, parent: Node) -> None:
         """Note where the changed rows of a side belong, and the rows to compute again."""
-        if parent is self._left and not self._follows(self._left, self._row_of):
+        if parent is self._left and not self._follows_left():
             self._take_left(*self._left.changes())
-        if parent is self._right and not self._follows(self._right, self._link_of):
+        if parent is self._right and not self._follows_right():
             self._take_right(*self._right.changes())
 
-    def _follows(self, side: Column, place_of: Ints) -> bool:
-        """Touch the rows of a side's changes, if each is there and has a place; else none."""
-        return self._by_key and follow(side, place_of, self._touched, self.keys.capacity)
+    def _follows_left(self) -> bool:
+        """Touch the rows of the left side's changes, with new ones, if each is there; else none."""
+        if not self._by_key or (new := unplaced(self._left, self._row_of)) is None:
+            return False
+        if len(new):
+            self._row_of = grown(self._row_of, self._left.keys.capacity, -1)
+            self._place_left(new)
+            self._right_at = grown(self._right_at, self.keys.capacity, -1)
+        return follow(self._left, self._row_of, self._touched, self.keys.capacity)
+
+    def _follows_right(self) -> bool:
+        """Do the same with those of the right side."""
+        if not self._by_key or (new := unplaced(self._right, self._link_of)) is None:
+            return False
+        if len(new):
+            self._link_of = grown(self._link_of, self._right.keys.capacity, -1)
+            self._place_right(new)
+        return follow(self._right, self._link_of, self._touched, self.keys.capacity)
+
+    def _place_left(self, new: Ints) -> None:
+        """Give slots of the left their rows."""
+        found = self._rows_of(new)
+        self._left_at = grown(self._left_at, self.keys.capacity, -1)
+        self._row_of[new], self._left_at[found] = found, new
+
+    def _place_right(self, new: Ints) -> None:
+        """Give slots of the right their links."""
+        found = self._links_of(new)
+        self._link_of[new], self._right_at[found] = found, new
 
     def _take_left(self, slots: Ints, was: Any, now: Any) -> None:
         del was
@@ -119,16 +143,16 @@ class TableJoinRows(DerivedColumn):
             rows = self._row_of[come]
             new = come[rows < 0]
             if len(new):
-                found = self._rows_of(new)
-                self._left_at = grown(self._left_at, self.keys.capacity, -1)
-                self._row_of[new], self._left_at[found] = found, new
+                self._place_left(new)
                 rows = self._row_of[come]
             self._refer(come, rows)
             self._touch(rows)
 
     def _rows_of(self, slots: Ints) -> Ints:
         """Return the rows that slots of the left get."""
-        found = self.keys.slots(self._left.keys.arrays(slots) or [slots])
+        if self._left.keys.fields:
+            return slots_of_same(self.keys, self._left.keys, slots)
+        found = self.keys.slots([slots])
         self.keys.adopt(found)
         return found
 
@@ -144,8 +168,7 @@ class TableJoinRows(DerivedColumn):
             links = self._link_of[come]
             new = come[links < 0]
             if len(new):
-                found = self._links(self._right.keys.arrays(new))
-                self._link_of[new], self._right_at[found] = found, new
+                self._place_right(new)
                 links = self._link_of[come]
             self._touch(self._rows_with(links))
 
@@ -166,11 +189,15 @@ class TableJoinRows(DerivedColumn):
 
     # --- rows and links: here the same ---
 
-    def _links(self, keys: Sequence[pa.Array]) -> Ints:
-        """Return the link of each key of the right, given field by field."""
-        at = {left: place for place, (left, _) in enumerate(self.fold.pairs)}
-        found = self.keys.slots([keys[at[field.name]] for field in self.fold.key])
-        self.keys.adopt(found)
+    def _links_of(self, slots: Ints) -> Ints:
+        """Return the links that slots of the right get."""
+        if len(self.fold.key) == 1:
+            found = slots_of_same(self.keys, self._right.keys, slots)
+        else:
+            keys = self._right.keys.arrays(slots)
+            at = {left: place for place, (left, _) in enumerate(self.fold.pairs)}
+            found = self.keys.slots([keys[at[field.name]] for field in self.fold.key])
+            self.keys.adopt(found)
         self._left_at = grown(self._left_at, self.keys.capacity, -1)
         self._right_at = grown(self._right_at, self.keys.capacity, -1)
         return found
