@@ -18,6 +18,7 @@ from ripple.model.pipeline.topology import stages_of
 from ripple.spark import packets
 from ripple.spark.packet_output import packet_output_of
 from ripple.spark.packets import packets_in
+from ripple.spark.settled_heap import settle_heap
 from ripple.spark.task_results import Results
 from ripple.task.drive import Drive
 
@@ -47,6 +48,7 @@ class Gather:
         """Take packets in the order of kind, target, turn, sender and piece."""
         for packet in self.run(packets_in(batches)):
             yield packet.as_batch()
+        settle_heap()
 
     def targets(self, plan: Plan) -> int:
         """Return the stage's number of partitions."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ripple.core.extras import needed
 from ripple.spark import packets
 from ripple.spark.packets import packets_in
+from ripple.spark.settled_heap import settle_heap
 from ripple.spark.sources import Conforming, spark_schema
 from ripple.spark.task_division import tasks_of
 
@@ -70,6 +71,7 @@ class Working:
                 for job in jobs:
                     for packet in job.run():
                         yield conforming(packet.as_batch())
+        settle_heap()
 
 
 class Unpacked:

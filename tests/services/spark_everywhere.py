@@ -45,6 +45,7 @@ class Trial:
         yield "ripple.log", self._table
         yield "write", self._write
         yield "run", self._run
+        yield "a run that follows", self._followed
         yield "validate", self._validate
         yield "backfill", self._backfill
         yield "a streaming DataFrame", self._landing
@@ -114,14 +115,32 @@ class Trial:
         found = digests_of(load_plan(self._file("minutes")), reports)[1]
         assert found == self._expected("minutes", self.place.whole, closes=False)[0].digest
 
+    def _followed(self) -> None:
+        query = rs.run(
+            self.spark,
+            self._file("minutes"),
+            self.place.whole,
+            f"log:{self.folder}/followed/out",
+            f"{self.folder}/followed-state",
+        )
+        query.processAllAvailable()
+        if not self.connects:  # no micro-batch waits for Spark's own progress
+            kind = query._jsq.streamingQuery().getClass().getSimpleName()
+            assert kind == "AsyncProgressTrackingMicroBatchExecution", kind
+        query.stop()
+        self._compared("followed", crashes=1)
+
     def _validate(self) -> None:
+        self._compared("ran", crashes=4)
+
+    def _compared(self, name: str, crashes: int) -> None:
         verdict = rs.validate(
             self.spark,
             self._file("minutes"),
             self.place.whole,
-            crashes=4,
+            crashes=crashes,
             oracle_rows=100,
-            against=(f"log:{self.folder}/ran/out", f"checkpoints:{self.folder}/ran-state"),
+            against=(f"log:{self.folder}/{name}/out", f"checkpoints:{self.folder}/{name}-state"),
         )
         assert verdict.holds, verdict.text()
 

@@ -106,6 +106,6 @@ def check_parts(version: str, packages: tuple[Path, ...], folder: Path, *more: s
         check=False,
     )
     said = [one for one in ended.stdout.splitlines() if one.startswith("PySpark ")]
-    assert len(said) == 11, ended.stdout + ended.stderr
+    assert len(said) == 12, ended.stdout + ended.stderr
     assert [one for one in said if not one.startswith(f"PySpark {version}: ")] == []
     assert [one for one in said if not one.endswith(": as expected")] == [], ended.stderr

@@ -30,6 +30,7 @@ from ripple.spark.backfill.history import (
 )
 from ripple.spark.backfill.seam import BROKEN, Seam, Side
 from ripple.spark.packets import Packet
+from ripple.spark.settled_heap import settle_heap
 from ripple.storage.checkpoint.format import encode, fields_of
 from ripple.storage.checkpoint.origin import HISTORY_EPOCH
 from ripple.task.drive import Drive
@@ -86,6 +87,7 @@ class Adopting:
         for partition, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
             part = self.part(partition, (rows for _, rows in pieces))
             yield Packet(packets.REPORT, sender=partition, about=part).as_batch()
+        settle_heap()
 
     def part(self, partition: int, pieces: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         """Return the report of a partition, and store its checkpoint. Raises as an engine does."""

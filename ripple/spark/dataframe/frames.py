@@ -25,6 +25,7 @@ from ripple.spark.dataframe.table_versions import check_unchanged, versions_in
 from ripple.spark.fold import check_triggers, later_gathers
 from ripple.spark.options import NOWHERE, whole_at_least_1
 from ripple.spark.packets import SCHEMA, packets_in
+from ripple.spark.settled_heap import settle_heap
 from ripple.spark.sources import Conforming, arrow_schema, spark_schema
 from ripple.spark.task_division import ROWS
 from ripple.spark.work import cores_of, packets_from
@@ -181,6 +182,7 @@ class _Running:
         conforming = Conforming(spark_schema(SCHEMA))
         for packet in self._fold.run(context.partitionId(), batches):
             yield conforming(packet.as_batch())
+        settle_heap()
 
 
 def _in_order(each: Sequence[SourceFrame], key: Sequence[str], tasks: int) -> DataFrame:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
     from ripple.core.cut import Cut
     from ripple.model.pipeline.builder import Pipeline
@@ -52,6 +52,9 @@ EVERY = "1 second"
 
 OBSERVED = "ripple"
 """The name of the sums in ``query.lastProgress["observedMetrics"]``."""
+
+# Spark writes its own progress beside the micro-batches; not where a query ends by itself.
+_UNAWAITED = "asyncProgressTrackingEnabled"
 
 # Such a source never repeats batches that Spark has not committed.
 _FORGETS = re.compile(r"StreamingRelation\S* .*?(?:TextSocket|\bsocket\b)")
@@ -125,25 +128,21 @@ def run(
             "show= cannot be called here on Spark Connect, only by its server: leave it out and "
             "read query.lastProgress['observedMetrics'], or use a session without SPARK_REMOTE"
         )
-    show = show or _not_shown
     parcel = _parcel(pipeline)
     if isinstance(source, (str, Mapping)):
         if landing is not None:
             raise InputError(f"{source} has offsets of its own: leave landing={landing!r} out")
         reports = _reports(spark, _made(spark, parcel, source, sinks, store, **more))
-
-        def shown(frame: DataFrame, number: int) -> None:
-            show(number, [json.loads(row.report) for row in frame.collect()])
-
-        # Spark's own checkpoint is not used: it has a temporary folder, which it removes.
-        writer = reports.writeStream.foreachBatch(shown)
+        writer = _shown(reports, show, follows=follow)
     else:
         parcel.plan().need_one_source("a streaming DataFrame on Spark")
         need_no_table(parcel.plan(), "Spark with a streaming DataFrame")
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
         made = _made(spark, parcel, str(landing), sinks, store, **more)
         rows = source.select(*(one.name for one in parcel.plan().source.fields))
-        writer = rows.writeStream.foreachBatch(_Landing(made, landed, Driver.of(spark), show))
+        writer = rows.writeStream.foreachBatch(
+            _Landing(made, landed, Driver.of(spark), show or _not_shown)
+        )
         writer = writer.option("checkpointLocation", landed.query)
     pace = {"processingTime": every or EVERY} if follow else {"availableNow": True}
     trigger: dict[str, Any] = pace
@@ -157,6 +156,23 @@ def run(
 def _parcel(pipeline: str | os.PathLike[str] | Pipeline | Plan) -> Parcel:
     # Its tasks record markers in the store, as every durable run does.
     return Parcel.of(pipeline, pickled, has_markers=True, has_tables=True)
+
+
+def _shown(reports: DataFrame, show: Show | None, *, follows: bool) -> DataStreamWriter:
+    """Return the writer of a query over reports.
+
+    Spark's own checkpoint is not used: it has a temporary folder, which it removes. So it need not
+    be written before a micro-batch begins and after it ends, where Spark can do without, as with
+    this sink.
+    """
+    if show is None:
+        writer = reports.writeStream.format("noop")
+        return writer.option(_UNAWAITED, "true") if follows else writer
+
+    def shown(frame: DataFrame, number: int) -> None:
+        show(number, [json.loads(row.report) for row in frame.collect()])
+
+    return reports.writeStream.foreachBatch(shown)
 
 
 def _not_shown(_: int, __: Sequence[Mapping[str, Any]]) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ripple.core.extras import needed
 from ripple.spark.driver import Driver
+from ripple.spark.settled_heap import settle_heap
 from ripple.spark.sources import Conforming, spark_schema
 from ripple.spark.streaming.hints import Hints
 from ripple.spark.streaming.turn import BEAT, turns
@@ -74,6 +75,7 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
         if partition.value is None:
             return
         found = partition.value.run()
+        settle_heap()
         row = {name: found[name] for name in REPORT.names[:-1]}
         yield Conforming(self._schema)(
             pa.RecordBatch.from_pylist([{**row, "report": json.dumps(found)}], REPORT)
