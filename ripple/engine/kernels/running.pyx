@@ -16,6 +16,9 @@ from ripple.model.aggregate.integers cimport Counts
 from ripple.model.aggregate.part cimport PLAIN, SQUARE, Operand, Read, check_memory
 from ripple.model.keys.checked cimport check_length, check_slots
 
+cdef enum:
+    COUNTED_MAX = 64    # values that are compared one and all, without a branch
+
 ctypedef fused number:
     double
     int64_t
@@ -477,7 +480,11 @@ def rolling_extreme(
 
 cdef inline int64_t place_of(const number* ordered, int64_t n, number x) noexcept nogil:
     """Return where the first value stands that is not below ``x``."""
-    cdef int64_t low = 0, high = n, middle
+    cdef int64_t low = 0, high = n, middle, i
+    if n <= COUNTED_MAX and x == x:  # all are counted sooner than a search foresees its way
+        for i in range(n):
+            low += ordered[i] < x
+        return low
     while low < high:
         middle = (low + high) // 2
         if beyond(x, ordered[middle], True):
@@ -485,6 +492,24 @@ cdef inline int64_t place_of(const number* ordered, int64_t n, number x) noexcep
         else:
             high = middle
     return low
+
+
+cdef inline void replace(number* ordered, int64_t n, number old, number new) noexcept nogil:
+    """Put a value in the place of another one, which is there."""
+    cdef int64_t gone = place_of(ordered, n, old), place = place_of(ordered, n, new)
+    if place > gone:
+        place -= 1
+        memmove(ordered + gone, ordered + gone + 1, (place - gone) * sizeof(number))
+    else:
+        memmove(ordered + place + 1, ordered + place, (gone - place) * sizeof(number))
+    ordered[place] = new
+
+
+cdef inline void insert(number* ordered, int64_t n, number value) noexcept nogil:
+    """Put one more value in its place."""
+    cdef int64_t place = place_of(ordered, n, value)
+    memmove(ordered + place + 1, ordered + place, (n - place) * sizeof(number))
+    ordered[place] = value
 
 
 def rolling_ranked(
@@ -504,7 +529,7 @@ def rolling_ranked(
     remainders: how far from the lower one, in parts of the denominator.
     """
     cdef Py_ssize_t i, j
-    cdef int64_t slot, at, place, rank, n = 0, last = -1, width = ring.shape[1]
+    cdef int64_t slot, at, rank, n = 0, last = -1, width = ring.shape[1]
     cdef number value
     cdef number* ordered
     rows.check(values.shape[0], valid.shape[0], lower.shape[0], counts.shape[0])
@@ -520,25 +545,20 @@ def rolling_ranked(
             if rows.begins[i] or slot != last:
                 last, n = slot, 0
                 for j in range(min(counts[slot], width)):
-                    value = ring[slot, j]
-                    place = place_of(ordered, n, value)
-                    memmove(ordered + place + 1, ordered + place, (n - place) * sizeof(number))
-                    ordered[place] = value
+                    insert(ordered, n, ring[slot, j])
                     n += 1
             lower[i] = upper[i] = 0
             remainders[i] = 0
             if not valid[i]:
                 continue
             at = counts[slot] % width
-            if n == width:
-                place = place_of(ordered, n, ring[slot, at])
-                n -= 1
-                memmove(ordered + place, ordered + place + 1, (n - place) * sizeof(number))
             value = values[i] + <number>0
-            place = place_of(ordered, n, value)
-            memmove(ordered + place + 1, ordered + place, (n - place) * sizeof(number))
-            ordered[place] = ring[slot, at] = value
-            n += 1
+            if n == width:
+                replace(ordered, n, ring[slot, at], value)
+            else:
+                insert(ordered, n, value)
+                n += 1
+            ring[slot, at] = value
             counts[slot] += 1
             rank = quantile_rank(n, numerator, denominator, &remainders[i])
             lower[i] = ordered[rank]

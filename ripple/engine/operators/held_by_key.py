@@ -14,7 +14,7 @@ from ripple.engine.operators.held_rows import IDENTITY, PLACE, TIME, HeldRows
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow, UncomputableRows
 from ripple.engine.operators.waiting import PlacedRows, settled_ns
-from ripple.engine.snapshots.slot_arrays import grown
+from ripple.engine.snapshots.slot_arrays import grown, order_by_slot
 from ripple.model.keys.space import key_space
 from ripple.model.pipeline.waiting_nodes import Distinct, Scan, sides_of
 from ripple.model.schema.exported import as_arrow
@@ -203,7 +203,7 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
 
     def _by_slot(self, slots: Ints, times: Ints) -> BySlot:
         """Return rows by slot, and note the time of the last row of each key."""
-        order = np.argsort(slots, kind="stable")
+        order = order_by_slot(slots)
         by_slot, at = slots[order], times[order]
         is_first = np.ones(len(slots), np.bool_)
         is_first[1:] = by_slot[1:] != by_slot[:-1]

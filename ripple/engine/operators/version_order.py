@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ripple.engine.snapshots.slot_arrays import order_by_slot
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind
 
@@ -70,9 +71,7 @@ class VersionOrder:
 
         known: the slots before these records, -1 of a new key. is_row: False for deletions.
         """
-        # Few keys are sorted by radix.
-        narrow = slots.astype(np.uint16) if slots.max() < 1 << 16 else slots
-        order = np.argsort(narrow, kind="stable")
+        order = order_by_slot(slots)
         slots, known, times = slots[order], known[order], times[order]
         was_ns = np.concatenate(([_NEVER], np.where(is_row[order], times, _NEVER)[:-1]))
         first = np.concatenate(([True], slots[1:] != slots[:-1]))
