@@ -19,6 +19,20 @@ def is_within(cut: Cut, limit: Cut) -> bool:
     return all(offset <= limit.get(name, 0) for name, offset in cut.items())
 
 
+def has_reached(here: Cut, cut: Cut) -> bool:
+    """Return whether ``here`` has all of ``cut``, which may be of paths through other partitions.
+
+    Then each path has come as far as the furthest of the other paths of its source's input.
+    """
+    if cut.keys() == here.keys():
+        return is_within(cut, here)
+    slowest: dict[str, int] = {}
+    for name, offset in here.items():
+        source = source_of(name)
+        slowest[source] = min(offset, slowest.get(source, offset))
+    return all(offset <= slowest.get(source_of(name), 0) for name, offset in cut.items())
+
+
 def between(cut: Cut, to: Cut) -> int:
     """Return how many offsets lie between two cuts."""
     return sum(max(0, end - cut.get(name, 0)) for name, end in to.items())

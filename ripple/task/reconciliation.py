@@ -131,7 +131,7 @@ class Reconciliation:
             return True
         here = self._engine.cut
         return self._intake.is_past_lives_before and all(
-            cuts.is_within(cut, here) for cut in self._held()
+            cuts.has_reached(here, cut) for cut in self._held()
         )
 
     def _write(self, schemas: Mapping[str, pa.Schema]) -> None:

@@ -99,5 +99,5 @@ class StageSpec:
 def _check_behind(one: Checkpoint, standings: Collection[OutputStatus]) -> None:
     for standing in standings:
         commit = standing.committed
-        if commit is not None and not cuts.is_within(one.cut, commit.cut):
+        if commit is not None and commit.cut and not cuts.has_reached(commit.cut, one.cut):
             raise SnapshotError(f"it is ahead of what {standing.name} holds")

@@ -24,7 +24,7 @@ from ripple.task.restore import check_holders, holders
 from ripple.task.upstream_intake import UpstreamIntake
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ripple.connectors.commit_group import OutputStatus
     from ripple.connectors.endings import Endings
@@ -47,7 +47,8 @@ class SubscribedState(OwnedState):
         listed = await self.checkpoints.list()
         standings = await spec.outputs.open(owner.epoch, context.emit)
         await self.check_here()
-        self._check(spec, listed, standings)
+        is_of_others = self.ownership.is_of_others(listed, self.world.guards)
+        self._check(spec, listed, standings, is_of_others=is_of_others)
         durable = await self._restore(spec, context, owner, listed, standings)
         async with durable.abandoned_on_failure():
             yield durable
@@ -57,8 +58,13 @@ class SubscribedState(OwnedState):
         spec: StageSpec,
         listed: tuple[Checkpoint, ...],
         standings: Mapping[str, OutputStatus],
+        *,
+        is_of_others: bool,
     ) -> None:
-        """Raise OutputError for an output that is not of the stage, or cannot be read back."""
+        """Raise OutputError for an output that is not of the stage, or cannot be read back.
+
+        is_of_others: whether it may be of a generation with other partitions.
+        """
         made = spec.fresh().digests
         for output in standings:
             if output not in made:
@@ -66,7 +72,7 @@ class SubscribedState(OwnedState):
             spec.outputs.mark(output)
             commit = standings[output].committed
             if commit is not None and any(
-                name.partition("/")[0] not in spec.senders for name in commit.cut
+                not _is_of(name, spec.senders, is_of_others=is_of_others) for name in commit.cut
             ):
                 raise OutputError(
                     f"{standings[output].name} is at {cuts.brief(commit.cut)}, a cut of one "
@@ -139,6 +145,12 @@ class SubscribedState(OwnedState):
             is_hasty=_was_killed(base, standings, owner),
             is_asked=self.take_asked,
         )
+
+
+def _is_of(name: str, senders: Collection[str], *, is_of_others: bool) -> bool:
+    """Return whether an entry of a cut comes by a sender, perhaps one of a generation with more."""
+    sender = name.partition("/")[0]
+    return sender in senders or (is_of_others and sender.isdecimal())
 
 
 def _check_final(spec: StageSpec) -> None:

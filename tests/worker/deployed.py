@@ -227,7 +227,7 @@ class DeployedScene:
             end, found = 10**9, dict[Any, Any]()
             before: Any = {}
             for cut, rows, _ in changes_in(topic, number, end):
-                assert not cut or cuts.is_within(before, cut), f"{output}: {before} {cut}"
+                assert not cut or cuts.has_reached(cut, before), f"{output}: {before} {cut}"
                 before = cut or before
                 for row in rows.to_pylist():
                     op = row.pop(OP)

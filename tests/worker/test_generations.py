@@ -45,11 +45,26 @@ def stepped(*, changed: bool) -> Any:
     return by_both.fold("rows", n=rp.count(), total=rp.sum("price")).sink("shown")
 
 
+def line(second: int, third: int) -> Any:
+    """Show venues by their trades, of three stages."""
+    of_venue = first().partition("second", key="venue", partitions=second)
+    of_venue = of_venue.fold("of-venue", n=rp.sum("n"))
+    by_count = of_venue.partition("third", key="n", partitions=third)
+    return by_count.fold("by-count", venues=rp.count()).sink("last").sink("shown", of="of-venue")
+
+
 CHANGED_FOLD = DeployTrial(staged(changed=True), events("deploy"), staged(changed=False))
 CHANGED_STEP = DeployTrial(stepped(changed=True), events("deploy"), stepped(changed=False))
 MORE = DeployTrial(staged(partitions=4), events("deploy"), staged(partitions=2))
 FEWER = DeployTrial(staged(partitions=1), events("deploy"), staged(partitions=3))
-TRIALS = {"fold": CHANGED_FOLD, "step": CHANGED_STEP, "more": MORE, "fewer": FEWER}
+BEHIND = DeployTrial(line(4, 1), events("deploy"), line(2, 2))
+TRIALS = {
+    "fold": CHANGED_FOLD,
+    "step": CHANGED_STEP,
+    "more": MORE,
+    "fewer": FEWER,
+    "behind": BEHIND,
+}
 
 
 @pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS)

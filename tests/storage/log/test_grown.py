@@ -14,6 +14,7 @@ from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.log.grown import in_use, look_at_part, sink_of_part
 from ripple.connectors.log.sink import AT_REST, LogSink, committed_in
 from ripple.core.codec.crc import crc32c
+from ripple.core.cut import has_reached
 from ripple.core.row_ops import OP, OP_REMOVE, OP_SET
 from ripple.model.schema.types import Field, Int64, Schema, String
 from ripple.spark.log_stream import LogStream
@@ -128,3 +129,13 @@ def test_a_partition_is_not_held_while_a_later_owner_has_one_beside_it(topic: To
     with pytest.raises(StaleEpochError):
         held(topic, 0, 2, epoch=1)
     held(topic, 0, 4, epoch=2).close()
+
+
+def test_cuts_by_other_paths_are_compared_by_their_inputs() -> None:
+    here = {"0/t/0": 5, "1/t/0": 4, "0/t/1": 9, "1/t/1": 9}
+    assert has_reached(here, {"0/t/0": 5, "1/t/0": 4, "0/t/1": 9, "1/t/1": 8})
+    assert not has_reached(here, {"0/t/0": 5, "1/t/0": 5, "0/t/1": 9, "1/t/1": 9})
+    assert has_reached(here, {"0/t/0": 4, "0/t/1": 9})  # of one sender, whose rows may be in both
+    assert not has_reached(here, {"0/t/0": 5, "0/t/1": 9})
+    assert not has_reached(here, {"0/t/2": 1})
+    assert has_reached(here, {})

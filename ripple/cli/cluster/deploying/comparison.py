@@ -11,6 +11,7 @@ from ripple.cli.cluster.deploying.counts import groups
 from ripple.cli.cluster.deploying.standing import topic_at
 from ripple.cli.lib.topic_rows import key_of, rows_of
 from ripple.connectors.log.sink import committed_in, cuts_in
+from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.core.row_ops import OP
 from ripple.task.published_rows import PublishedRows
@@ -18,6 +19,7 @@ from ripple.task.published_rows import PublishedRows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.core.cut import Cut
     from ripple.model.schema.types import Field
     from ripple.storage.log import Topic
 
@@ -84,11 +86,17 @@ def _common(places: list[tuple[Topic, int]]) -> list[int | None] | None:
     for topic, number in places:
         commit, found = committed_in(topic, number), cuts_in(topic, number, ROWS_BACK)
         is_at_rest = commit is not None and not commit.cut
-        known.append(None if is_at_rest else {tuple(sorted(cut.items())): at for cut, at in found})
+        ends = {} if is_at_rest else {_key_of(cut): at for cut, at in found}
+        known.append(None if is_at_rest else ends)
     for cut in reversed(list(known[-1] or ())):
         if all(one is None or cut in one for one in known):
             return [None if one is None else one[cut] for one in known]
     return None
+
+
+def _key_of(cut: Cut) -> tuple[tuple[str, int], ...]:
+    """Return what is equal for equal cuts, also for those by paths through other partitions."""
+    return tuple(sorted((cuts.of_sources(cut) or cut).items()))
 
 
 def _compare(found: Difference, was: pa.Table, now: pa.Table, key: tuple[Field, ...]) -> None:

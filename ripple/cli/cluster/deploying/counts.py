@@ -40,16 +40,10 @@ def problems_of(
             most = 2 * before.partitions
             yield f"{changes}: say a multiple, as partitions={most}, or a number that divides it"
         else:
-            yield from _of_stage(plan, stage, changes, [*stages])
+            yield from _of_stage(plan, stage, changes)
 
 
-def _of_stage(plan: Plan, stage: Stage, changes: str, names: Sequence[str]) -> Iterator[str]:
-    behind = [names[one.number] for one in stages_of(plan) if one.before == stage.number]
-    if behind:
-        yield (
-            f"{changes}: it keeps its number, since {', '.join(behind)} is behind it; name another "
-            "store and other outputs"
-        )
+def _of_stage(plan: Plan, stage: Stage, changes: str) -> Iterator[str]:
     for output in plan.outputs:
         if output.name in outputs_of(plan, stage.number) and plan.frees(plan.fold(output.of)):
             yield (

@@ -69,7 +69,7 @@ def _behind(
     count, other = (0 if topic is None else topic.partitions for topic in topics)
     for number, commit in wanted.items():
         there = [now.get(one) for one in mates(number, count, other)] if other else [None]
-        if not all(one is not None and cuts.is_within(commit.cut, one.cut) for one in there):
+        if not all(one is not None and cuts.has_reached(one.cut, commit.cut) for one in there):
             yield number
 
 
