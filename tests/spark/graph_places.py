@@ -143,7 +143,8 @@ booked = shown(
     sold.derive("sides",
         side=rp.when(rp.col("size") % 2 == 0).then(rp.lit("B")).otherwise(rp.lit("A")))
     .scan("booked", "symbol", step=rp.OrderBook(begins="empty"), settled=True), "bid")
-now_moved = sold.scan("now", "symbol", state=Level, step=moved, into=Move, lateness="5s")
+now_moved = sold.scan("now", "symbol", state=Level, step=moved, into=Move, lateness="5s",
+    timers={"rests": rested})
 scanned = (
     quotes.sink("events")
     .also(now_moved.sink("rows-out"))

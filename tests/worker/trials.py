@@ -191,7 +191,7 @@ def ordered() -> Any:
     said: Any = {"state": Level, "step": stepped, "into": Move, "timers": {"rests": rested}}
     steps = once.scan("steps", "symbol", settled=True, ttl=25, **said)
     by_symbol: Any = {"key": "symbol", "state": Level, "step": stepped, "into": Move, "lateness": 6}
-    now = start.scan("now", **by_symbol)
+    now = start.scan("now", timers={"rests": rested}, **by_symbol)
     newest = start.scan("newest", show="last", ttl=25, timers={"rests": rested}, **by_symbol)
     runs = once.partition("third", key="symbol").window("v", rp.Session(15))
     return (

@@ -271,6 +271,17 @@ cdef class Logs:
             last_ns[i] = (<Entry>log.tail).time_ns
         return lasts, times
 
+    def states_of(self, const int64_t[::1] slots not None):
+        """Return the states of keys with rows here, after their last rows."""
+        cdef Py_ssize_t i
+        cdef Log log
+        cdef list states = []
+        check_slots(slots, len(self.logs))
+        for i in range(slots.shape[0]):
+            log = self.logs[slots[i]]
+            states.append((<Entry>log.tail).after)
+        return states
+
     def end(self, const int64_t[::1] numbers not None):
         """Forget the first rows of their keys, in the order of these; return them.
 

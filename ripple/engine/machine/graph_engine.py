@@ -373,8 +373,13 @@ class GraphEngine(Engine):
                 )
 
                 assert isinstance(join, TimedTableScanRows), "timers have their holder"
-                assert isinstance(table, LastTable), "rows of timers are in no other table"
-                return TimedLastTableRows(graph, table, join)
+                if isinstance(table, LastTable):
+                    return TimedLastTableRows(graph, table, join)
+                from ripple.engine.operators.timed_step_rows import (  # noqa: PLC0415
+                    TimedStepTableRows,
+                )
+
+                return TimedStepTableRows(graph, table, join)
             if isinstance(table, LastTable):
                 return LastTableRows(graph, table, join)
             return StepTableRows(graph, table, join)

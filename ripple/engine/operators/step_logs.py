@@ -70,18 +70,34 @@ class StepLogs:
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         version_of = self._node.version_of
         of = None if version_of is None else as_list(columns[version_of.name])
-        given = self._given(columns, times)
+        given = self._given(columns, times, places)
         order = np.lexsort((places, times))
         return self._logs.take(order, slots, times, places, numbers, given, of)
 
-    def _given(self, columns: dict[str, Any], times: Ints) -> list[Any]:
+    def _given(self, columns: dict[str, Any], times: Ints, places: Ints) -> list[Any]:
         """Return the values of rows, as the logs give them to the step."""
-        del times
+        del times, places
         return self._scan.step.given(columns)
 
     def last_of(self, slots: Ints) -> tuple[list[Stored | None], Ints]:
         """Return the newest results of keys with rows here, and the times of their last rows."""
         return self._logs.last_of(slots)
+
+    def states_of(self, slots: Ints) -> list[Stored]:
+        """Return the states of keys with rows here, after their last rows."""
+        return self._logs.states_of(slots)
+
+    def has(self, number: int) -> bool:
+        """Return whether there is such a row."""
+        return number in self._logs.entries
+
+    def result_of(self, number: int) -> Any:
+        """Return the result of a row, None for no row."""
+        return self._logs.entries[number].result
+
+    def slot_of(self, number: int) -> int:
+        """Return the slot of a row's key."""
+        return self._logs.entries[number].slot
 
     def made_of(self, numbers: Ints) -> tuple[Ints, Ints, list[Stored], dict[int, str]]:
         """Return (rows with a result, the slots of their keys, the results, why others failed)."""

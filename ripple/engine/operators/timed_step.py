@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 TOO_MANY = f"timers were called {TIMERS_MAX - 1} times since the last row of the key: they are off"
 
 
+class Fired(NamedTuple):
+    """A row of a timer, with its place, or why there is none: its result is a text then."""
+
+    time_ns: int
+    place: int
+    result: Stored | str
+
+
 class Run(NamedTuple):
     """A key after a row, or after timers behind it.
 
     row_ns: the time of its last row, NONE without one. now_ns: of that, or of the last timer called
     since. fired: how many were. last: the newest result. failed: when and why calls failed, of the
-    row and the timers before it, or of the timers behind.
+    row and the timers before it, or of the timers behind. Of a table of all rows, place: of the
+    last row. result: that of the row, or why it failed. made: the rows of these timers.
     """
 
     state: Stored
@@ -33,6 +42,9 @@ class Run(NamedTuple):
     fired: int = 0
     last: Stored | None = None
     failed: tuple[tuple[int, str], ...] = ()
+    place: int = 0
+    result: Stored | str | None = None
+    made: tuple[Fired, ...] = ()
 
 
 class Timers:
@@ -98,42 +110,48 @@ class TimedStep:
     def __init__(self, node: StepScan, step: StateStep | PositionStep, initial: Stored) -> None:
         """Call the functions of ``node``. initial: the state of a new key."""
         self._timers, self._step = Timers(node), step.call
+        self._has_rows = not node.is_last
         self.begin = Run(initial)
 
     def called(self, before: tuple[Any, ...], given: Any) -> tuple[tuple[Run], Run]:
         """Return a key after a row, twice: as the only value of its state, and as its result.
 
-        before: with a ``Run``. given: the values of the row, and its time.
+        before: with a ``Run``. given: the values of the row, its time and its place.
         """
-        row, time_ns = given
+        row, time_ns, place = given
         run = self.until(before[0], time_ns)
+        made = run.made
         if self._timers.is_over(run.row_ns, time_ns):
             run = self.begin
         state, last, failed = run.state, run.last, run.failed
+        result: Stored | str | None
         try:
             state, result = self._step(state, row)
         except Exception as error:  # any error of a user's function
-            failed += ((time_ns, reason_of(error)),)
+            result = reason_of(error)
+            failed += ((time_ns, result),)
         else:
             last = last if result is None else result
         after = Run(state, time_ns, time_ns, 0, last, failed)
+        if self._has_rows:
+            after = after._replace(last=None, failed=(), place=place, result=result, made=made)
         return (after,), after
 
     def until(self, before: Run, until_ns: int) -> Run:
         """Return the key after the timers that are due up to a time."""
-        run = before._replace(failed=())
+        run, made = before._replace(failed=(), made=()), list[Fired]()
         while (due := self._next(run)) is not None and due[0] <= until_ns:
-            run = self._fire(run, *due)
-        return run
+            run = self._fire(run, *due, made)
+        return run._replace(made=tuple(made)) if made else run
 
     def ended(self, before: Run) -> Run:
         """Return the key after each timer that is set, of which none is set any more."""
-        run = before._replace(failed=())
+        run, made = before._replace(failed=(), made=()), list[Fired]()
         left = self._timers.set_in(run.state)
         while (due := self._next(run, left)) is not None:
             left.remove(due[1])
-            run = self._fire(run, *due)
-        return run._replace(state=self._timers.off(run.state))
+            run = self._fire(run, *due, made)
+        return run._replace(state=self._timers.off(run.state), made=tuple(made))
 
     def next_ns(self, run: Run) -> int | None:
         """Return when the next timer is due, None for never."""
@@ -148,13 +166,19 @@ class TimedStep:
         due = self._timers.next(run.state, run.now_ns, self._timers.every if of is None else of)
         return None if due is None or self._timers.is_over(run.row_ns, due[0]) else due
 
-    def _fire(self, run: Run, time_ns: int, number: int) -> Run:
-        """Return the key after a timer."""
+    def _fire(self, run: Run, time_ns: int, number: int, made: list[Fired]) -> Run:
+        """Return the key after a timer; add its row."""
         fired = run.fired + 1
         state, result, why = self._timers.call(run.state, time_ns, number, fired)
+        after = run._replace(state=state, now_ns=time_ns - 1, fired=fired)
+        shown = result if why is None else why
+        if self._has_rows:
+            if shown is not None:
+                made.append(Fired(time_ns - 1, run.place + fired, shown))
+            return after
         last = run.last if result is None else result
         failed = run.failed if why is None else (*run.failed, (time_ns - 1, why))
-        return Run(state, run.row_ns, time_ns - 1, fired, last, failed)
+        return after._replace(last=last, failed=failed)
 
 
 def _without(state: Stored, off: Container[int]) -> Stored:

@@ -1,4 +1,4 @@
-"""The last row of each key of a scan with timers, from its reading on."""
+"""The rows that a scan with timers holds for a table, and the last row of each key, at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.step_entry import Logs, take_after
+from ripple.engine.operators.held_rows import PLACE
 from ripple.engine.operators.last_table_rows import LastTableRows
 from ripple.engine.operators.rows import reason_of
 from ripple.engine.operators.step_logs import StepLogs, versions
@@ -37,8 +38,8 @@ class TimedTableScanRows(StepScanRows):
     """Holds rows until they are final; a table has called the function and the timers.
 
     A key is as after its last final row: timers behind it are called again for the table, until a
-    row behind them is final, or the inputs have ended. Then a failing one is counted. Invariants:
-    ``_open_ns`` is the watermark before the end of inputs;
+    row behind them is final, or the inputs have ended. Then a failing one is counted, where the
+    table has no row for it. Invariants: ``open_ns`` is the watermark before the end of inputs;
     ``_states`` has a ``Run`` of each slot as the only value of its state.
     """
 
@@ -47,10 +48,13 @@ class TimedTableScanRows(StepScanRows):
         super().__init__(node, feeds, by_input)
         self.timed = TimedStep(node, self.step, self.initial)
         self.initial = (self.timed.begin,)
-        self._open_ns = watermark.NONE
+        self.open_ns = watermark.NONE
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
         entries, self._reached = self._reached[: rows.count], self._reached[rows.count :]
+        if not self.node.is_last:
+            take_after(self._states, None, slots, entries)
+            return
         take_after(self._states, self._lasts, slots, entries)
         runs: list[Any] = [entry.result for entry in entries]
         failed = [(at, run.failed) for at, run in enumerate(runs) if run is not None and run.failed]
@@ -61,14 +65,14 @@ class TimedTableScanRows(StepScanRows):
 
     def _made_by(self, mark_ns: int) -> None:
         if mark_ns != watermark.END:
-            self._open_ns = min(feed.watermark_ns for feed in self._feeds)
+            self.open_ns = min(feed.watermark_ns for feed in self._feeds)
             return
         slots = self._keys.index.live_slots()
-        slots = slots[~self._is_over(slots, settled_ns(self._open_ns, self.lateness_ns))]
+        slots = slots[~self._is_over(slots, settled_ns(self.open_ns, self.lateness_ns))]
         keys = zip(*(array.to_pylist() for array in self._keys.arrays(slots)), strict=True)
         for slot, key in zip(slots.tolist(), keys, strict=True):
             (before,) = self._states[slot]
-            behind = self.timed.until(before, self._open_ns)
+            behind = self.timed.until(before, self.open_ns)
             run = self.timed.ended(behind)
             self._count(key, behind.failed)
             self._states[slot], self._lasts[slot] = (run,), run
@@ -88,14 +92,29 @@ class TimedTableScanRows(StepScanRows):
         self._lasts = [None if run is None else run.last for run in lasts]
         found = super()._state_columns(slots)
         self._states, self._lasts = runs, lasts
-        return found
+        if self.node.is_last:
+            return found
+        fields, arrays = found
+        places = [run.place for (run,) in (runs[slot] for slot in slots.tolist())]
+        return [*fields, pa.field(PLACE, pa.int64())], [*arrays, pa.array(places, pa.int64())]
 
     def _load_states(self, slots: Ints, columns: Sequence[pa.ChunkedArray]) -> None:
+        places = [0] * len(slots)
+        if not self.node.is_last:
+            *columns, last = columns
+            places = last.to_pylist()
         super()._load_states(slots, columns)
-        for slot in slots.tolist():
+        for slot, place in zip(slots.tolist(), places, strict=True):
             at = int(self._last[slot])
-            run = Run(self._states[slot], at, at, 0, self._lasts[slot])
+            run = Run(self._states[slot], at, at, 0, self._lasts[slot], place=place)
             self._states[slot], self._lasts[slot] = (run,), run
+
+    def pending(self) -> tuple[list[pa.Array], list[Run]]:
+        """Return the keys with timers that are due some time, each as after its last final row."""
+        slots = self._deciding()
+        is_due = [self.timed.next_ns(self._states[slot][0]) is not None for slot in slots.tolist()]
+        slots = slots[np.array(is_due, np.bool_)]
+        return self._keys.arrays(slots), [self._states[slot][0] for slot in slots.tolist()]
 
 
 class TimedStepLogs(StepLogs):
@@ -104,12 +123,20 @@ class TimedStepLogs(StepLogs):
     def __init__(self, scan: TimedTableScanRows, keys: KeySpace) -> None:
         """Have no rows of ``scan`` yet; see StepLogs."""
         super().__init__(scan, keys)
-        of = None if scan.node.version_of is None else versions
+        of = None if scan.node.version_of is None else _versions
         # The step of a row knows the time of the one before, and so whether the state has ended.
         self._logs = Logs(scan.timed.called, scan.initial, None, of, reason_of)
 
-    def _given(self, columns: dict[str, Any], times: Ints) -> list[Any]:
-        return list(zip(super()._given(columns, times), times.tolist(), strict=True))
+    def _given(self, columns: dict[str, Any], times: Ints, places: Ints) -> list[Any]:
+        given = super()._given(columns, times, places)
+        return list(zip(given, times.tolist(), places.tolist(), strict=True))
+
+
+def _versions(rows: Sequence[Any], times: Sequence[int], of: Sequence[Any]) -> Sequence[Any]:
+    """Return the rows of a key as they count, each with its own time and place."""
+    found = versions([row[0] for row in rows], times, of)
+    each = zip(found, rows, strict=True)
+    return [None if values is None else (values, *row[1:]) for values, row in each]
 
 
 class TimedLastTableRows(LastTableRows):

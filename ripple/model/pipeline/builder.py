@@ -421,7 +421,7 @@ class Pipeline:
         order of sources and offsets, counts in the place of the first. lateness: how far below the
         watermark a row still counts, "60s" by default; rows that come by the watermark are never
         late, and take none. ttl: how long after its last row a key's state lasts, in event time;
-        for ever by default. timers: with settled=True or show="last", fields of the state of type
+        for ever by default. timers: fields of the state of type
         ``rp.Timestamp | None``, each with a function. At the time that the field holds it is called
         with the state, where the field is None again, and the time, and returns as ``step`` does.
         window: ``rp.Last(20)``, with settled=True; ``columns`` are aggregates then, as

@@ -108,9 +108,7 @@ def scan_of(
         into=into_class,
         schema=schema,
         **shows,
-        timers=timers_of(
-            timers, (state, state_fields, initial), draft, settled=settled, is_last=shows["is_last"]
-        ),
+        timers=timers_of(timers, (state, state_fields, initial), draft, is_last=shows["is_last"]),
     )
 
 

@@ -30,7 +30,6 @@ def timers_of(
     state: tuple[type, Fields, tuple[Any, ...]],
     draft: Draft,
     *,
-    settled: bool,
     is_last: bool,
 ) -> tuple[Timer, ...]:
     """Return the timers of a scan over the draft's rows. Raises PlanError.
@@ -72,11 +71,6 @@ def timers_of(
             )
     if is_last:
         return tuple(given.items())
-    if not settled:
-        raise PlanError(
-            "timers needs settled=True, where a row of a timer comes once, or show='last': a late "
-            "row would take rows of timers out of a table of all rows"
-        )
     need_records(
         draft,
         "rows of timers need numbers of their own: say show='last' in place of settled=True, or "

@@ -46,6 +46,7 @@ from ripple.testing.reference.row_tables import (
     match_table,
     pair_table,
     scan_table,
+    timed_rows,
     timed_table,
 )
 from ripple.testing.reference.running import divided
@@ -353,6 +354,10 @@ class GraphReference(Reference):
                     return last_table(fold, scan, rows, open_ns)
                 if isinstance(scan, BookScan):
                     return book_table(fold, scan, rows)
+                if isinstance(scan, StepScan) and scan.timers:
+                    has_ended = self.marks.reached(scan.reads) == END_NS
+                    reached_ns = self._open_ns(scan)
+                    return timed_rows(fold, scan, rows, reached_ns, has_ended=has_ended)
                 return scan_table(fold, scan, rows)
         (node,) = (one for one in self.plan.stream_joins if one.name == fold.input)
         left, right = (self._in_order(node.name, side) for side in range(2))

@@ -78,6 +78,27 @@ def scan_table(fold: RowTable, node: Scan, rows: Sequence[Held]) -> View:
     return view
 
 
+def timed_rows(
+    fold: RowTable, node: StepScan, rows: Sequence[Held], reached_ns: int | None, *, has_ended: bool
+) -> View:
+    """Return the results of the rows of a scan, and of its timers up to a watermark.
+
+    reached_ns: that before the end of inputs.
+    """
+    view, timers = View(), Timers(node)
+    found = timers.before(counted(node, rows))
+    if has_ended:
+        found += timers.ended(reached_ns, None)
+    elif reached_ns is not None:
+        found += timers.take([], reached_ns)
+    for row, made in found:
+        if isinstance(made, RefusedRow):
+            view.put(row.origin, RefusedRow(fold.name, made.reason))
+        else:
+            _put(view, fold, row.origin, made)
+    return view
+
+
 def book_table(fold: RowTable, node: BookScan, rows: Sequence[Held]) -> View:
     """Return the rows of the messages of a book."""
     view, states = View(), States()

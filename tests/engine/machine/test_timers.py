@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import ripple as rp
 from ripple.core.errors import PlanError
+from ripple.core.row_ops import OP, OP_REMOVE
 from ripple.engine.machine import Engine
 from ripple.engine.machine.inspection import inspected
 from ripple.model.pipeline.builder import Pipeline
@@ -166,6 +167,37 @@ def test_last_rows_with_timers_of_several_inputs_with_markers(
     check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
 
 
+@settings(max_examples=10 * EXAMPLES // SAMPLED)
+@given(
+    said=st.fixed_dictionaries(
+        {
+            "ttl": st.sampled_from([None, 3, 40, 10**6]),
+            "lateness": st.sampled_from([0, 20, 200]),
+            "version_of": st.sampled_from([None, "venue"]),
+        }
+    ),
+    happened=ticks(extreme=True),
+    restart=st.integers(0, 45),
+)
+def test_rows_of_timers_are_corrected_as_their_evaluation_from_scratch_has_them(
+    said: Any, happened: Any, restart: int
+) -> None:
+    base = start()
+    pipeline = ended(timed(base, settled=False, **said), [shown], base)
+    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+@settings(max_examples=4 * EXAMPLES // THINNED)
+@given(happened=of_two_inputs())
+def test_corrected_rows_of_timers_of_several_inputs_with_markers(
+    happened: tuple[list[Any], int],
+) -> None:
+    mixed, at = happened
+    base = start()
+    pipeline = ended(timed(base, settled=False, ttl=70), [shown], base)
+    check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
+
+
 def test_a_late_row_takes_back_the_timer_that_was_called_for_silence() -> None:
     engine = engine_of(settled=False, show="last", lateness=50)
     assert read(engine, ("A", 5, 10)) == [("A", "tick", 10)]
@@ -177,6 +209,25 @@ def test_a_late_row_takes_back_the_timer_that_was_called_for_silence() -> None:
     assert read(engine, ("B", 90, 42)) == [("A", "silent", 32), ("B", "tick", 42)]
     engine.close()
     assert given_by(engine) == [("B", "silent", 132)]
+
+
+def test_a_late_row_takes_the_row_of_a_timer_out_of_the_table_of_all_rows() -> None:
+    engine = engine_of(settled=False, lateness=50)
+    assert changed(engine, ("A", 5, 10)) == [("+", 0, 0, "tick", 10)]
+    # The watermark is 10 behind the newest row.
+    silence, moved = (0, 1, "silent", 15), (2, 1, "silent", 32)
+    assert changed(engine, ("B", 90, 25)) == [("+", *silence), ("+", 1, 0, "tick", 25)]
+    assert changed(engine, ("A", 20, 12)) == [("+", 2, 0, "tick", 12), ("-", 0, 1)]
+    engine = Engine.restore(engine.plan, engine.snapshot())
+    engine.stabilize()
+    assert changed(engine, ("B", 90, 42)) == [("+", *moved), ("+", 3, 0, "tick", 42)]
+    # Both are final from 82 on; a restored table does not show them again.
+    assert changed(engine, ("B", 90, 92)) == [("+", 4, 0, "tick", 92)]
+    engine = Engine.restore(engine.plan, engine.snapshot())
+    assert changed(engine) == []
+    assert changed(engine, ("A", 7, 93)) == [("+", 5, 0, "tick", 93)]
+    engine.close()
+    assert changed(engine) == [("+", 4, 1, "silent", 182), ("+", 5, 1, "silent", 100)]
 
 
 def heartbeat(state: Silence, at: int) -> Called:
@@ -199,6 +250,19 @@ def engine_of(step: Any = waits, fire: Any = heartbeat, **more: Any) -> Engine:
 def read(engine: Engine, *rows: tuple[str, int, int]) -> list[tuple[str, str, int]]:
     engine.apply("ticks", records_of(rows_of(*rows), FIELDS), engine.cut["ticks"] + len(rows))
     return given_by(engine)
+
+
+def changed(engine: Engine, *rows: tuple[str, int, int]) -> list[tuple[Any, ...]]:
+    """Return the rows of the table that came, or are gone again; both by their places."""
+    if rows:
+        batch = records_of(rows_of(*rows), FIELDS)
+        engine.apply("ticks", batch, engine.cut["ticks"] + len(rows))
+    found = []
+    for row in engine.stabilize().outputs["out"].to_pylist():
+        place = (row["row_offset"], row["row_index"])
+        is_gone = row[OP] == OP_REMOVE
+        found.append(("-", *place) if is_gone else ("+", *place, row["what"], row["at"]))
+    return sorted(found)
 
 
 def given_by(engine: Engine) -> list[tuple[str, str, int]]:
@@ -345,7 +409,11 @@ def test_rows_of_timers_are_told_apart_by_their_index_in_the_record_before() -> 
     ]
 
 
-@pytest.mark.parametrize("way", [timed, last_of])
+def rows_of_timers(base: Pipeline, **more: Any) -> Pipeline:
+    return timed(base, settled=False, **more)
+
+
+@pytest.mark.parametrize("way", [timed, last_of, rows_of_timers])
 def test_timers_survive_a_crash_at_any_effect(way: Any) -> None:
     happened = rows_of(*((symbol, 1 + at % 3, 30 * at) for at in range(8) for symbol in "AB"))
     base = start()
@@ -362,7 +430,6 @@ def test_a_timer_that_cannot_be_is_refused() -> None:
     refused("'gone' is no field of Silence", timers={"gone": beat})
     refused("Silence.count is int, and a timer is a time", timers={"count": beat})
     refused("'beats' takes a function of the state and the time, not 3", timers={"beats": 3})
-    refused("timers needs settled=True", settled=False)
     several = start().flat_map("f", lambda row: [row], into=Tick)
     refused("'f' gives several rows of a record, .* or write its rows to a log", several)
     one = start()
