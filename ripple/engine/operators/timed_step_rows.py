@@ -74,7 +74,7 @@ class TimedStepTableRows(StepTableRows):
         now: dict[int, tuple[Fired, int]] = {}
         shown = [self._ran(rows, was, now) for rows in news]
         self._call(watermark_ns, now)
-        gone = [self._fired.pop(place)[0] for place in was if place not in now]
+        gone = [self._fired.pop(place)[0] for place in sorted(was - now.keys())]
         for slot in gone:
             del self._place_of[slot]
         self._gone += gone
