@@ -481,7 +481,10 @@ def rolling_extreme(
 cdef inline int64_t place_of(const number* ordered, int64_t n, number x) noexcept nogil:
     """Return where the first value stands that is not below ``x``."""
     cdef int64_t low = 0, high = n, middle, i
-    if n <= COUNTED_MAX and x == x:  # all are counted sooner than a search foresees its way
+    cdef bint is_number = True
+    if number is double:
+        is_number = not isnan(x)
+    if n <= COUNTED_MAX and is_number:  # all are counted sooner than a search foresees its way
         for i in range(n):
             low += ordered[i] < x
         return low

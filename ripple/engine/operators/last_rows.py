@@ -77,22 +77,24 @@ class LastRows:
         new = np.arange(first, self._rows.count)
         starts = np.flatnonzero(np.append(True, slots[1:] != slots[:-1])[: len(slots)])
         ends = np.append(starts[1:], len(slots))
-        numbers: list[Ints] = []
-        lowest, before, total = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64), 0
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            slot = int(slots[start])
-            known = self._last.get(slot, _NONE)
-            numbers += [known, new[start:end]]
-            lowest[start:end], total = total, total + len(known)
-            before[start:end] = total - start
-            total += end - start
-        last = np.arange(len(slots)) + before
+        sizes = ends - starts
+        of = slots[starts].tolist()
+        known = [self._last.get(slot, _NONE) for slot in of]
+        counts = np.fromiter(map(len, known), np.int64, len(known))
+        # Of each slot the known rows come first.
+        begin = np.cumsum(counts + sizes) - counts - sizes
+        last = np.arange(len(slots)) + np.repeat(begin + counts - starts, sizes)
+        numbers = np.empty(len(slots) + int(counts.sum()), np.int64)
+        numbers[last] = new
+        at = np.repeat(begin - np.cumsum(counts) + counts, counts)
+        numbers[np.arange(len(at)) + at] = np.concatenate([_NONE, *known])
+        lowest = np.repeat(begin, sizes)
         lowest = np.maximum(lowest, np.maximum.accumulate(np.where(begins, last, 0)))
-        spans = Spans(np.concatenate(numbers), np.maximum(lowest, last - self._most), last)
-        for end in (ends - 1).tolist():
-            to = int(last[end]) + 1
-            since = max(int(lowest[end]), to - self._most)
-            self._last[int(slots[end])] = spans.numbers[since:to]
+        spans = Spans(numbers, np.maximum(lowest, last - self._most), last)
+        to = last[ends - 1] + 1
+        since = np.maximum(lowest[ends - 1], to - self._most)
+        for slot, first, end in zip(of, since.tolist(), to.tolist(), strict=True):
+            self._last[slot] = numbers[first:end]
         return spans
 
     def made(self, numbers: Ints) -> Made:
