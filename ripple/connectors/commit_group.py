@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ripple.connectors.contract import KnowingSink, is_readable_sink
@@ -21,11 +31,15 @@ if TYPE_CHECKING:
     from ripple.model.schema.exported import Made
     from ripple.world.ports import Executor
 
+    Written = tuple[pa.RecordBatch, str]
+    ReadBack = Callable[[str | None], Iterator[Written]]
+
 
 # As commits of Kafka have it.
 PATIENCE_S = 180.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 10.0
 EMIT_FIRST_S, EMIT_INTERVAL_S = 5.0, 30.0  # when a wait is reported first, and then how often
+AHEAD_AT_ONCE = 64  # batches that are read back before others on the executor have their turn
 
 
 @frozen
@@ -101,6 +115,21 @@ class PreparedGroup(Protocol):
 
 
 @runtime_checkable
+class AheadGroup(Protocol):
+    """A group whose outputs can be read back while the owner before goes on writing."""
+
+    async def read_ahead(
+        self, output: str, mark: str | None, take: Callable[[pa.RecordBatch], None]
+    ) -> str | None:
+        """Give ``take`` an output's changes after a mark; return the mark after them.
+
+        Called before ``open``, after which ``written_since`` has the rest. None for all changes,
+        and where nothing can be read. Raises OutputError and OSError.
+        """
+        ...
+
+
+@runtime_checkable
 class KeyListingGroup(Protocol):
     """A group that can tell which keys its readers have."""
 
@@ -119,6 +148,15 @@ class ShrinkingGroup(Protocol):
 
     async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
         """Remove the rows of one of them, and release it."""
+        ...
+
+
+@runtime_checkable
+class RereadGroup(Protocol):
+    """A group that returns what was written after a mark."""
+
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield at least the changes that an output's readers may have got after a mark."""
         ...
 
 
@@ -193,23 +231,36 @@ class SinkGroup:
         executor: Executor = INLINE,
         *,
         looks: Collection[Callable[[], int]] = (),
+        reads: Mapping[str, ReadBack] = MappingProxyType({}),
         waits: bool = True,
     ) -> None:
         """Take functions that open the sink of each output, called by the only writer.
 
         executor: where sinks are opened, committed and closed, which block on disks. looks: see
-        ProbingGroup, of sinks. waits: whether to wait for a server that is unavailable.
+        ProbingGroup, of sinks. reads: by output, for AheadGroup. waits: whether to wait for a
+        server that is unavailable.
         """
         self._waits = waits
         self._emit: EventListener = no_listener
         self._openers = openers
         self._looks = tuple(looks)
+        self._reads = reads
         self._executor = executor
         self._sinks: dict[str, Sink] = {}
 
     async def look(self) -> int:
         """Look at the sinks; see ProbingGroup."""
         return max([0, *[await self._executor.run(look) for look in self._looks]])
+
+    async def read_ahead(
+        self, output: str, mark: str | None, take: Callable[[pa.RecordBatch], None]
+    ) -> str | None:
+        """Read a sink that is not open yet; see AheadGroup."""
+        read = self._reads.get(output)
+        found = iter(()) if read is None else read(mark)
+        while (after := await self._executor.run(_given, found, take)) is not None:
+            mark = after
+        return mark
 
     async def open(
         self, epoch: int | None, emit: EventListener = no_listener
@@ -343,6 +394,15 @@ class SinkGroup:
             raise error
 
 
+def _given(found: Iterator[Written], take: Callable[[pa.RecordBatch], None]) -> str | None:
+    """Give some changes to ``take``; return the mark after them, None without any."""
+    mark = None
+    for rows, after in islice(found, AHEAD_AT_ONCE):
+        take(rows)
+        mark = after
+    return mark
+
+
 class Groups:
     """Several groups as one: they are committed one after the other, in order.
 
@@ -367,6 +427,15 @@ class Groups:
         for group in self._groups:
             if isinstance(group, PreparedGroup):
                 await group.prepare()
+
+    async def read_ahead(
+        self, output: str, mark: str | None, take: Callable[[pa.RecordBatch], None]
+    ) -> str | None:
+        """Let the group that has an output read it, if it can."""
+        for group in self._groups:
+            if isinstance(group, AheadGroup):
+                mark = await group.read_ahead(output, mark, take)
+        return mark
 
     async def open(
         self, epoch: int | None, emit: EventListener = no_listener

@@ -42,7 +42,10 @@ class Use:
     covers all parts.
     looks: of a continued sink that is no group, raises as opening it would, with nothing changed,
     and returns the highest epoch of the part's owners, 0 for none: ``(path, Writing) -> int``;
-    empty if that is unknown. owners: of a sink with epochs, the highest of all parts, likewise.
+    empty if that is unknown. reads: likewise, reads changes back while another owner writes:
+    ``(path, Writing, mark) -> Iterator[(changes, the mark after them)]``, from a mark of its sinks
+    on, None for all; empty if that is impossible. owners: of a sink with epochs, the highest of all
+    parts, likewise.
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, the
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
@@ -61,6 +64,7 @@ class Use:
     has_parts: bool = False
     reached: str = ""
     looks: str = ""
+    reads: str = ""
     owners: str = ""
     is_group: bool = False
     commit_interval_ms: int = 1000

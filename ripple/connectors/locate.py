@@ -27,8 +27,10 @@ from ripple.model.schema.logical.rule import rule_of
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    import pyarrow as pa
 
     from ripple.connectors.connector import Use
     from ripple.connectors.contract import Commit, Sink, Source
@@ -262,6 +264,17 @@ def look_at(
     check_takes(found.use, place, plan.output(output))
     looks = load(found.connector.scheme, found.connector.package, found.use.looks)
     return partial(looks, found.path, Writing(plan, plan.output(output), epoch=epoch, part=part))
+
+
+def read_back_at(
+    place: str, plan: Plan, output: str, *, part: Part | None = None
+) -> Callable[[str | None], Iterator[tuple[pa.RecordBatch, str]]] | None:
+    """Return what reads a continued sink while its owner goes on; None if there is none."""
+    found = find(place, "continued_sink")
+    if not found.use.reads:
+        return None
+    reads = load(found.connector.scheme, found.connector.package, found.use.reads)
+    return partial(reads, found.path, Writing(plan, plan.output(output), part=part))
 
 
 def check_takes(use: Use, place: str, output: Output) -> None:

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
     from ripple.task.asks.answer_log import AnswerLog
     from ripple.task.file_log import FileLog
+    from ripple.task.read_ahead import ReadAhead
     from ripple.task.spec import TaskContext, TaskSpec
     from ripple.task.standby import Standby
     from ripple.world.ports import World
@@ -287,7 +288,7 @@ class Claimed:
         files = state.file_logs(spec, emit)
         for log in files.values():
             await log.read()
-        warm = await state.take_over()
+        warm, ahead = await self._taken_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
         await state.check_here()
         if spec.lanes is not None:
@@ -328,10 +329,25 @@ class Claimed:
             outlives=lambda epoch: bool(standings) and state.ownership.is_next(epoch),
             stored=partial(let_go, spec.inputs),
         )
-        opened = Opened(claimed, start, outputs, place, letters, in_flight, storing, warm)
+        opened = Opened(claimed, start, outputs, place, letters, in_flight, storing, warm, ahead)
         if not state.ownership.is_handed_over or in_flight.newly_quarantined:
             await opened.flush()  # else with the first commit
         return opened
+
+    async def _taken_over(self) -> tuple[StandbyState | None, ReadAhead | None]:
+        """Return the state that is there, and what outputs show of another generation."""
+        state, plan = self.state, self.spec.plan
+        if not state.ownership.is_of_others(self.listed, state.world.guards):
+            return await state.take_over(), None
+        # Few clusters have generations.
+        from ripple.task.read_ahead import ReadAhead  # noqa: PLC0415
+
+        keys = {one.name: plan.key_of(one) for one in plan.outputs if not one.is_stream}
+        ahead = ReadAhead(self.spec.outputs, keys, are_keys_alone=True)
+        await ahead.read()
+        warm = await state.take_over()
+        await ahead.read()  # what came meanwhile
+        return warm, ahead
 
     def _cuts(self, standings: Mapping[str, OutputStatus]) -> list[Cut]:
         """Return the cuts of checkpoints and outputs."""
@@ -451,6 +467,7 @@ class Opened:
     """All is open, and how far each output is is known.
 
     start: the cut of the first state. warm: the state that is there already, until it is restored.
+    ahead: what was read of outputs before they were opened.
     """
 
     claimed: Claimed
@@ -461,6 +478,7 @@ class Opened:
     in_flight: InFlight
     storing: CheckpointWriter
     warm: StandbyState | None
+    ahead: ReadAhead | None = None
 
     @asynccontextmanager
     async def answered_for(self) -> AsyncIterator[None]:
@@ -497,7 +515,8 @@ class Opened:
         self.letters.begin(engine.cut)
         self.in_flight.resume(engine.cut)
         is_replayed = base.checkpoint is None and dict(base.start) == dict(self.start)
-        await self.outputs.look_back(base.changed, is_replayed=is_replayed)
+        ahead, self.ahead = self.ahead, None
+        await self.outputs.look_back(base.changed, is_replayed=is_replayed, ahead=ahead)
         self.outputs.begin(engine, base.changed)
         now_ns = world.clock.monotonic_ns
         live = LivePartition(engine, self.outputs, context, now_ns=now_ns)

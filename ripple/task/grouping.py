@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.connectors.commit_group import Groups, SinkGroup
 from ripple.connectors.connector import Grouping
 from ripple.connectors.installed import load
-from ripple.connectors.locate import check_takes, look_at, open_sink
+from ripple.connectors.locate import check_takes, look_at, open_sink, read_back_at
 from ripple.connectors.registry import find
 
 if TYPE_CHECKING:
@@ -73,6 +73,12 @@ def group_at(
             if isinstance(place, str)
             and (look := look_at(place, plan, name, epoch=epoch, part=part)) is not None
         ],
+        reads={
+            name: read
+            for name, place in sinks.items()
+            if isinstance(place, str)
+            and (read := read_back_at(place, plan, name, part=part)) is not None
+        },
         waits=waits,
     )
     if not groups:

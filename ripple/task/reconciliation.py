@@ -16,6 +16,7 @@ from ripple.core import cut as cuts
 from ripple.core.events import Diverged
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.task.published_rows import PublishedRows, published
+from ripple.task.read_ahead import ReadAhead
 from ripple.task.replayed_outputs import compaction_note
 
 if TYPE_CHECKING:
@@ -48,9 +49,15 @@ class Reconciliation:
         *,
         context: TaskContext,
         guards: Guards,
+        ahead: ReadAhead | None = None,
         is_of_others: bool = False,
     ) -> None:
-        """is_of_others: whether the rows that outputs show may be of another generation."""
+        """Begin nothing yet.
+
+        ahead: what was read of the outputs before they were opened, None for nothing. is_of_others:
+        whether the rows that outputs show may be of another generation.
+        """
+        self._ahead = ahead or ReadAhead()
         self._spec = spec
         self._base = base
         self._engine = engine
@@ -104,14 +111,15 @@ class Reconciliation:
             if not _holds(standing):
                 continue
             of = plan.output(output).of
-            shown = self._was_shown[output] = PublishedRows(plan.fold(of).key)
+            shown, end = self._ahead.take(output, plan.fold(of).key)
+            self._was_shown[output] = shown
             mark = None if checkpoint is None else checkpoint.notes.get(mark_of(output))
             if self._is_of_others:
                 mark = None  # it is that of another place
             if mark is not None:  # else it was no output then, and its log is all that tells
                 shown.there(self._engine.table(output))
             if self._guards("read_back"):
-                async for batch in self._spec.outputs.written_since(output, mark):
+                async for batch in self._spec.outputs.written_since(output, end or mark):
                     shown.changed([batch])
 
     def _received(self, changes: Changes) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.commit_group import KeyListingGroup, SupersedingGroup
+from ripple.connectors.commit_group import KeyListingGroup, RereadGroup, SupersedingGroup
 from ripple.connectors.contract import Commit
 from ripple.core import cut as cuts
 from ripple.core.errors import OutputError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ripple.model.schema.exported import Made, Part
     from ripple.task.lanes import Lanes
     from ripple.task.published_rows import PublishedRows
+    from ripple.task.read_ahead import ReadAhead
 
 
 class ReplayedOutputs(Outputs):
@@ -137,11 +138,13 @@ class ReplayedOutputs(Outputs):
         self.stops = cuts.in_order(commits)
         return frozenset(shown)
 
-    async def look_back(self, changed: Collection[str], *, is_replayed: bool) -> None:
+    async def look_back(
+        self, changed: Collection[str], *, is_replayed: bool, ahead: ReadAhead | None = None
+    ) -> None:
         """Ask the outputs which keys their readers may hold of rows that other code has computed.
 
-        is_replayed: whether all rows are computed again, also final ones. Raises OutputError and
-        OSError.
+        is_replayed: whether all rows are computed again, also final ones. ahead: what was read
+        already. Raises OutputError and OSError.
         """
         from ripple.task.published_rows import PublishedRows, keys_of  # noqa: PLC0415 - slow, and seldom
 
@@ -156,8 +159,16 @@ class ReplayedOutputs(Outputs):
             key = self._plan.key_of(self._plan.output(output))
             if is_replayed:
                 self._replayed[output] = PublishedRows(key)
-            shown = self._was_shown[output] = PublishedRows(key)
-            async for batch in group.shown_keys(output, [field.name for field in key]):
+            shown, mark = PublishedRows(key), None
+            if ahead is not None:
+                shown, mark = ahead.take(output, key)
+            self._was_shown[output] = shown
+            names = [field.name for field in key]
+            found = group.shown_keys(output, names)
+            if mark is not None:
+                assert isinstance(group, RereadGroup)
+                found = group.written_since(output, mark)
+            async for batch in found:
                 try:
                     shown.changed([keys_of(batch, key)])
                 except pa.ArrowException as error:

@@ -19,6 +19,7 @@ from ripple.task.durable_run import DurableRun
 from ripple.task.live import LivePartition
 from ripple.task.outputs import Outputs
 from ripple.task.owned_state import OwnedState
+from ripple.task.read_ahead import ReadAhead
 from ripple.task.reconciliation import Reconciliation, mark_of
 from ripple.task.restore import check_holders, holders
 from ripple.task.upstream_intake import UpstreamIntake
@@ -45,13 +46,25 @@ class SubscribedState(OwnedState):
         endings.add(spec.outputs.close)
         owner = await self.own(spec.outputs, context)
         listed = await self.checkpoints.list()
+        ahead = await self._read_ahead(spec, listed)
         standings = await spec.outputs.open(owner.epoch, context.emit)
         await self.check_here()
         is_of_others = self.ownership.is_of_others(listed, self.world.guards)
         self._check(spec, listed, standings, is_of_others=is_of_others)
-        durable = await self._restore(spec, context, owner, listed, standings)
+        durable = await self._restore(spec, context, owner, listed, standings, ahead=ahead)
         async with durable.abandoned_on_failure():
             yield durable
+
+    async def _read_ahead(self, spec: StageSpec, listed: tuple[Checkpoint, ...]) -> ReadAhead:
+        """Read what outputs show of another generation, while that goes on."""
+        if not self.ownership.is_of_others(listed, self.world.guards):
+            return ReadAhead()
+        plan = spec.plan
+        tables = [one for one in plan.outputs if not one.is_stream]
+        ahead = ReadAhead(spec.outputs, {one.name: plan.fold(one.of).key for one in tables})
+        await ahead.read()
+        await ahead.read()  # what came meanwhile
+        return ahead
 
     def _check(
         self,
@@ -89,6 +102,8 @@ class SubscribedState(OwnedState):
         owner: Owner,
         listed: tuple[Checkpoint, ...],
         standings: Mapping[str, OutputStatus],
+        *,
+        ahead: ReadAhead,
     ) -> DurableRun:
         """Restore the newest state that is not ahead of an output, or begin with none."""
         world = self.world
@@ -130,6 +145,7 @@ class SubscribedState(OwnedState):
             context=context,
             guards=world.guards,
             is_of_others=is_of_others,
+            ahead=ahead,
         )
         return DurableRun(
             live,

@@ -32,6 +32,7 @@ CONNECTOR = Connector(
         has_parts=True,
         reached="ripple.connectors.log.opening:reached",
         looks="ripple.connectors.log.opening:look",
+        reads="ripple.connectors.log.opening:written",
         owners="ripple.connectors.log.opening:owners",
         takes_events=True,
     ),

@@ -14,6 +14,7 @@ from ripple.connectors.log.sink import (
     look_at,
     schema_of_output,
     topic_for,
+    written_in,
 )
 from ripple.connectors.log.topic_fields import check_topic
 from ripple.core.errors import InputError, OutputError
@@ -24,6 +25,10 @@ from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
     from ripple.connectors.connector import Part, Reading, Writing
     from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
@@ -115,6 +120,17 @@ def look(path: str, writing: Writing) -> int:
         return look_at_part(topic, writing.part, owner, text, epoch=writing.epoch)
     partition = _chosen(topic, place, text)
     return look_at(topic, partition, owner, text, epoch=writing.epoch)
+
+
+def written(path: str, writing: Writing, mark: str | None) -> Iterator[tuple[pa.RecordBatch, str]]:
+    """Yield a part's changes after a mark, and marks after them, while its owner goes on."""
+    place, disk, is_new = _found(path, writing)
+    if not is_new:
+        topic = _opened(disk, place)
+        part = writing.part
+        yield from written_in(
+            topic, _chosen(topic, place, f"{PREFIX}{path}") if part is None else part.number, mark
+        )
 
 
 def owners(path: str, _: Writing) -> int:

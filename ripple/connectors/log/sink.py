@@ -369,6 +369,19 @@ def _check(reader: PartitionReader, record: CutRecord, name: str, first: int, en
             )
 
 
+def written_in(
+    topic: Topic, partition: int, mark: str | None
+) -> Iterator[tuple[pa.RecordBatch, str]]:
+    """Yield the changes after a mark of a LogSink, and the marks after them, up to the end."""
+    if partition >= topic.partitions or not topic.disk.exists(topic.folder(partition)):
+        return
+    with PartitionReader(topic, partition) as reader:
+        first, end = reader.range()
+        for entry in reader.read(first if mark is None else max(first, int(mark)), end):
+            if isinstance(entry, Batch):
+                yield entry.records, str(entry.next_offset)
+
+
 def committed_in(topic: Topic, partition: int, owner: Owner | None = None) -> Commit | None:
     """Return the commit of a partition's newest owner, as external readers may ask.
 

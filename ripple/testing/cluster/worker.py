@@ -15,7 +15,7 @@ from ripple.connectors.kafka.group import KafkaGroup
 from ripple.connectors.kafka.group_partition import GroupPartition
 from ripple.connectors.log.grown import look_at_part, sink_of_part
 from ripple.connectors.log.opening import check_divided
-from ripple.connectors.log.sink import committed_in, topic_for
+from ripple.connectors.log.sink import committed_in, topic_for, written_in
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.control.assignment.generations import FIRST, ServingChain, prefix_of
 from ripple.storage.log import Topic
@@ -35,7 +35,9 @@ from worker.supervisor.membership import Membership
 from worker.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
 
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried, Part
@@ -186,7 +188,17 @@ class Ends:
 
         paths = self._paths(stage) if isinstance(stage, int) else {}
         openers = {name: partial(open_sink, name, path) for name, path in paths.items()}
-        alone = SinkGroup(openers, world.executor, looks=self._looks(paths, part, epoch))
+
+        def read(path: str, mark: str | None) -> Iterator[tuple[pa.RecordBatch, str]]:
+            if world.disk.exists(f"{path}/topic"):
+                yield from written_in(Topic.open(world.disk, path), part.number, mark)
+
+        alone = SinkGroup(
+            openers,
+            world.executor,
+            looks=self._looks(paths, part, epoch),
+            reads={name: partial(read, path) for name, path in paths.items()},
+        )
         if carried is None:
             return alone
         assert world.broker is not None
