@@ -67,6 +67,8 @@ class Journal:
         self._first = 0
         self.objects = self.length_bytes = 0
         """The objects that the next owner would read, and their bytes."""
+        self.whole_bytes = 0
+        """The bytes of the whole one among them."""
         self.damage: tuple[str, ...] = ()
         """The objects that were unreadable at the last reading, one text each, in order."""
 
@@ -101,6 +103,7 @@ class Journal:
             self._first = min(numbers, default=1)
             self.objects = len(found)
             self.length_bytes = sum(len(one.data) for one in found)
+            self.whole_bytes = sum(len(one.data) for one in found if one.is_whole)
             # Otherwise each owner would read the first objects of all previous ones.
             is_whole = not any(one.data for one in found)
             if await self._add(b"", is_whole=is_whole) and await self._is_newest():
@@ -151,6 +154,7 @@ class Journal:
         self._number += 1
         if is_whole:
             self.objects = self.length_bytes = 0
+            self.whole_bytes = len(data)
         self.objects += 1
         self.length_bytes += len(data)
         return True

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from ripple.task.dead_letters.notes import NoteFile, Notes
     from ripple.world.ports import Guards, ObjectStore, Random
 
-# Beyond, one object takes the place of all.
+# Beyond, one object takes the place of all; beyond the first number only where the bytes that are
+# written again are no more than so many times those that were added.
+LETTER_OBJECTS_FEW = 64
 LETTER_OBJECTS_MAX = 256
+AGAIN_TIMES_MAX = 8
 JOURNAL_BYTES_MAX = 2 * LETTER_BYTES_MAX
 
 
@@ -114,10 +117,18 @@ class HintStore:
             await journal.add(data)
             letters.passed()
         await self._notes.flush(self._note_journal)
-        is_long = journal.objects > LETTER_OBJECTS_MAX or journal.length_bytes > JOURNAL_BYTES_MAX
-        if is_long or self._is_to_mend:
+        if self._is_long or self._is_to_mend:
             await journal.add(letters.whole(), is_whole=True)
             self._is_to_mend = False
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether one object of dead letters should take the place of all."""
+        journal = self._letter_journal
+        added_bytes = journal.length_bytes - journal.whole_bytes
+        is_cheap = journal.whole_bytes <= AGAIN_TIMES_MAX * added_bytes
+        few = LETTER_OBJECTS_FEW if is_cheap else LETTER_OBJECTS_MAX
+        return journal.objects > few or journal.length_bytes > JOURNAL_BYTES_MAX
 
     async def close(self) -> None:
         """Release the store, after a last attempt to write; closing twice is allowed."""

@@ -366,6 +366,7 @@ async def test_owners_that_add_nothing_leave_nothing_to_be_read(world: SimWorld)
 async def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
     world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(places, "LETTER_OBJECTS_FEW", 10)
     monkeypatch.setattr(places, "LETTER_OBJECTS_MAX", 10)
     monkeypatch.setattr(queue, "LETTER_BYTES_MAX", 12_000)  # some 115 letters
     monkeypatch.setattr(queue, "PIECE_BYTES", 100)
@@ -385,6 +386,37 @@ async def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
     assert len(letters) < journal.FORGET_AT + 2 * 10
     there = await Journal(world.store, "vwap/00000/letters/").read()
     assert len(there) <= 10 + 2
+
+
+@in_sim_world
+async def test_letters_take_few_objects_and_are_written_again_a_few_times_at_most(
+    world: SimWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_bytes: list[int] = []
+    put = world.store.put_if_absent
+
+    async def counted(name: str, data: bytes) -> bool:
+        put_bytes.append(len(data))
+        return await put(name, data)
+
+    monkeypatch.setattr(world.store, "put_if_absent", counted)
+    for name, few in (("LETTER_OBJECTS_FEW", 4), ("LETTER_OBJECTS_MAX", 40)):
+        monkeypatch.setattr(places, name, few)
+    monkeypatch.setattr(journal, "FORGET_AT", 4)
+    place, log = await Owners(world, "store").letters()
+    most: list[int] = []
+    for first in range(0, 1200, 200):
+        most.append(0)
+        for offset in range(first, first + 200):
+            log.write("trades", [bad(offset)])
+            log.sync()
+            await place.flush()
+            most[-1] = max(most[-1], len(world.store.image()))
+    notes = 1
+    assert most[0] <= 4 + 4 + notes, "while there are few, as a reader likes it"
+    assert max(most) <= 40 + 4 + notes
+    singles = sum(sorted(put_bytes)[:1200])
+    assert sum(put_bytes) < (2 + places.AGAIN_TIMES_MAX) * singles
 
 
 @in_sim_world
