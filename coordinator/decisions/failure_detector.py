@@ -113,6 +113,11 @@ class FailureDetector:
             oldest = min(self._others, key=lambda name: (self._others[name].at_ns or 0, name))
             del self._others[oldest]
 
+    @property
+    def has_others(self) -> bool:
+        """Whether another replica has lived during its own life, as far as it knows."""
+        return any(other.at_ns is not None for other in self._others.values())
+
     def has_observed(self, now_ns: int) -> bool:
         """Return whether it has observed for as long as a silent worker takes to die."""
         return now_ns - self._observing_since_ns >= self._limits.dead_after_ms * MS

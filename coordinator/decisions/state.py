@@ -304,13 +304,17 @@ class Coordinator:
         # While it cannot judge yet it reads views, too: those of replicas that died before it
         # started are old by then, and vouch for no worker later.
         looks = is_somebody_silent or not self.detector.has_observed(now_ns)
-        if looks and self._is_due(self._looked_ns, self.limits.heartbeat_interval_ms, now_ns):
+        is_alone = self._is_due(self._answered_ns, 2 * self.limits.view_interval_ms, now_ns)
+        # Where nobody else is known to live, nobody reads its views: one that begins, or misses a
+        # worker, writes its own before it judges, and is found in time.
+        is_only_one = is_alone and not looks and not self.detector.has_others
+        limits = self.limits
+        look_ms = limits.heartbeat_interval_ms if looks else limits.view_interval_ms
+        if (looks or is_only_one) and self._is_due(self._looked_ns, look_ms, now_ns):
             self._looked_ns = now_ns
             done.append(ReadViews())
-        is_alone = self._is_due(self._answered_ns, 2 * self.limits.view_interval_ms, now_ns)
-        if (is_somebody_silent or is_alone) and self._is_due(
-            self._wrote_ns, self.limits.view_interval_ms, now_ns
-        ):
+        writes = is_somebody_silent or (is_alone and not is_only_one)
+        if writes and self._is_due(self._wrote_ns, limits.view_interval_ms, now_ns):
             self._wrote_ns = now_ns
             done.append(WriteView(self.view(now_ns)))
         active = [who for who, v in verdicts.items() if v.standing is HealthState.ACTIVE]

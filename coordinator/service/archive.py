@@ -41,6 +41,7 @@ class Archive:
         self._clock = clock
         self._replica = replica
         self._chain = AssignmentChain(store, replica, guards=guards)
+        self._written: list[str] = []  # own views that are not known to be deleted
         # The newest view of each replica, and when it was first seen.
         self._seen: dict[str, tuple[int, int]] = {}
         # Since when one cannot be read.
@@ -69,8 +70,12 @@ class Archive:
                 f"{name} would take {len(data)} bytes, more than {VIEW_BYTES_MAX}: use fewer "
                 "partitions or workers"
             )
+        before = [one for one in self._written if one != name]
+        self._written = [*before, name]
         await self._store.put_if_absent(name, data)
-        await self._remove(view.replica, before=name)
+        for one in before:
+            await self._store.delete(one)
+            self._written.remove(one)
 
     async def remove_views(self) -> None:
         """Remove the own views: this replica no longer observes."""
@@ -126,10 +131,9 @@ class Archive:
     def _is_old(self, since_ns: int) -> bool:
         return self._clock.monotonic_ns() - since_ns > GONE_AFTER_S * 1e9
 
-    async def _remove(self, replica: str, *, before: str = "") -> None:
+    async def _remove(self, replica: str) -> None:
         for name in await self._store.list(f"{VIEWS}{replica}-"):
-            if not before or name < before:
-                await self._store.delete(name)
+            await self._store.delete(name)
 
 
 def _read(reading: Reading[Assignment]) -> ChainRead:

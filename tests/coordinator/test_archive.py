@@ -13,6 +13,7 @@ from ripple.control.assignment import Stage
 from ripple.control.assignment.chain import VERSIONS_KEPT
 from ripple.control.assignment.version import empty
 from ripple.control.rpc.mapping import RpcError
+from ripple.storage.store import CountedStore
 from ripple.testing import SimWorld
 from ripple.world.errors import StoreError
 from tests.world.clusters import in_sim_world
@@ -41,6 +42,34 @@ async def test_newest_view_of_each_other_replica_is_read_once(world: SimWorld) -
     await two.write_view(view("c2", 8))
     assert await one.read_views() == (view("c2", 8),)
     assert await archive(world, "c3").read_views() == (view("c1", 2), view("c2", 8))
+
+
+@in_sim_world
+async def test_a_view_costs_a_put_and_a_delete_and_a_failed_delete_is_repeated(
+    world: SimWorld,
+) -> None:
+    class Failing(CountedStore):
+        fails = False
+
+        async def delete(self, name: str) -> None:
+            await super().delete(name)
+            if self.fails:
+                raise StoreError(f"delete {name}: refused", done=False)
+
+    store = Failing(world.store)
+    one = Archive(store, world.clock, "c1")
+    for number in (1, 2, 3):
+        await one.write_view(view("c1", number))
+    assert store.requests == {"put": 3, "get": 0, "list": 0, "delete": 2}
+    store.fails = True
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            await one.write_view(view("c1", 4))
+    store.fails = False
+    await one.write_view(view("c1", 4))
+    await one.write_view(view("c1", 5))
+    assert store.requests["list"] == 0
+    assert await world.store.list("views/") == [f"views/c1-{5:016d}.view"]
 
 
 @in_sim_world

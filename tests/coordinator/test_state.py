@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -22,7 +23,7 @@ from coordinator.decisions.join_queue import JoinQueue
 from coordinator.decisions.limits import MS, Limits
 from coordinator.decisions.state import Coordinator
 from coordinator.decisions.status import AlertStatus, status_of
-from coordinator.decisions.views import HealthState
+from coordinator.decisions.views import HealthState, View
 from ripple.control.assignment import (
     Alert,
     Assignment,
@@ -520,7 +521,35 @@ def test_views_are_read_while_nobody_is_judged_yet() -> None:
         for second in range(20)
         if any(isinstance(each, ins.ReadViews) for each in one.step(ev.Ticked(), second * 10**9))
     ]
-    assert looked == list(range(8))
+    assert looked == [*range(8), *range(9, 20, 2)], "and later more seldom"
+
+
+def told_alone(one: Coordinator, seconds: Iterable[int]) -> list[tuple[int, str]]:
+    """Return what a coordinator that gets no answers asks of the store, and when."""
+    return [
+        (second, type(told).__name__)
+        for second in seconds
+        for told in one.step(ev.Ticked(), second * 10**9)
+    ]
+
+
+def test_the_only_one_writes_no_view_until_it_finds_another() -> None:
+    one = alone()
+    writes = [at for at, what in told_alone(one, range(8)) if what == "WriteView"]
+    assert writes == [0, 2, 4, 6], "one that began at the same moment finds it"
+    assert told_alone(one, range(8, 60)) == [(at, "ReadViews") for at in range(9, 60, 2)]
+    other = View("c2", 7, ())
+    one.step(ev.ViewsRead((other,)), 60 * 10**9)
+    assert told_alone(one, range(60, 64)) == [(60, "WriteView"), (62, "WriteView")]
+
+
+def test_a_view_of_who_died_before_makes_it_write_none() -> None:
+    one = alone()
+    one.step(ev.ViewsRead((View("c2", 7, ()),)), 10**9)
+    told_alone(one, range(9))
+    assert "WriteView" not in [what for _, what in told_alone(one, range(9, 30))]
+    one.step(ev.ViewsRead((View("c2", 8, ()),)), 30 * 10**9)
+    assert (30, "WriteView") in told_alone(one, [30]), "it lives"
 
 
 def test_an_input_that_partitions_do_not_divide_is_refused_with_numbers_that_fit() -> None:
