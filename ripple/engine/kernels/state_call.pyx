@@ -74,22 +74,32 @@ cdef tuple leave_out(tuple values):
     return values
 
 
-def rows_of(list columns not None):
-    """Return the rows of columns, lists of one length, as tuples."""
-    cdef Py_ssize_t i, at, width = len(columns), n = len(columns[0])
-    cdef list column, rows = []
-    cdef tuple row
-    cdef object value
-    for column in columns:
-        check_length(n, len(column))
-    for i in range(n):
-        row = PyTuple_New(width)
+cdef class GivenRows:
+    """Rows by their columns, lists of one length; a row is a tuple."""
+
+    def __init__(self, list columns not None):
+        cdef list column
+        self.columns, self.count = columns, len(columns[0])
+        for column in columns:
+            check_length(self.count, len(column))
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, Py_ssize_t i):
+        if not 0 <= i < self.count:
+            raise IndexError(f"row {i} of {self.count}")
+        return self.row(i)
+
+    cdef tuple row(self, Py_ssize_t i):
+        cdef Py_ssize_t at, width = len(self.columns)
+        cdef tuple row = PyTuple_New(width)
+        cdef object value
         for at in range(width):
-            value = (<list>PyList_GET_ITEM(columns, at))[i]
+            value = (<list>PyList_GET_ITEM(self.columns, at))[i]
             Py_INCREF(value)
             PyTuple_SET_ITEM(row, at, value)
-        rows.append(leave_out(row))
-    return rows
+        return row
 
 
 cdef class Filled:
@@ -118,6 +128,21 @@ cdef class Filled:
             PyDict_Clear(fields)
             fields.update(zip(self.names, values))
         return 0
+
+    cdef int fill_at(self, GivenRows rows, Py_ssize_t i) except -1:
+        """Fill it with one of rows; as ``fill``, without a tuple."""
+        cdef Py_ssize_t at, n = PyTuple_GET_SIZE(self.names)
+        cdef dict fields
+        if not self.has_dict or len(rows.columns) != n:
+            return self.fill(rows.row(i))
+        fields = PyObject_GenericGetDict(self.one, NULL)
+        for at in range(n):
+            PyDict_SetItem(
+                fields,
+                <object>PyTuple_GET_ITEM(self.names, at),
+                (<list>PyList_GET_ITEM(rows.columns, at))[i],
+            )
+        return 0 if PyDict_Size(fields) == n else self.fill(rows.row(i))
 
 
 cdef class StateCall:
@@ -154,15 +179,24 @@ cdef class StateCall:
 
     cdef tuple after(self, tuple before, tuple row):
         """Return the state after a row; its result is in ``result``."""
-        cdef object result
-        cdef tuple after
         self.state.fill(before)
         if self.row is None:
-            result = self.function(self.state.one, self.instance(row))
-        else:
-            self.row.fill(row)
-            result = self.function(self.state.one, self.row.one)
-        after = self.stored()
+            return self.called(self.instance(row))
+        self.row.fill(row)
+        return self.called(self.row.one)
+
+    cdef tuple after_at(self, tuple before, GivenRows rows, Py_ssize_t i):
+        """Return the state after one of rows, likewise."""
+        self.state.fill(before)
+        if self.row is None:
+            return self.called(self.instance(rows.row(i)))
+        self.row.fill_at(rows, i)
+        return self.called(self.row.one)
+
+    cdef tuple called(self, object row):
+        """Call the function with the state that was filled in, and a row."""
+        cdef object result = self.function(self.state.one, row)
+        cdef tuple after = self.stored()
         self.result = None if result is None else self.made(result)
         return after
 
@@ -232,37 +266,44 @@ def called(
     rows that begin with ``initial``. given: the values of rows, None where another version counts.
     kept: 0 for each row; 1 afterwards for those with a result.
     """
-    cdef Py_ssize_t i = 0, n = slots.shape[0], slot, count = len(states)
+    cdef Py_ssize_t i, n = slots.shape[0], slot, count = len(states)
     cdef StateCall fast = call if type(call) is StateCall else None
+    cdef GivenRows many = given if type(given) is GivenRows else None
+    cdef list listed = None if many is not None else list(given)
     cdef list made = []
     cdef dict failed = {}
-    cdef object before, result, row
+    cdef object before, result, row = None
     check_length(n, begins.shape[0])
     check_length(n, kept.shape[0])
+    check_length(n, len(listed) if many is None else many.count)
     check_slots(slots, count)
-    for row in given:
-        if i == n or len(states) != count:
-            raise ValueError(f"there are {n} rows")
+    for i in range(n):
+        if len(states) != count:
+            raise ValueError(f"there are {count} states")
         slot = slots[i]
         if begins[i]:
             states[slot] = initial
-        if row is not None:
-            before = states[slot]
-            try:
-                if fast is None:
-                    states[slot], result = call(before, row)
-                else:
-                    states[slot] = fast.after(before, row)
-                    result = fast.result
-            except Exception as error:  # any error of a user's function
-                states[slot] = before
-                failed[i] = error
+        if many is None:
+            row = listed[i]
+            if row is None:
+                continue
+        before = states[slot]
+        try:
+            if fast is None:
+                states[slot], result = call(before, row if many is None else many.row(i))
             else:
-                if result is not None:
-                    made.append(result)
-                    kept[i] = 1
-        i += 1
-    check_length(n, i)
+                if many is None:
+                    states[slot] = fast.after(before, row)
+                else:
+                    states[slot] = fast.after_at(before, many, i)
+                result = fast.result
+        except Exception as error:  # any error of a user's function
+            states[slot] = before
+            failed[i] = error
+        else:
+            if result is not None:
+                made.append(result)
+                kept[i] = 1
     return made, failed
 
 

@@ -7,7 +7,7 @@ from libc.stdint cimport INT64_MIN, int64_t
 
 import numpy as np
 
-from ripple.engine.kernels.state_call cimport StateCall
+from ripple.engine.kernels.state_call cimport GivenRows, StateCall
 from ripple.model.keys.checked cimport check_length, check_slots
 
 
@@ -16,17 +16,28 @@ cdef class Entry:
     """A row of a log.
 
     number: by which its owner knows it. slot: of its key. of: the value that its versions share,
-    None for none. result: the values of ``into``, None for no row, or why the step failed. after:
-    the state of its key after it. last: the newest result of the key then. before, behind: its
-    neighbours in the log, which does not own them.
+    None for none. row: its values, or the rows of which it is that ``at`` a place. result: the
+    values of ``into``, None for no row, or why the step failed. after: the state of its key after
+    it. last: the newest result of the key then. before, behind: its neighbours in the log, which
+    does not own them.
     """
 
     cdef public object after, last
-    cdef readonly object of, result, row
+    cdef readonly object of, result
     cdef readonly int64_t number, slot
-    cdef int64_t time_ns, place
+    cdef object row
+    cdef int64_t time_ns, place, at
     cdef PyObject* before
     cdef PyObject* behind
+
+
+EMPTY_ENDS = 16  # calls for which a log without rows is kept: most keys have another one soon
+
+
+cdef inline object values_of(Entry entry):
+    if type(entry.row) is GivenRows:
+        return (<GivenRows>entry.row).row(entry.at)
+    return entry.row
 
 
 cdef inline bint is_before(PyObject* one, int64_t time_ns, int64_t place):
@@ -39,11 +50,12 @@ cdef class Log:
     """The rows of a key, linked. state, last, last_ns: of the key before them.
 
     since: the first one to be run again, NULL for none. late: the row taken last before others.
+    empty_since: the number of the call of ``Logs.end`` that took the last row of an empty one.
     """
 
     cdef object state, last
     cdef bint has_last_ns
-    cdef int64_t last_ns
+    cdef int64_t last_ns, empty_since
     cdef PyObject* head
     cdef PyObject* tail
     cdef PyObject* since
@@ -106,15 +118,19 @@ cdef class Log:
 cdef class Logs:
     """The rows of all keys.
 
-    Invariants between calls: ``logs`` has a log per slot of a key with rows, else None; ``entries``
-    has the rows by number, and owns them; no log has rows to be run again.
+    Invariants between calls: ``logs`` has a log per slot of a key with rows, or that had some at
+    one of the last calls of ``end``, else None; ``emptied`` has the slots that each of these
+    emptied; ``entries`` has the rows by number, and owns them; no log has rows to be run again.
     """
 
     cdef object call, initial, versions, reason_of
     cdef StateCall fast
     cdef int64_t ttl_ns
-    cdef list logs
+    cdef list logs, emptied
+    cdef int64_t ends
     cdef readonly dict entries
+    cdef int64_t[::1] ran
+    cdef Py_ssize_t ran_count
 
     def __init__(self, call not None, tuple initial not None, ttl_ns, versions, reason_of):
         """Have no rows yet.
@@ -127,7 +143,8 @@ cdef class Logs:
         self.call, self.initial, self.versions, self.reason_of = call, initial, versions, reason_of
         self.fast = call if type(call) is StateCall else None
         self.ttl_ns = -1 if ttl_ns is None else ttl_ns
-        self.logs, self.entries = [], {}
+        self.logs, self.entries, self.emptied, self.ends = [], {}, [], 0
+        self.ran, self.ran_count = np.empty(256, np.int64), 0
 
     def grow(self, Py_ssize_t capacity):
         """Have room for each slot below ``capacity``."""
@@ -173,16 +190,16 @@ cdef class Logs:
         const int64_t[::1] times not None,
         const int64_t[::1] places not None,
         const int64_t[::1] numbers not None,
-        list given not None,
+        given not None,
         list of,
     ):
         """Take rows of keys with logs, and run these again; return the numbers of all that ran.
 
-        order: the rows by time and place. given: the values of rows. of: what the versions of each
-        share; None where each row counts.
+        order: the rows by time and place. given: the values of rows, a list or GivenRows. of: what
+        the versions of each share; None where each row counts.
         """
         cdef Py_ssize_t i, n = slots.shape[0]
-        cdef list changed = [], ran = []
+        cdef list changed = [], listed = None if type(given) is GivenRows else given
         cdef Entry entry
         cdef Log log
         check_slots(slots, len(self.logs))
@@ -194,7 +211,8 @@ cdef class Logs:
             check_length(n, length)
         for i in order:
             entry = Entry.__new__(Entry)
-            entry.number, entry.slot, entry.row = numbers[i], slots[i], given[i]
+            entry.number, entry.slot, entry.at = numbers[i], slots[i], i
+            entry.row = given if listed is None else listed[i]
             entry.of, entry.after = None if of is None else of[i], ()
             entry.time_ns, entry.place = times[i], places[i]
             log = self.logs[entry.slot]
@@ -202,22 +220,23 @@ cdef class Logs:
             if log.since == NULL:
                 changed.append(log)
             log.add(entry)
+        self.ran_count = 0
         for log in changed:
-            self.run(log, ran)
-        return np.array(ran, np.int64)
+            self.run(log)
+        return np.array(self.ran[: self.ran_count])
 
     cdef list counted(self, Log log):
         """Return the rows to be run again as they count."""
         cdef PyObject* at = log.since
         cdef list rows = [], times = [], shared = []
         while at != NULL:
-            rows.append((<Entry>at).row)
+            rows.append(values_of(<Entry>at))
             times.append((<Entry>at).time_ns)
             shared.append((<Entry>at).of)
             at = (<Entry>at).behind
         return list(self.versions(rows, times, shared))
 
-    cdef int run(self, Log log, list ran) except -1:
+    cdef int run(self, Log log) except -1:
         """Run a key again."""
         cdef PyObject* at = log.since
         cdef Entry entry = <Entry>at
@@ -240,7 +259,11 @@ cdef class Logs:
             else:
                 try:
                     if self.fast is None:
+                        row = values_of(entry) if rows is None else row
                         after, result = self.call(state, row)
+                    elif type(row) is GivenRows:
+                        after = self.fast.after_at(state, <GivenRows>row, entry.at)
+                        result = self.fast.result
                     else:
                         after = self.fast.after(state, row)
                         result = self.fast.result
@@ -252,7 +275,10 @@ cdef class Logs:
                         last = result
             entry.after, entry.last = state, last
             last_ns, has_last = entry.time_ns, True
-            ran.append(entry.number)
+            if self.ran_count == self.ran.shape[0]:
+                self.ran = np.concatenate([self.ran, self.ran])
+            self.ran[self.ran_count] = entry.number
+            self.ran_count += 1
             at = entry.behind
             i += 1
         return 0
@@ -285,12 +311,13 @@ cdef class Logs:
     def end(self, const int64_t[::1] numbers not None):
         """Forget the first rows of their keys, in the order of these; return them.
 
-        Returns also the slots of keys without rows now. The rows stay in ``entries``.
+        Returns also the slots of keys without rows since some calls. The rows stay in ``entries``.
         """
         cdef Py_ssize_t i
-        cdef list ended = [], empty = []
+        cdef list ended = [], emptied = [], gone = []
         cdef Entry entry
         cdef Log log
+        self.ends += 1
         for i in range(numbers.shape[0]):
             entry = self.entries[numbers[i]]
             log = self.logs[entry.slot]
@@ -299,9 +326,24 @@ cdef class Logs:
             log.drop(entry)
             ended.append(entry)
             if log.head == NULL:
-                empty.append(entry.slot)
-                self.logs[entry.slot] = None
-        return ended, np.array(empty, np.int64)
+                log.empty_since = self.ends
+                emptied.append(entry.slot)
+        self.emptied.append(emptied)
+        if len(self.emptied) > EMPTY_ENDS:
+            for slot in self.emptied.pop(0):
+                log = self.logs[slot]
+                if log is None or log.head != NULL or log.empty_since != self.ends - EMPTY_ENDS:
+                    continue
+                self.logs[slot] = None
+                gone.append(slot)
+        return ended, np.array(gone, np.int64)
+
+    def leave(self, const int64_t[::1] slots not None):
+        """Forget keys without rows."""
+        cdef Py_ssize_t i
+        check_slots(slots, len(self.logs))
+        for i in range(slots.shape[0]):
+            self.logs[slots[i]] = None
 
     def forget(self, const int64_t[::1] numbers not None):
         """Forget rows that ended."""
@@ -333,16 +375,18 @@ def failures(list ended not None):
 
 def made_of(dict entries not None, const int64_t[::1] numbers not None):
     """Return (rows with a result, the slots of their keys, the results, why others failed)."""
-    cdef Py_ssize_t i, n = numbers.shape[0]
-    cdef list kept = [], slots = [], made = []
+    cdef Py_ssize_t i, count = 0, n = numbers.shape[0]
+    cdef list made = []
     cdef dict failed = {}
     cdef Entry entry
+    found = np.empty((2, n), np.int64)
+    cdef int64_t[:, ::1] kept = found
     for i in range(n):
         entry = entries[numbers[i]]
         if type(entry.result) is str:
             failed[numbers[i]] = entry.result
         elif entry.result is not None:
-            kept.append(entry.number)
-            slots.append(entry.slot)
+            kept[0, count], kept[1, count] = entry.number, entry.slot
             made.append(entry.result)
-    return np.array(kept, np.int64), np.array(slots, np.int64), made, failed
+            count += 1
+    return found[0, :count], found[1, :count], made, failed

@@ -124,6 +124,7 @@ class LastTableRows(EagerRows):
         if self._gone:
             gone = np.array(self._gone, np.int64)
             self._gone.clear()
+            self._logs.leave(gone)
             self.column.retire(gone)
             self.keys.release(gone)
 

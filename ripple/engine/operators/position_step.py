@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.kernels.position import PositionCall
-from ripple.engine.kernels.state_call import rows_of
+from ripple.engine.kernels.state_call import GivenRows
 from ripple.engine.operators.rows import as_list, made_by
 from ripple.engine.operators.state_step import Applied
 from ripple.model.expression.bound import Values
@@ -51,9 +51,9 @@ class PositionStep:
             reads_wide=any(isinstance(bare_type(one.type), WideDecimal) for one in of.reads),
         )
 
-    def given(self, columns: Mapping[str, Any]) -> list[Stored]:
+    def given(self, columns: Mapping[str, Any]) -> GivenRows:
         """Return the values of rows."""
-        return rows_of([list(_units(columns[one.name], one.type)) for one in self._reads])
+        return GivenRows([list(_units(columns[one.name], one.type)) for one in self._reads])
 
     def make(self, rows: Rows, made: Sequence[Stored]) -> None:
         """Replace each row by its result."""

@@ -7,7 +7,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ripple.engine.kernels.state_call import Filled, StateCall, rows_of
+from ripple.engine.kernels.state_call import Filled, GivenRows, StateCall
 from ripple.engine.operators.rows import as_list, attributes_of, made_by
 from ripple.engine.operators.step_columns import plain_kind
 from ripple.model.expression.bound import Values
@@ -65,10 +65,10 @@ class StateStep:
         not fit."""
         self._node = node
 
-    def given(self, columns: Mapping[str, Any]) -> list[Stored]:
+    def given(self, columns: Mapping[str, Any]) -> GivenRows:
         """Return the values of rows, by their fields."""
         fields = self._node.fields_in
-        return rows_of([list(values_of(as_list(columns[one.name]), one.type)) for one in fields])
+        return GivenRows([list(values_of(as_list(columns[one.name]), one.type)) for one in fields])
 
     def make(self, rows: Rows, made: Sequence[Stored]) -> None:
         """Replace each row by its result."""

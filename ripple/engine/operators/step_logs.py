@@ -74,7 +74,7 @@ class StepLogs:
         order = np.lexsort((places, times))
         return self._logs.take(order, slots, times, places, numbers, given, of)
 
-    def _given(self, columns: dict[str, Any], times: Ints, places: Ints) -> list[Any]:
+    def _given(self, columns: dict[str, Any], times: Ints, places: Ints) -> Sequence[Any]:
         """Return the values of rows, as the logs give them to the step."""
         del times, places
         return self._scan.step.given(columns)
@@ -104,12 +104,20 @@ class StepLogs:
         return made_of(self._logs.entries, numbers)
 
     def end(self) -> tuple[Ints, Ints]:
-        """Give the scan the rows that it is about to take; return them, and keys without more."""
+        """Give the scan the rows that it is about to take; return them, and keys without any.
+
+        Of these, those that had none at the last calls, either.
+        """
         over, self._ends = take_final(self._ends, self._scan.watermark_ns)
         ended, empty = self._logs.end(over)
         if ended:
             self._scan.reach(ended)
         return over, empty
+
+    def leave(self, slots: Ints) -> None:
+        """Forget keys without rows."""
+        self._logs.grow(self._keys.capacity)
+        self._logs.leave(slots)
 
     def forget(self, numbers: Ints) -> None:
         """Forget rows that ended."""

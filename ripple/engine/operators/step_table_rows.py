@@ -53,7 +53,7 @@ class StepTableRows(EagerRows):
         self.keys.adopt(slots)
         of_key = self._of_key.slots([rows.column(name) for name in self._names])
         self._of_key.adopt(of_key)
-        self._show(np.unique(self._logs.take(rows, of_key, slots)))
+        self._show(np.sort(self._logs.take(rows, of_key, slots)))
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
         """Return (slots of rows, their fields by name, why a row failed by slot)."""

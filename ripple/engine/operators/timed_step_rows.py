@@ -66,6 +66,7 @@ class TimedStepTableRows(StepTableRows):
         fired = self._end_fired()
         self._over = np.concatenate([self._over, over, np.array(fired, np.int64)])
         self._with_rows.difference_update(empty.tolist())
+        self._fresh.update(empty.tolist())
         self._drop(watermark_ns)
 
     def _change(self, news: Iterable[pa.RecordBatch], watermark_ns: int) -> None:
