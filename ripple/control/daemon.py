@@ -18,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ripple.control import event_loop, process
 from ripple.control.secrets import without_secrets
+from ripple.control.signals import Causes
 from ripple.core.errors import RippleError, SchemaError
 from ripple.core.setting import InForce, Setting, SettingsError
 from ripple.core.settings import CONFIG_VARIABLE, Arguments, arguments, help_text, mistyped
@@ -115,12 +116,15 @@ class Daemon(Generic[S]):
 
         def end(number: signal.Signals) -> None:
             nonlocal code
+            if not causes.is_new(number):
+                return
             if ending.is_set():
                 os._exit(128 + number)
             code = _code_of(number)
             ending.set()
 
         loop = asyncio.get_running_loop()
+        causes = Causes(loop.time)
         for number in numbers:
             loop.add_signal_handler(number, end, number)
         if settings.end_with_stdin:

@@ -38,7 +38,8 @@ def need_whole(
     except TypeError:
         number = None
     if number is None or not least <= number <= most:
-        end = "on" if most == INT64_MAX else f"to {most}"
+        is_above = number is not None and number > most
+        end = "on" if most == INT64_MAX and not is_above else f"to {most}"
         raise error(f"{what} must be a whole number from {least} {end}, not {shown(given)}")
     return number
 

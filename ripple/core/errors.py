@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class RippleError(Exception):
     """The root of Ripple's own errors."""
@@ -62,3 +64,28 @@ class LimitError(RippleError):
 def lacks_memory(error: BaseException) -> bool:
     """Return whether an error is for want of memory, and not of the computation."""
     return isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)
+
+
+# Of a disk, a quota, memory and open files that are used up.
+_USED_UP = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def is_of_machine(error: BaseException | None) -> bool:
+    """Return whether an error, or its cause, is no fault of a record, so that it may not count.
+
+    It is for want of memory, of room or of open files, or it ends the program. A recursion that is
+    too deep follows from the record.
+    """
+    if isinstance(error, MemoryError | SystemExit) or is_used_up(error):
+        return True
+    return error is not None and is_of_machine(error.__cause__)
+
+
+def is_used_up(error: BaseException | None) -> bool:
+    """Return whether an error, or its cause, is of a disk, a quota or open files that are used up.
+
+    No record is to blame for it, not even if it comes again and again.
+    """
+    if isinstance(error, OSError):
+        return error.errno in _USED_UP
+    return error is not None and is_used_up(error.__cause__)

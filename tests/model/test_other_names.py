@@ -176,7 +176,7 @@ def test_step_without_its_name_says_that_it_comes_first(step: Callable[[Any], An
             r"join_asof 'j': .*'by': write \.join_asof\(\"NAME\", .*, optionally with .*\bon=",
         ),
         (lambda events: rp.union(events, events), r"union: .* comes first.*: write rp\.union\("),
-        (lambda events: events.sink("trades"), "sink 'trades': another .*, as 'trades-out'"),
+        (lambda events: events.sink("a").sink("a"), "sink 'a': another step .*, as 'a-2'"),
     ],
 )
 def test_step_with_wrong_arguments_says_how_it_is_written(

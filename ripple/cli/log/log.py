@@ -103,7 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     tail.add_argument("-f", "--follow", action="store_true", help="wait for more records")
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="start (default: first)")
-    tail.add_argument("--partition", type=count, metavar="N", help="partition (0)")
+    tail.add_argument("--partition", type=count, metavar="N", help="only this one (default: all)")
     tail.add_argument("-n", type=count, metavar="N", help="number of records at most")
     for action in (info, check):
         add_format(action)
@@ -302,22 +302,43 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
     letters = ReportedLetters(PROGRAM, None, file=None, hints=Hints(), before_report=lambda: None)
+    numbers = _followed(options, topic, partition)
     left, show = options.n, showing(topic.schema.fields)
-    with PartitionReader(topic, partition or 0) as reader:
-        offset = _start(reader, options.start)
-        async for entry in _entries(reader, offset, follow=options.follow):
-            if isinstance(entry, Marker):
-                say(f"offset {entry.next_offset - 1}: no event below {_time(entry.watermark_ns)}")
-                continue
-            letters.write(topic.path, entry.rejected)
-            records = entry.records if left is None else entry.records.slice(0, left)
-            shown = records if show is None else show(records)
-            target.write(lines.of(shown, is_first=False))
-            if left is not None:
-                left -= records.num_rows
-                if left == 0:
-                    break
+    for number in numbers:
+        if len(numbers) > 1:
+            say(f"{PROGRAM}: partition {number} of {topic.path}")
+        with PartitionReader(topic, number) as reader:
+            offset = _start(reader, options.start)
+            async for entry in _entries(reader, offset, follow=options.follow):
+                if isinstance(entry, Marker):
+                    until = _time(entry.watermark_ns)
+                    say(f"offset {entry.next_offset - 1}: no event below {until}")
+                    continue
+                letters.write(topic.path, entry.rejected)
+                records = entry.records if left is None else entry.records.slice(0, left)
+                shown = records if show is None else show(records)
+                target.write(lines.of(shown, is_first=False))
+                if left is not None:
+                    left -= records.num_rows
+                    if left == 0:
+                        break
+        if left == 0:
+            break
     letters.report_counts()
+
+
+def _followed(options: argparse.Namespace, topic: Topic, partition: int | None) -> Sequence[int]:
+    """Return the partitions to write, one after the other. Raises InputError."""
+    if partition is not None or topic.partitions == 1:
+        return [partition or 0]
+    start = options.start or ""
+    if options.follow or (start.isascii() and start.isdigit()):
+        why = "one is followed at a time" if options.follow else f"offset {start} is of one of them"
+        raise InputError(
+            f"{topic.path} has {topic.partitions} partitions, and {why}: say which, as in "
+            "--partition 0"
+        )
+    return range(topic.partitions)
 
 
 async def _entries(

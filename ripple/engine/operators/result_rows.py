@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ripple.core.errors import lacks_memory
+from ripple.core.errors import is_of_machine
 from ripple.engine.graph.canonical import Form
 from ripple.engine.kernels.columns import picked
 from ripple.engine.operators.arrow_types import arrow_fields
@@ -114,7 +114,7 @@ class ResultRows:
         try:
             states.show(column, slots, _NO_BOUNDS if bounds is None else bounds(slots))
         except AggregateError as error:
-            if lacks_memory(error):
+            if is_of_machine(error):
                 raise
             return False
         return True
@@ -132,7 +132,7 @@ class ResultRows:
         try:
             return states.show_touched(column, touched, members)
         except AggregateError as error:
-            if lacks_memory(error):
+            if is_of_machine(error):
                 raise
             return False
 
@@ -179,7 +179,7 @@ class ResultRows:
             try:
                 rows.run((step,))
             except Exception as error:
-                if not isinstance(step, Map) or lacks_memory(error):
+                if not isinstance(step, Map) or is_of_machine(error):
                     raise
                 if len(slots) == 1:
                     reason = str(error).removeprefix(f"map {step.name!r}: ")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.core.arguments import shown
-from ripple.core.errors import NodeError, SchemaError
+from ripple.core.errors import NodeError, SchemaError, is_of_machine
 from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
 from ripple.engine.operators.constant_rows import found_in, rows_at
@@ -189,7 +189,7 @@ class Rows(Held):
         """Return the columns from a user's batch function, by field."""
         try:
             returned = called(step.function, given)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise NodeError(
                 f"map {step.name!r}: the function raised {type(error).__name__}: {error}"
             ) from error
@@ -245,8 +245,8 @@ class Rows(Held):
         for at, one in enumerate(given):
             try:
                 made.append(attributes_of(result_of(one), wanted))
-            except Exception as error:  # any error of a user's function, or of an attribute
-                failed[at] = reason_of(error)
+            except (Exception, SystemExit) as error:  # any of a user's function or attribute
+                failed[at] = refusal_of(step.name, error)
         self.reject(failed, step.name)
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
 
@@ -266,8 +266,8 @@ class Rows(Held):
                     raise ValueError(f"the function returned more than {FLAT_ROWS_MAX} rows")
                 made += found
                 counts.append(len(found))
-            except Exception as error:  # any error of a user's function
-                failed[at] = reason_of(error)
+            except (Exception, SystemExit) as error:  # any error of a user's function
+                failed[at] = refusal_of(step.name, error)
         self.reject(failed, step.name)
         over = self._repeat(np.array(counts, np.int64))
         self.columns = Columns({})
@@ -369,6 +369,20 @@ class Rows(Held):
     def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:
         lists = [values_of(as_list(self.columns[field.name]), field.type) for field in fields]
         return zip(*lists, strict=True)
+
+
+def refusal_of(step: str, error: BaseException) -> str:
+    """Return why a user's function made no row, for the record's dead letter.
+
+    Raises NodeError for an error that is no fault of the record: the run ends.
+    """
+    reason = reason_of(error)
+    if is_of_machine(error):
+        raise NodeError(
+            f"step {step!r}: the function raised {reason}: that is no fault of the record, so the "
+            "run ends"
+        ) from error
+    return reason
 
 
 def reason_of(error: BaseException) -> str:

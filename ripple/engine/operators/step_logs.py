@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ripple.engine.kernels.row_order import RowOrder
 from ripple.engine.kernels.step_entry import Logs, made_of
 from ripple.engine.operators.held_rows import PLACE, TIME
 from ripple.engine.operators.joins.eager_rows import take_final
-from ripple.engine.operators.rows import as_list, reason_of
+from ripple.engine.operators.rows import as_list, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,9 @@ class StepLogs:
         """Have no rows of ``scan`` yet; keys: has its keys, with the slots that ``take`` gets."""
         self._scan, self._node, self._keys = scan, scan.node, keys
         of = None if scan.node.version_of is None else versions
-        self._logs = Logs(scan.step.call, scan.initial, scan.node.ttl_ns, of, reason_of)
+        self._logs = Logs(
+            scan.step.call, scan.initial, scan.node.ttl_ns, of, partial(refusal_of, self._node.name)
+        )
         self._names = [field.name for field in scan.node.key]
         self._ends = RowOrder()
 

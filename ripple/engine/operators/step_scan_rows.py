@@ -10,7 +10,7 @@ import pyarrow as pa
 from ripple.engine.kernels.state_call import called
 from ripple.engine.kernels.step_entry import failures, take_after
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
-from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, reason_of
+from ripple.engine.operators.rows import RejectedRow, Rows, as_list, made_by, refusal_of
 from ripple.engine.operators.scan_rows import ScanRows
 from ripple.engine.operators.state_step import step_of
 from ripple.engine.operators.step_logs import versions
@@ -114,10 +114,12 @@ class StepScanRows(ScanRows[StepScan]):
             taken.take_columns(self.node, applied.columns)
         return taken
 
-    def _lose_failed(self, rows: Rows, failed: Mapping[int, Exception]) -> None:
+    def _lose_failed(self, rows: Rows, failed: Mapping[int, BaseException]) -> None:
         """Count the rows with an error of the function."""
         name = self.node.name
-        self._lose(rows, [RejectedRow(at, name, reason_of(why)) for at, why in failed.items()])
+        self._lose(
+            rows, [RejectedRow(at, name, refusal_of(name, why)) for at, why in failed.items()]
+        )
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
         """Take the states after final rows; count the failed ones, where no table does."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.held_rows import PLACE
-from ripple.engine.operators.rows import RejectedRow, Rows, reason_of
+from ripple.engine.operators.rows import RejectedRow, Rows, refusal_of
 from ripple.engine.operators.step_scan_rows import StepScanRows
 from ripple.engine.operators.timed_step import Timers
 from ripple.engine.snapshots.internal import internal
@@ -93,9 +93,9 @@ class TimedScanRows(StepScanRows):
         of.place, of.fired = place, 0
         try:
             after, result = self._call_step(before, row)
-        except Exception as error:  # any error of a user's function
+        except (Exception, SystemExit) as error:  # any error of a user's function
             after = before
-            made.append((time_ns, place, slot, reason_of(error)))
+            made.append((time_ns, place, slot, refusal_of(self.node.name, error)))
         else:
             if result is not None:
                 made.append((time_ns, place, slot, result))

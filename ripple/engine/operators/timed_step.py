@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ripple.engine.operators.rows import reason_of
+from ripple.engine.operators.rows import refusal_of
 from ripple.engine.operators.state_step import timer_calls
 from ripple.model.pipeline.timers import TIMERS_MAX
 from ripple.model.window import watermark
@@ -51,6 +51,7 @@ class Timers:
     """The rules of a scan's timers: which is next, and what it makes of a state."""
 
     def __init__(self, node: StepScan) -> None:
+        self._node = node
         names = [field.name for field in node.state_fields]
         self.places = [names.index(name) for name, _ in node.timers]
         """Of the timers in a state, by their numbers."""
@@ -96,8 +97,9 @@ class Timers:
         before = _without(state, {self.places[number]})
         try:
             return (*self._calls[number](before, (time_ns,)), None)
-        except Exception as error:  # any error of a user's function
-            return before, None, f"timer {self._names[number]!r}: {reason_of(error)}"
+        except (Exception, SystemExit) as error:  # any error of a user's function
+            reason = refusal_of(self._node.name, error)
+            return before, None, f"timer {self._names[number]!r}: {reason}"
 
     def off(self, state: Stored) -> Stored:
         """Return a state with all timers off."""
@@ -109,7 +111,7 @@ class TimedStep:
 
     def __init__(self, node: StepScan, step: StateStep | PositionStep, initial: Stored) -> None:
         """Call the functions of ``node``. initial: the state of a new key."""
-        self._timers, self._step = Timers(node), step.call
+        self._node, self._timers, self._step = node, Timers(node), step.call
         self._has_rows = not node.is_last
         self.begin = Run(initial)
 
@@ -127,8 +129,8 @@ class TimedStep:
         result: Stored | str | None
         try:
             state, result = self._step(state, row)
-        except Exception as error:  # any error of a user's function
-            result = reason_of(error)
+        except (Exception, SystemExit) as error:  # any error of a user's function
+            result = refusal_of(self._node.name, error)
             failed += ((time_ns, result),)
         else:
             last = last if result is None else result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from ripple.engine.kernels.step_entry import Logs, take_after
 from ripple.engine.operators.held_rows import PLACE
 from ripple.engine.operators.last_table_rows import LastTableRows
-from ripple.engine.operators.rows import reason_of
+from ripple.engine.operators.rows import refusal_of
 from ripple.engine.operators.step_logs import StepLogs, versions
 from ripple.engine.operators.step_scan_rows import StepScanRows
 from ripple.engine.operators.timed_step import Run, TimedStep
@@ -125,7 +126,9 @@ class TimedStepLogs(StepLogs):
         super().__init__(scan, keys)
         of = None if scan.node.version_of is None else _versions
         # The step of a row knows the time of the one before, and so whether the state has ended.
-        self._logs = Logs(scan.timed.called, scan.initial, None, of, reason_of)
+        self._logs = Logs(
+            scan.timed.called, scan.initial, None, of, partial(refusal_of, self._node.name)
+        )
 
     def _given(self, columns: dict[str, Any], times: Ints, places: Ints) -> list[Any]:
         given = super()._given(columns, times, places)

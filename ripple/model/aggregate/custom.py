@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple.core.arguments import need_function, need_text, shown
-from ripple.core.errors import PlanError
+from ripple.core.calls import called
+from ripple.core.errors import PlanError, is_of_machine
 from ripple.model.aggregate.contract import Aggregate, Bound, Column, Input, Slots, State, Values
 from ripple.model.aggregate.errors import AggregateError, StateError
 from ripple.model.aggregate.parts import listed
@@ -48,6 +49,7 @@ PYTHON_TYPES: dict[type, FieldType] = {
 STATE_BYTES = 200  # a guess for one small Python state
 
 
+@called("rp.custom", '"FIELD"')
 def custom(
     *inputs: Input,
     init: Callable[[], Any],
@@ -156,7 +158,7 @@ class CustomState(State):
     def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             shown = ", ".join(map(repr, arguments))
             raise AggregateError(f"{self._aggregate}: {what}({shown}) raised {error!r}") from error
 
@@ -168,6 +170,8 @@ class CustomState(State):
             try:
                 self._call("add", add, init(), *row)
             except AggregateError as error:
+                if is_of_machine(error):
+                    raise
                 found[at] = str(error)
         return found
 

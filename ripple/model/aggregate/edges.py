@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.core.calls import called
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
 from ripple.model.aggregate.extremes import need_keeping
 from ripple.model.schema.types import Decimal, FieldType, Option
@@ -13,16 +14,19 @@ if TYPE_CHECKING:
     from ripple.model.aggregate.contract import State
 
 
+@called("rp.first", '"FIELD"')
 def first(x: Input) -> Aggregate:
     """Return the value of the earliest event; Option(x's type), none for an empty group."""
     return Edge((x,), last=False)
 
 
+@called("rp.last", '"FIELD"')
 def last(x: Input) -> Aggregate:
     """Return the value of the latest event; Option(x's type), none for an empty group."""
     return Edge((x,), last=True)
 
 
+@called("rp.ohlc", '"FIELD"')
 def ohlc(x: Input) -> Aggregate:
     """Return first, largest, smallest and last value: four results, open to close.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.core.arguments import need_whole
+from ripple.core.calls import called
 from ripple.model.aggregate.contract import (
     RESULT_VALUES_MAX,
     Aggregate,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.model.aggregate.contract import State
 
 
+@called("rp.min", '"FIELD"')
 def min(x: Input) -> Aggregate:  # noqa: A001 - users write rp.min; this module does not use the builtin
     """Return the smallest value; Option(x's type), none for an empty group.
 
@@ -30,11 +32,13 @@ def min(x: Input) -> Aggregate:  # noqa: A001 - users write rp.min; this module 
     return Extreme((x,), last=False)
 
 
+@called("rp.max", '"FIELD"')
 def max(x: Input) -> Aggregate:  # noqa: A001 - users write rp.max; this module does not use the builtin
     """Return the largest value, in the order of :func:`min`."""
     return Extreme((x,), last=True)
 
 
+@called("rp.top_k", '"FIELD"', "3")
 def top_k(x: Input, k: int) -> Aggregate:
     """Return the ``k`` largest values, descending, equal ones repeated; List(x's type).
 
@@ -43,6 +47,7 @@ def top_k(x: Input, k: int) -> Aggregate:
     return TopK((x,), need_whole("top_k: k", k, 1, most=RESULT_VALUES_MAX))
 
 
+@called("rp.count_distinct", '"FIELD"')
 def count_distinct(x: Input) -> Aggregate:
     """Count the different values exactly, in the order of :func:`min`; Int64, 0 for none."""
     return CountDistinct((x,))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import need_whole, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.errors import AggregateError, InverseError
 from ripple.model.aggregate.single import Accumulator, need_aggregate, need_types, type_of
@@ -22,6 +23,7 @@ Steps: TypeAlias = "list[tuple[int, int]]"
 ROWS_MAX = 12  # of one sequence: mistakes that need more are rare, and hard to read
 
 
+@called("rp.check_inverse", 'rp.sum("FIELD")', "[1, 2]")
 def check_inverse(
     aggregate: Aggregate,
     values: Sequence[Any],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ripple.core.arguments import shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
 from ripple.model.schema.types import FieldType, Float, Option
@@ -23,11 +24,13 @@ DENOMINATOR_MAX = 10**18  # the weights of an interpolation fit 64 bits, with a 
 Method = Literal["linear", "nearest-rank"]
 
 
+@called("rp.median", '"FIELD"')
 def median(x: Input) -> Aggregate:
     """Return the middle value, or the exact mean of the two middle ones; Option(Float)."""
     return Quantile((x,), "median", 1, 2, "linear")
 
 
+@called("rp.percentile", '"FIELD"', "0.95")
 def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
     """Return the value below which ``q`` per cent (0 to 100) of the group's numbers lie.
 

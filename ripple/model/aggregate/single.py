@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.core.arguments import need_bool, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.aggregate.contract import Aggregate
 from ripple.model.schema.columns import fitted
@@ -28,6 +29,7 @@ class Accumulator:
     0.2
     """
 
+    @called("rp.Accumulator", 'rp.sum("FIELD")')
     def __init__(
         self,
         aggregate: Aggregate,

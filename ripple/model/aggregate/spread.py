@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ripple.core.arguments import need_whole
+from ripple.core.calls import called
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
 from ripple.model.aggregate.moments import SpreadRead
 from ripple.model.aggregate.parts import FloatSums, SummedState, Tally
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ripple.model.aggregate.part import Read
 
 
+@called("rp.variance", '"FIELD"')
 def variance(x: Input, *, ddof: int = 1) -> Aggregate:
     """Return (n * sum(x^2) - sum(x)^2) / (n * (n - ddof)) of exact sums, rounded once.
 
@@ -24,16 +26,19 @@ def variance(x: Input, *, ddof: int = 1) -> Aggregate:
     return Spread((x,), need_whole("variance: ddof", ddof, 0), root=False)
 
 
+@called("rp.variance_pop", '"FIELD"')
 def variance_pop(x: Input) -> Aggregate:
     """Return the variance of a whole population (``ddof=0``)."""
     return Spread((x,), 0, root=False)
 
 
+@called("rp.stddev", '"FIELD"')
 def stddev(x: Input, *, ddof: int = 1) -> Aggregate:
     """Return the square root of the exact variance, rounded once."""
     return Spread((x,), need_whole("stddev: ddof", ddof, 0), root=True)
 
 
+@called("rp.stddev_pop", '"FIELD"')
 def stddev_pop(x: Input) -> Aggregate:
     """Return the standard deviation of a whole population (``ddof=0``)."""
     return Spread((x,), 0, root=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from ripple.core.calls import called
 from ripple.model.aggregate.contract import Aggregate, Bound, Input, is_integer
 from ripple.model.aggregate.exact import QuotientRead, RatioRead, SumRead
 from ripple.model.aggregate.integers import CountRead, IntegerQuotientRead, IntegerRead
@@ -27,6 +28,7 @@ def count(x: Input | None = None) -> Aggregate:
     return Count(() if x is None else (x,))
 
 
+@called("rp.sum", '"FIELD"')
 def sum(x: Input) -> Aggregate:  # noqa: A001 - users write rp.sum; this module does not use the builtin
     """Sum exactly: floats as ``math.fsum``, integers and decimals without wrapping; 0 for none.
 
@@ -36,11 +38,13 @@ def sum(x: Input) -> Aggregate:  # noqa: A001 - users write rp.sum; this module 
     return Sum((x,))
 
 
+@called("rp.mean", '"FIELD"')
 def mean(x: Input) -> Aggregate:
     """Return the exact mean, rounded once; Option(Float), none for an empty group."""
     return Mean((x,))
 
 
+@called("rp.vwap", '"price"', '"size"')
 def vwap(price: Input, size: Input) -> Aggregate:
     """Return sum(price * size) / sum(size), each product rounded once, the quotient once.
 

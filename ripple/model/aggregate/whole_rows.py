@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ripple.core.arguments import need_whole, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import (
     RESULT_VALUES_MAX,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ripple.model.aggregate.contract import State
 
 
+@called("rp.first_row", '"FIELD"')
 def first_row(fields: Input | Sequence[Input]) -> Aggregate:
     """Return the fields of the earliest event, with their nulls.
 
@@ -35,11 +37,13 @@ def first_row(fields: Input | Sequence[Input]) -> Aggregate:
     return EdgeRow(*_inputs("first_row", fields), last=False)
 
 
+@called("rp.last_row", '"FIELD"')
 def last_row(fields: Input | Sequence[Input]) -> Aggregate:
     """Return the fields of the latest event, as :func:`first_row` does."""
     return EdgeRow(*_inputs("last_row", fields), last=True)
 
 
+@called("rp.arg_min", '"FIELD"', '"FIELD"')
 def arg_min(by: Input, fields: Input | Sequence[Input]) -> Aggregate:
     """Return the fields of the row with the smallest value, in the order of :func:`min`.
 
@@ -49,11 +53,13 @@ def arg_min(by: Input, fields: Input | Sequence[Input]) -> Aggregate:
     return ArgExtreme(*_inputs("arg_min", fields, by), last=False)
 
 
+@called("rp.arg_max", '"FIELD"', '"FIELD"')
 def arg_max(by: Input, fields: Input | Sequence[Input]) -> Aggregate:
     """Return the fields of the row with the largest value, otherwise as :func:`arg_min`."""
     return ArgExtreme(*_inputs("arg_max", fields, by), last=True)
 
 
+@called("rp.top_rows", "3", '"FIELD"', '"FIELD"')
 def top_rows(n: int, by: Input, fields: Input | Sequence[Input]) -> Aggregate:
     """Return up to ``n`` rows with the largest values, the largest first; a List.
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import need_bool, need_whole, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.aggregate.quantiles import quantile_of
@@ -40,6 +41,7 @@ Input: TypeAlias = Any
 ROWS_MAX = 10_000  # of a function's history, kept by key
 
 
+@called("rp.lag", '"FIELD"')
 def lag(x: Input, n: int = 1) -> Lag:
     """Return the value of ``x`` that came ``n`` rows before; null in the first ``n`` rows of a key.
 
@@ -48,6 +50,7 @@ def lag(x: Input, n: int = 1) -> Lag:
     return Lag(x, need_whole("lag: n", n, 1, most=ROWS_MAX))
 
 
+@called("rp.cum_max", '"FIELD"')
 def cum_max(x: Input) -> Extreme:
     """Return the largest value so far; null where ``x`` is. NaN is above every other number.
 
@@ -56,6 +59,7 @@ def cum_max(x: Input) -> Extreme:
     return Extreme(x, largest=True)
 
 
+@called("rp.cum_min", '"FIELD"')
 def cum_min(x: Input) -> Extreme:
     """Return the smallest value so far; null where ``x`` is. NaN is above every other number.
 
@@ -64,6 +68,7 @@ def cum_min(x: Input) -> Extreme:
     return Extreme(x, largest=False)
 
 
+@called("rp.cum_sum", '"FIELD"')
 def cum_sum(x: Input) -> Sum:
     """Return the sum of the integers or decimals so far; null where ``x`` is.
 
@@ -72,6 +77,7 @@ def cum_sum(x: Input) -> Sum:
     return Sum(x)
 
 
+@called("rp.ema", '"FIELD"')
 def ema(
     x: Input,
     *,
@@ -110,6 +116,7 @@ def _number(what: str, given: Any, least: float, most: float) -> float:
     return float(given)
 
 
+@called("rp.bar")
 def bar(x: Input | None = None, *, every: float | decimal.Decimal, split: bool = False) -> Bar:
     """Return the number of the row's bar, from 0 on: a bar ends when ``x`` adds up to ``every``.
 
@@ -130,6 +137,7 @@ def bar(x: Input | None = None, *, every: float | decimal.Decimal, split: bool =
     return Bar(x, every, split)
 
 
+@called("rp.rolling_sum", '"FIELD"', "20")
 def rolling_sum(x: Input, n: int) -> Rolling:
     """Return the exact sum of the last ``n`` values, this row's included; null where ``x`` is.
 
@@ -139,26 +147,31 @@ def rolling_sum(x: Input, n: int) -> Rolling:
     return _rolling("sum", x, n)
 
 
+@called("rp.rolling_mean", '"FIELD"', "20")
 def rolling_mean(x: Input, n: int) -> Rolling:
     """Return the exact mean of the last ``n`` values, rounded once; see :func:`rolling_sum`."""
     return _rolling("mean", x, n)
 
 
+@called("rp.rolling_max", '"FIELD"', "20")
 def rolling_max(x: Input, n: int) -> Rolling:
     """Return the largest of the last ``n`` values; NaN is above every other number."""
     return _rolling("max", x, n)
 
 
+@called("rp.rolling_min", '"FIELD"', "20")
 def rolling_min(x: Input, n: int) -> Rolling:
     """Return the smallest of the last ``n`` values; NaN is above every other number."""
     return _rolling("min", x, n)
 
 
+@called("rp.rolling_median", '"FIELD"', "20")
 def rolling_median(x: Input, n: int) -> RollingQuantile:
     """Return the middle one of the last ``n`` values, or the exact mean of the two middle ones."""
     return _quantile("rolling_median", x, n, quantile_of(x, 50))
 
 
+@called("rp.rolling_percentile", '"FIELD"', "20", "0.95")
 def rolling_percentile(x: Input, n: int, q: float) -> RollingQuantile:
     """Return the value below which ``q`` per cent (0 to 100) of the last ``n`` values lie.
 
@@ -173,6 +186,7 @@ def _quantile(name: str, x: Input, n: int, of: Quantile) -> RollingQuantile:
     return RollingQuantile(x, n, of.numerator, of.denominator)
 
 
+@called("rp.rolling_variance", '"FIELD"', "20")
 def rolling_variance(x: Input, n: int, *, ddof: int = 1) -> RollingSpread:
     """Return the exact variance of the last ``n`` values, rounded once.
 
@@ -181,6 +195,7 @@ def rolling_variance(x: Input, n: int, *, ddof: int = 1) -> RollingSpread:
     return _spread("rolling_variance", x, n, ddof, root=False)
 
 
+@called("rp.rolling_stddev", '"FIELD"', "20")
 def rolling_stddev(x: Input, n: int, *, ddof: int = 1) -> RollingSpread:
     """Return the square root of the exact variance of the last ``n`` values, rounded once.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.arguments import need_whole, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.running.functions import Input
@@ -51,6 +52,7 @@ class Position:
 
     __slots__ = ("busted", "fee", "lots", "method", "money", "price", "quantity", "split")
 
+    @called("rp.Position", '"quantity"', '"price"')
     def __init__(
         self,
         quantity: Input,

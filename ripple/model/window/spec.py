@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.core.arguments import need_whole, shown
+from ripple.core.calls import called
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 from ripple.model.window.duration import duration_ns, signed_duration_ns
@@ -42,6 +43,7 @@ class Tumbling:
         """Make windows of another kind for a zone."""
         return object.__new__(cls) if zone is None else ZonedTumbling(*given, zone=zone, **named)
 
+    @called("rp.Tumbling", '"1min"')
     def __init__(
         self, size: str | int, *, zone: str | None = None, offset: str | int | None = None
     ) -> None:
@@ -99,6 +101,7 @@ class Sliding:
     size_ns: int
     slide_ns: int
 
+    @called("rp.Sliding", '"5min"', '"1min"')
     def __init__(self, size: str | int, slide: str | int) -> None:
         size_ns, slide_ns = _positive(size, "Sliding: size"), _positive(slide, "Sliding: slide")
         if slide_ns > size_ns:
@@ -125,6 +128,7 @@ class Session:
 
     gap_ns: int
 
+    @called("rp.Session", '"30min"')
     def __init__(self, gap: str | int) -> None:
         object.__setattr__(self, "gap_ns", _positive(gap, "Session: gap"))
 
@@ -138,6 +142,7 @@ class Last:
 
     rows: int
 
+    @called("rp.Last", "20")
     def __init__(self, rows: int) -> None:
         object.__setattr__(self, "rows", need_whole("Last: rows", rows, 1, most=LAST_ROWS_MAX))
 
@@ -181,6 +186,7 @@ class OnInterval:
 
     interval_ns: int
 
+    @called("rp.OnInterval", '"1s"')
     def __init__(self, interval: str | int) -> None:
         object.__setattr__(self, "interval_ns", _positive(interval, "OnInterval: interval"))
 
@@ -196,8 +202,9 @@ class OnCount:
 
     count: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", need_whole("OnCount: count", self.count, 1))
+    @called("rp.OnCount", "100")
+    def __init__(self, count: int) -> None:
+        object.__setattr__(self, "count", need_whole("OnCount: count", count, 1))
 
 
 Trigger: TypeAlias = OnWatermark | OnEveryElement | OnInterval | OnCount

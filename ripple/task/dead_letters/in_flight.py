@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.connectors.letter import REASON_CHARACTERS_MAX
-from ripple.core.errors import InputError, RippleError
+from ripple.core.errors import InputError, RippleError, is_used_up
 from ripple.core.events import (
     Applying,
     FailedBefore,
@@ -223,13 +223,15 @@ class InFlight:
     def blamed(self) -> Iterator[None]:
         """Attribute errors raised within to the records in flight.
 
-        Not errors of the caller or from outside: an InputError, an interrupt.
+        Not errors of the caller or from outside: an InputError, an interrupt, a full disk.
         """
         try:
             yield
         except InputError:
             raise
         except (Exception, SystemExit) as error:
+            if is_used_up(error):
+                raise
             with suppress(OSError):
                 if self._unwritten is not None:
                     self._append(self._unwritten)

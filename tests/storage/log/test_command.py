@@ -68,6 +68,16 @@ def test_keys_go_to_partitions(tmp_path: Path) -> None:
         assert rows == [
             row for row in TRADES if partition_of(str(row["symbol"]).encode(), 3) == partition
         ]
+    apart = [lines(ripple("log", "tail", f"{topic}/{number}").out) for number in range(3)]
+    whole = ripple("log", "tail", topic)
+    assert lines(whole.out) == [row for rows in apart for row in rows]
+    assert whole.err.splitlines() == [
+        f"ripple: partition {number} of trades" for number in range(3)
+    ]
+    assert lines(ripple("log", "tail", topic, "-n", "2").out) == lines(whole.out)[:2]
+    assert "one is followed at a time: say which" in ripple("log", "tail", topic, "-f").only_line
+    late = ripple("log", "tail", topic, "--from", "1")
+    assert "offset 1 is of one of them: say which, as in --partition 0" in late.only_line
 
 
 def test_malformed_records_are_reported_and_skipped(tmp_path: Path) -> None:
