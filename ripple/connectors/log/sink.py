@@ -251,11 +251,21 @@ class LogSink:
             return
         end, crc = self._writer.next_offset, self._writer.last_crc
         record = CutRecord(self._owner, self._columns, reached, end, crc)
-        cut_record.write(self._disk, self._record_path, record, self._guards)
+        # Those who resume believe a last frame that says more than the record. The first record
+        # of an owner outlives those of earlier owners, which are removed.
+        may_be_older = self._has_forgotten and self._is_told_by_frame(reached)
+        cut_record.write(
+            self._disk, self._record_path, record, self._guards, may_be_older=may_be_older
+        )
         self._writer.check_owner()
         self._forget_records()
         self.committed = reached
         self._is_new = False
+
+    def _is_told_by_frame(self, reached: Commit) -> bool:
+        """Return whether the last frame says this cut, and has the last of its rows."""
+        is_whole = self._writer.next_offset - self._start == self._rows
+        return self._rows > 0 and is_whole and reached == self._current
 
     def _forget_records(self) -> None:
         """Remove the records of earlier owners, once: they are not needed any more."""

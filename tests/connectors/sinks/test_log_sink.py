@@ -242,6 +242,28 @@ def test_appends_wait_for_the_commit_to_be_synced() -> None:
     sink.close()
 
 
+def syncs_of(disk: SimDisk) -> tuple[int, int]:
+    """Return how often files, and names in folders, were made durable."""
+    names = disk.effects.names
+    return names.count("sync"), names.count("sync_folder")
+
+
+def test_a_cut_that_a_frame_tells_needs_no_durable_name_of_its_record() -> None:
+    disk = SimDisk()
+    sink = LogSink(topic_for(disk, "out", SCHEMA), 0, ManualClock(), OWNER)
+    told = []
+    for cut, rows in ((3, 3), (6, 3), (7, 0), (9, 2)):
+        files, folders = syncs_of(disk)
+        sink.write(changes(3).slice(0, rows), reached(cut))
+        sink.commit(reached(cut))
+        told.append((syncs_of(disk)[0] - files, syncs_of(disk)[1] - folders))
+    sink.close()
+    first, with_rows, without_rows, again = told
+    assert with_rows == again == (2, 0)
+    assert without_rows[1] == 1, "only the record tells it"
+    assert first[1] >= 1, "it takes the place of earlier owners' records"
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -101,10 +101,18 @@ def read(disk: Disk, path: str, *, way_out: str = "restore it from a copy") -> C
     )
 
 
-def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards) -> None:
+def write(
+    disk: Disk,
+    path: str,
+    record: CutRecord,
+    guards: Guards = all_guards,
+    *,
+    may_be_older: bool = False,
+) -> None:
     """Replace the record at ``path``, durably; the one before stays if that fails.
 
-    Raises LimitError for a record that ``read`` would refuse, and OSError.
+    may_be_older: whether a crash of the machine may bring the record before back, which saves a
+    sync. Raises LimitError for a record that ``read`` would refuse, and OSError.
     """
     reached = to_json(record.reached)
     is_short = reached is not None and isinstance(reached["cut"], str)
@@ -131,7 +139,7 @@ def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards)
         path,
         data,
         syncs_data=guards("record_sync"),
-        syncs_name=guards("record_name_sync"),
+        syncs_name=not may_be_older and guards("record_name_sync"),
     )
 
 
