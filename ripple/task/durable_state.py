@@ -313,6 +313,7 @@ class Claimed:
             emit,
             plan=spec.plan,
             lanes=spec.lanes,
+            is_of_others=state.ownership.is_of_others(self.listed, world.guards),
         )
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = state.open_in_flight(spec, emit, place, letters, shown)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.connectors.commit_group import ShrinkingGroup
 from ripple.core import cut as cuts
 from ripple.core.events import Diverged
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.task.published_rows import PublishedRows, published
 from ripple.task.read_ahead import ReadAhead
 from ripple.task.replayed_outputs import compaction_note
+from ripple.task.resting import Resting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -89,11 +89,11 @@ class Reconciliation:
                 self._received(changes)
             else:
                 await intake.more()
-        schemas = {output: rows.schema for output, rows in changes.outputs.items()}
-        self._write(schemas)
+        self._write({output: rows.schema for output, rows in changes.outputs.items()})
         report.rows_out = self._outputs.rows_out
         await durable.commit_restored()
-        await self._rest(schemas)
+        if self._guards("other_partitions"):
+            await Resting(self._spec.outputs, self._spec.plan).run(self._standings, engine)
         return report.events
 
     async def resume(self, durable: DurableRun, restored: Restored) -> None:
@@ -167,23 +167,6 @@ class Reconciliation:
             if standing.unfinished is not None:
                 yield standing.unfinished
             yield from standing.others
-
-    async def _rest(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Remove the rows of partitions whose keys are this one's, now that it shows them.
-
-        A reader may so have a row twice for a while, and is never without it.
-        """
-        group, plan = self._spec.outputs, self._spec.plan
-        if not isinstance(group, ShrinkingGroup) or not self._guards("other_partitions"):
-            return
-        for output in self._standings:
-            for sink in group.beside(output):
-                shown = PublishedRows(plan.fold(plan.output(output).of).key)
-                if not sink.is_at_rest:
-                    shown.changed(sink.written_since(None))
-                nothing = self._engine.table(output).slice(0, 0)
-                removed = published(schemas[output], [nothing], shown.left())
-                await group.rest(sink, removed)
 
     def _lacking(self, output: str, schema: pa.Schema) -> pa.RecordBatch:
         """Return the changes that correct an output, whichever of its rows were published."""

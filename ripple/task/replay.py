@@ -75,6 +75,9 @@ class Replay:
         """Open the inputs where the outputs are."""
         opened, cut = self._opened, durable.live.engine.cut
         await self._spec.inputs.open(cut, self._context.settings.batch_rows)
+        if opened.outputs.has_others:
+            await durable.commit_restored()
+            await opened.outputs.rest(durable.live.engine)
         # A later task must find the state of this code, or where the beginning was; or it may be
         # killed like the last one, during the first stabilization.
         if (

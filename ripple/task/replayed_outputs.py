@@ -17,6 +17,7 @@ from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.pipeline.nodes import RowTable, TableJoin
 from ripple.task.lanes import is_lane
 from ripple.task.outputs import Outputs
+from ripple.task.resting import Resting, moved_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -51,12 +52,16 @@ class ReplayedOutputs(Outputs):
         *,
         plan: Plan,
         lanes: Lanes | None = None,
+        is_of_others: bool = False,
     ) -> None:
         """Take over the group's committed cuts. start: the cut of an empty output.
 
-        lanes: to the next stage, which were opened; how they are is among the standings. Raises
-        InputError for an output that was written from other inputs.
+        is_of_others: whether they may be of a generation with other partitions. lanes: to the next
+        stage, which were opened; how they are is among the standings. Raises InputError for an
+        output that was written from other inputs.
         """
+        if is_of_others:
+            standings = {name: moved_over(one, start) for name, one in standings.items()}
         super().__init__(group, standings)
         self._plan = plan
         self._lanes = lanes
@@ -70,6 +75,7 @@ class ReplayedOutputs(Outputs):
         self._muted = {
             output: one.committed or nothing for output, one in standings.items() if one.records_cut
         }
+        self._resting = Resting(group, plan)
         self._unfinished = {
             output: one.unfinished for output, one in standings.items() if one.unfinished
         }
@@ -291,6 +297,16 @@ class ReplayedOutputs(Outputs):
         op = pa.array(np.full(table.num_rows, OP_SET, np.int8))
         both = [table.append_column(OP, op), left]
         return pa.concat_tables(both, promote_options="default")
+
+    async def rest(self, engine: Partition) -> None:
+        """Remove rows elsewhere that are this partition's now, once it has committed them."""
+        if self._guards("other_partitions"):
+            await self._resting.run(self.standings, engine)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether rows elsewhere are this partition's now."""
+        return self._resting.is_needed(self.standings)
 
     @property
     def commits_beside(self) -> bool:

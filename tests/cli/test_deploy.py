@@ -19,6 +19,7 @@ from ripple.cli.cluster.deploying.counts import (
     moving,
     problem_of_topic,
     problems_of,
+    undivided,
 )
 from ripple.cli.cluster.deploying.standing import (
     generations_in,
@@ -168,7 +169,7 @@ pipeline = w.sink("sum")
         ((4, 4, 8), None),
         ((4, 4, 1), None),
         ((4, 4, 3), "stage-2 has 2 partitions, and would have 3: say a multiple, as partitions=4"),
-        ((8, 4, 2), "stage main has 4 partitions, and would have 8: it reads sources"),
+        ((8, 4, 2), None),
         ((4, 8, 2), None),
     ],
 )
@@ -189,6 +190,16 @@ def test_a_stage_with_final_rows_keeps_its_partitions(tmp_path: Path) -> None:
     file.write_text(BEGIN + WINDOWED.format(8))
     (problem,) = problems_of(load_plan(f"{file}"), BEGUN[:2], [("main", 4), ("stage-1", 8)])
     assert "output 'sum' has final rows" in problem
+
+
+def test_a_first_stage_keeps_its_partitions_where_it_shows_events(tmp_path: Path) -> None:
+    file = tmp_path / "events.py"
+    file.write_text(BEGIN + f"pipeline = {EVENTS}")
+    (problem,) = problems_of(load_plan(f"{file}"), BEGUN[:1], [("main", 8)])
+    assert "output 'all' has events" in problem
+    assert undivided([("trades", 8), ("quotes", 4)], 0) == []
+    (problem,) = undivided([("trades", 8), ("quotes", 4)], 8)
+    assert "source 'quotes' has 4 partitions, which 8 does not divide" in problem
 
 
 def test_a_topic_has_a_multiple_or_a_part_of_what_it_had(tmp_path: Path) -> None:

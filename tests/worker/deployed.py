@@ -48,8 +48,16 @@ TROUBLES = 5
 class DeployedScene:
     """Two generations: coordinators and workers of each, their common input and outputs."""
 
-    def __init__(self, cluster: SimCluster, truths: tuple[Truth, Truth], shape: Shape) -> None:
+    def __init__(
+        self,
+        cluster: SimCluster,
+        truths: tuple[Truth, Truth],
+        shape: Shape,
+        partitions: int | None = None,
+    ) -> None:
+        """Start nothing yet. partitions: of the other generation's first stage."""
         self.cluster, self.truths, self.shape = cluster, truths, shape
+        self._firsts = (shape.partitions, partitions or shape.partitions)
         self.failed: list[str] = []
         self._broken: Exception | None = None
         self._is_healed = False
@@ -109,7 +117,7 @@ class DeployedScene:
     def _coordinator(self, name: str) -> Callable[[SimWorld], Any]:
         async def main(world: SimWorld) -> None:
             own = of_generation(world, int(name[1:]))
-            shell = Shell(own, Limits(partitions=self.shape.partitions), peers=[])
+            shell = Shell(own, Limits(partitions=self._firsts[int(name[1:]) - 1]), peers=[])
             assert own.control is not None
             await own.control.serve(f"{name}:9200", Handlers(shell).service)
             await shell.run()
@@ -154,7 +162,7 @@ class DeployedScene:
         counts: dict[str, set[int]] = {}
         for truth in self.truths:
             for output, stage, _ in self.places(truth):
-                counts.setdefault(output, set()).add(truth.counts(self.shape.partitions)[stage])
+                counts.setdefault(output, set()).add(truth.counts(self._first(truth))[stage])
         for output, found in counts.items():
             schema = self.truths[0].schemas[output]
             topic = topic_for(self.disk, topic_of(output), schema, min(found))
@@ -163,9 +171,13 @@ class DeployedScene:
 
     # The outputs.
 
+    def _first(self, truth: Truth) -> int:
+        """Return the partitions of the first stage of a generation's truth."""
+        return self._firsts[self.truths.index(truth)]
+
     def places(self, truth: Truth) -> list[tuple[str, int, int]]:
         """Return output, stage and number of each partition with outputs."""
-        counts = truth.counts(self.shape.partitions)
+        counts = truth.counts(self._first(truth))
         return [
             (output, stage, number)
             for stage, count in counts.items()
@@ -181,7 +193,7 @@ class DeployedScene:
                 topic = Topic.open(self.disk, topic_of(output))
                 commit = committed_in(topic, number)
                 owner = newest_committer(topic, number)
-                end = truth.end_of(stage, number, self.shape.partitions)
+                end = truth.end_of(stage, number, self._first(truth))
                 is_at_end = commit is not None and dict(commit.cut) == end
                 if is_at_end and owner > above * ATTEMPTS_MAX:
                     continue
@@ -227,7 +239,9 @@ class DeployedScene:
             end, found = 10**9, dict[Any, Any]()
             before: Any = {}
             for cut, rows, _ in changes_in(topic, number, end):
-                assert not cut or cuts.has_reached(cut, before), f"{output}: {before} {cut}"
+                read = set(map(cuts.source_of, cut))
+                known = {name: at for name, at in before.items() if cuts.source_of(name) in read}
+                assert cuts.has_reached(cut, known), f"{output}: {before} {cut}"
                 before = cut or before
                 for row in rows.to_pylist():
                     op = row.pop(OP)
@@ -258,9 +272,16 @@ class DeployedScene:
 class DeployTrial(ClusterTrial):
     """A trial that begins with other code, which the trial's own comes after; perhaps and back."""
 
-    def __init__(self, pipeline: Any, events: list[Any], before: Any) -> None:
+    def __init__(
+        self,
+        pipeline: Any,
+        events: list[Any],
+        before: Any,
+        partitions: tuple[int, int] | None = None,
+    ) -> None:
+        """Take both. partitions: of the first stages before and after."""
         super().__init__(pipeline, events)
-        self._before = before.plan()
+        self._before, self._partitions = before.plan(), partitions
 
     @cached_property
     def truth_before(self) -> Truth:
@@ -269,8 +290,10 @@ class DeployTrial(ClusterTrial):
 
     async def _run(self, cluster: SimCluster, seed: int) -> None:
         chance = Chance(seed, "trouble")
-        shape = Shape(partitions=chance.pick([2, 3]), rarely=chance.flip())
-        scene = DeployedScene(cluster, (self.truth_before, self.truth), shape)
+        first = chance.pick([2, 3])
+        before, after = self._partitions or (first, first)
+        shape = Shape(partitions=before, rarely=chance.flip())
+        scene = DeployedScene(cluster, (self.truth_before, self.truth), shape, after)
         scene.start(PRODUCER, *scene.machines_of(1))
         await asyncio.sleep(chance.below(STEP_MS_MAX) / 1000)
         scene.start(*scene.machines_of(2))

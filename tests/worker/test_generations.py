@@ -58,12 +58,16 @@ CHANGED_STEP = DeployTrial(stepped(changed=True), events("deploy"), stepped(chan
 MORE = DeployTrial(staged(partitions=4), events("deploy"), staged(partitions=2))
 FEWER = DeployTrial(staged(partitions=1), events("deploy"), staged(partitions=3))
 BEHIND = DeployTrial(line(4, 1), events("deploy"), line(2, 2))
+MORE_OF_ALL = DeployTrial(staged(), events("deploy"), staged(), (2, 6))
+FEWER_OF_ALL = DeployTrial(stepped(changed=True), events("deploy"), stepped(changed=False), (6, 3))
 TRIALS = {
     "fold": CHANGED_FOLD,
     "step": CHANGED_STEP,
     "more": MORE,
     "fewer": FEWER,
     "behind": BEHIND,
+    "more of all": MORE_OF_ALL,
+    "fewer of all": FEWER_OF_ALL,
 }
 
 
@@ -72,13 +76,18 @@ def test_another_generation_serves_and_goes_back_whatever_happens(trial: DeployT
     explore(trial, seeds=range(FEW))
 
 
-def deployment(trial: DeployTrial, dies: str = "", limit_s: float = 300.0) -> Any:
-    """Return a scenario: another generation warms up, and serves; then a machine dies."""
+def deployment(
+    trial: DeployTrial, dies: str = "", limit_s: float = 300.0, counts: tuple[int, int] = (2, 2)
+) -> Any:
+    """Return a scenario: another generation warms up, and serves; then a machine dies.
+
+    counts: the partitions of the first stages.
+    """
 
     @on_cluster
     async def story(cluster: SimCluster, seed: int) -> None:
         truths = (trial.truth_before, trial.truth)
-        scene = DeployedScene(cluster, truths, Shape(partitions=2))
+        scene = DeployedScene(cluster, truths, Shape(partitions=counts[0]), counts[1])
         scene.start(PRODUCER, *scene.machines_of(1))
         await scene.until(lambda: scene.has_shown(topic_of), lambda: "nothing is shown")
         scene.start(*scene.machines_of(2))
@@ -107,9 +116,13 @@ def test_rows_of_the_other_generation_are_not_taken_for_its_own() -> None:
     assert "has digest" in str(run.error)
 
 
-def test_rows_do_not_stay_in_partitions_that_a_stage_has_no_more() -> None:
-    assert repeat(deployment(FEWER), seed=1).error is None
-    run = repeat(deployment(FEWER, limit_s=20), seed=1, without=("other_partitions",))
+@pytest.mark.parametrize(("trial", "counts"), [(FEWER, (2, 2)), (FEWER_OF_ALL, (6, 3))])
+def test_rows_do_not_stay_in_partitions_that_a_stage_has_no_more(
+    trial: DeployTrial, counts: tuple[int, int]
+) -> None:
+    assert repeat(deployment(trial, counts=counts), seed=1).error is None
+    story = deployment(trial, limit_s=20, counts=counts)
+    run = repeat(story, seed=1, without=("other_partitions",))
     assert "are in several partitions" in str(run.error)
 
 

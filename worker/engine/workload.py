@@ -18,6 +18,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import Router
 from ripple.engine.machine.source_router import SourceRouter
+from ripple.model.pipeline.input_names import of_sources
 from ripple.model.pipeline.stages import EdgeKind
 from ripple.model.pipeline.topology import outputs_of, stages_of
 from ripple.storage.checkpoint import Checkpoints
@@ -31,10 +32,11 @@ from ripple.task.tracing import Traces
 from worker.settings import CHECKPOINT_INTERVAL_MS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from ripple.connectors.commit_group import CommitGroup, ReadableGroup
+    from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.engine.operators.division import Division
     from ripple.exchange.publications import Publications
@@ -182,7 +184,7 @@ class InputWork(_Work):
         standby = Standby(
             spec,
             self._checkpoints(turns.for_standbys(context.world.executor)),
-            reached,
+            partial(_own, reached, {*of_sources(spec.inputs.names)}),
             context.world,
             settings=context.settings,
             turn=turns.followers,
@@ -329,6 +331,17 @@ class StageWork(_Work):
             )
             state = SubscribedState(self._checkpoints(world.executor), world, ownership)
             yield PartitionTask(spec, state, self._whole(context, outputs))
+
+
+async def _own(look: Look, names: Collection[str]) -> Mapping[str, Commit | None]:
+    """Return the commits of outputs, but of those by a generation with other partitions.
+
+    names: the inputs that the partition reads.
+    """
+    return {
+        output: one if one is not None and {*of_sources(one.cut)} == names else None
+        for output, one in (await look()).items()
+    }
 
 
 def _held_by(task: DurableTask) -> dict[str, int]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.cli.cluster import down as cluster_down
 from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.deploying.comparison import difference, lines_of
-from ripple.cli.cluster.deploying.counts import let_take
+from ripple.cli.cluster.deploying.counts import let_take, undivided
 from ripple.cli.cluster.deploying.standing import (
     Generations,
     check_is_code,
@@ -56,6 +56,13 @@ WITHIN_S = 30
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     cluster_up.configure_cluster(parser)
+    parser.add_argument(
+        "--partitions",
+        type=positive,
+        metavar="N",
+        help="partitions of the first stage (default: those of the generation that serves); later "
+        "stages have those of FILE.py",
+    )
     acts = parser.add_mutually_exclusive_group()
     acts.add_argument(
         "--dry-run", action="store_true", help="say what would change, its cost, what is refused"
@@ -103,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         for name, place in outputs.items():
             commits_at(plan, name, place)  # which refuses those of another pipeline
         return _switch(options, outputs, there, _before(there))
-    value = _verdict(plan, sources, outputs, there)
+    value = _verdict(plan, sources, outputs, there, options.partitions or 0)
     if options.compare or options.approve:
         _check(value)
         return _approve(options, plan, outputs, there, value)
@@ -114,23 +121,30 @@ def run(options: argparse.Namespace) -> int:
     if value["problems"]:
         return EXIT_FAILURE
     assert there.assignment is not None
-    options.partitions = stage_names.asked(there.assignment.stages).partitions
+    options.partitions = options.partitions or stage_names.asked(there.assignment.stages).partitions
     options.free_ports, options.until_end = True, False  # the others are those of the cluster
     return cluster_up.run_generation(options, value["generation"])
 
 
 def _verdict(
-    plan: Plan, sources: Mapping[str, str], outputs: Mapping[str, str], there: Generations
+    plan: Plan,
+    sources: Mapping[str, str],
+    outputs: Mapping[str, str],
+    there: Generations,
+    first: int,
 ) -> dict[str, Any]:
     from worker.engine.stages import has_lanes, stage_counts  # noqa: PLC0415 - of an extra
 
     ends = EndpointUris(plan, sources, outputs, batch_rows=1, executor=INLINE)
     divides, repartitioned = ends.divides, ends.repartitioned
-    counts = stage_counts(
+    found = stage_counts(
         plan, divides=divides, needs_one=ends.needs_one, repartitioned=repartitioned
     )
+    counts = tuple((name, count or first) for name, count in found)
     has = has_lanes(plan, divides=divides or bool(repartitioned))
-    return verdict_of(plan, sources, outputs, there, counts, has_lanes=has)
+    value = verdict_of(plan, sources, outputs, there, counts, has_lanes=has)
+    value["problems"] += undivided(ends.counts(), first)
+    return value
 
 
 def _check(value: Mapping[str, Any]) -> None:

@@ -31,11 +31,8 @@ def problems_of(
             continue
         changes = f"stage {name} has {many(before.partitions, 'partition')}, and would have {count}"
         stage = stages.get(name)
-        if stage is None or stage.number == 0:
-            yield (
-                f"{changes}: it reads sources, and keeps its number; name another store and other "
-                "outputs"
-            )
+        if stage is None:
+            yield f"{changes}: it divides records anew; name another store and other outputs"
         elif count % before.partitions and before.partitions % count:
             most = 2 * before.partitions
             yield f"{changes}: say a multiple, as partitions={most}, or a number that divides it"
@@ -45,11 +42,31 @@ def problems_of(
 
 def _of_stage(plan: Plan, stage: Stage, changes: str) -> Iterator[str]:
     for output in plan.outputs:
-        if output.name in outputs_of(plan, stage.number) and plan.frees(plan.fold(output.of)):
+        if output.name not in outputs_of(plan, stage.number):
+            continue
+        if output.is_stream:
+            yield (
+                f"{changes}: its output {output.name!r} has events, which are not taken back; name "
+                "another store and other outputs"
+            )
+        elif plan.frees(plan.fold(output.of)):
             yield (
                 f"{changes}: its output {output.name!r} has final rows, which are in no state that "
                 "could be divided; name another store and other outputs"
             )
+
+
+def undivided(sources: Iterable[tuple[str, int]], count: int) -> list[str]:
+    """Return why the records of sources cannot be divided among ``count`` partitions, 0 for any.
+
+    sources: the partitions of each.
+    """
+    return [
+        f"source {name!r} has {many(there, 'partition')}, which {count} does not divide: say one "
+        "that does, or give the source more (of Kafka, by its broker; a log, as a new one)"
+        for name, there in sources
+        if count and there % count
+    ]
 
 
 def counts_by_output(plan: Plan, counts: Sequence[tuple[str, int]]) -> dict[str, int]:

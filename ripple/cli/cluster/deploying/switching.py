@@ -68,8 +68,12 @@ def _behind(
     topics, now = [topic_at(place) for place in places], commits_at(plan, output, places[1])
     count, other = (0 if topic is None else topic.partitions for topic in topics)
     for number, commit in wanted.items():
-        there = [now.get(one) for one in mates(number, count, other)] if other else [None]
-        if not all(one is not None and cuts.has_reached(one.cut, commit.cut) for one in there):
+        there = [now.get(one) for one in mates(number, count, other)] if other else []
+        here: dict[str, int] = {}
+        for one in there:
+            for name, offset in ({} if one is None else one.cut).items():
+                here[name] = min(offset, here.get(name, offset))
+        if None in there or not there or not cuts.has_reached(here, commit.cut):
             yield number
 
 
