@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.connectors.log.sink import LogSink, committed_in, look_at, newest_committer
+from ripple.connectors.log.sink import (
+    LogSink,
+    committed_in,
+    cut_at,
+    look_at,
+    newest_committer,
+)
+from ripple.storage.log import PartitionReader
+from ripple.storage.log.epochs import read_epochs
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -94,7 +102,21 @@ def _others(topic: Topic, part: Part, sink: LogSink) -> Iterator[Cut]:
             yield one.unfinished
     if sink.committed is not None and sink.committed.cut:
         return
-    for number in sorted({part.number % count for count in topic.before} - {part.number}):
-        commit = committed_in(topic, number)
-        if commit is not None:
-            yield commit.cut
+    for number in sorted({part.number % count for count in topic.before} | {part.number}):
+        yield from _cuts_by_owner(topic, number)
+
+
+def _cuts_by_owner(topic: Topic, number: int) -> Iterator[Cut]:
+    """Yield a partition's cut, and those of the last rows of each owner that it had.
+
+    One of a first stage with other partitions reads other inputs, so the newest cut is of some.
+    """
+    commit = committed_in(topic, number)
+    if commit is not None:
+        yield commit.cut
+    with PartitionReader(topic, number) as reader:
+        first, end = reader.range()
+        for begin in read_epochs(topic.disk, topic.folder(number)).begins:
+            cut = cut_at(reader, begin.offset - 1) if first < begin.offset <= end else None
+            if cut is not None:
+                yield cut

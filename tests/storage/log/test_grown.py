@@ -119,7 +119,9 @@ def test_rows_go_to_a_new_partition_and_back_and_a_table_has_each_once(
     back.close()
     (beside,) = held(topic, 0, 2).beside
     assert beside.is_at_rest
-    assert held(topic, 2, 4).others == ({"0/t/0": 9},)  # once more
+    # Once more; where another stage would read other inputs, earlier cuts tell how far those were.
+    assert {"0/t/0": 9} in held(topic, 2, 4).others
+    assert {"0/t/0": 7} in held(topic, 2, 4).others
 
 
 def test_a_partition_is_not_held_while_a_later_owner_has_one_beside_it(topic: Topic) -> None:
