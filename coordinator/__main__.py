@@ -6,6 +6,7 @@ Exit codes: ``ripple.control.daemon``.
 from __future__ import annotations
 
 import sys
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,10 @@ from ripple.control.process import leave
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
+
+    from ripple.storage.store import CountedStore
+    from ripple.world.ports import World
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -25,7 +29,9 @@ def main(given: Sequence[str] | None = None) -> int:
 
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: errors of settings are reported before.
+    from coordinator.pipelines import coordinate_all  # noqa: PLC0415
     from coordinator.process import coordinate  # noqa: PLC0415
+    from ripple.control.assignment.pipelines import place_of  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from ripple.storage.store import CountedStore  # noqa: PLC0415
     from ripple.storage.store.opening import open_store  # noqa: PLC0415
@@ -33,10 +39,21 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
     log = log_of(settings.log, component="coordinator")
+
+    @asynccontextmanager
+    async def opens(pipeline: str) -> AsyncIterator[tuple[World, CountedStore]]:
+        async with open_store(place_of(settings.store, pipeline), settings.s3) as opened:
+            counted = CountedStore(opened)
+            control = LiveControl(pipeline=pipeline)
+            yield live_world(".", store=counted, control=control), counted
+
     async with open_store(settings.store, settings.s3, is_probed=True) as opened:
         store = CountedStore(opened)
         world = live_world(".", store=store, control=LiveControl())
-        await coordinate(world, settings, log.say, ending, store)
+        if not settings.pipelines:
+            await coordinate(world, settings, log.say, ending, store)
+        else:
+            await coordinate_all(world, settings, log.say, ending, opens)
     log.say("ended")
     log.close()
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinator.service.shell import Shell
+    from ripple.control.telemetry.samples import Samples
     from ripple.control.validity import Validity
     from ripple.storage.store import CountedStore
 
@@ -23,13 +24,7 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
     """Return the pages of the health port: alive, and whether it has read the chain."""
 
     def health() -> Page:
-        status = shell.status
-        found: dict[str, object] = {"status": "ok", "replica": shell.replica}
-        if status is not None:
-            active, workers, partitions, version = status.summary
-            found |= {"active": active, "workers": workers, "partitions": partitions}
-            found |= {"version": version, "frozen": status.frozen}
-            found["problems"] = list(status.problems)
+        found = {"status": "ok"} | health_of(shell)
         return Page(json.dumps(found) + "\n", content_type="application/json")
 
     def ready() -> Page:
@@ -47,18 +42,38 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
     return {"/health": health, "/ready": ready, "/alerts": alerts}
 
 
+def health_of(shell: Shell) -> dict[str, object]:
+    """Return the standing of a cluster, as JSON values."""
+    status = shell.status
+    found: dict[str, object] = {"replica": shell.replica}
+    if status is not None:
+        active, workers, partitions, version = status.summary
+        found |= {"active": active, "workers": workers, "partitions": partitions}
+        found |= {"version": version, "frozen": status.frozen}
+        found["problems"] = list(status.problems)
+    return found
+
+
+def samples_of_process(
+    shell: Shell, validity: Validity | None, store: CountedStore | None
+) -> Samples:
+    """Return the samples of a coordinator, with its certificate and its requests to the store."""
+    found = samples_of(shell)
+    if validity is not None:
+        found.set("ripple_coordinator_certificate_seconds_left", validity.left_s)
+    if store is not None:
+        found.set_each("ripple_coordinator_store_requests_total", store.requests)
+        found.set_each("ripple_coordinator_store_bytes_total", store.length_bytes)
+    return found
+
+
 def metrics_of(
     shell: Shell, validity: Validity | None = None, store: CountedStore | None = None
 ) -> dict[str, Callable[[], Page]]:
     """Return the pages of the metrics port: for Prometheus, and for an autoscaler."""
 
     def metrics() -> Page:
-        found = samples_of(shell)
-        if validity is not None:
-            found.set("ripple_coordinator_certificate_seconds_left", validity.left_s)
-        if store is not None:
-            found.set_each("ripple_coordinator_store_requests_total", store.requests)
-            found.set_each("ripple_coordinator_store_bytes_total", store.length_bytes)
+        found = samples_of_process(shell, validity, store)
         return Page(exposition(OF_COORDINATORS, found), content_type=CONTENT_TYPE)
 
     def scale() -> Page:

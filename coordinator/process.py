@@ -18,11 +18,13 @@ from ripple.control.validity import validity_of, watch
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from coordinator.dashboard.server import DashboardServer
     from coordinator.settings import Settings
+    from ripple.control.probes import Shows
     from ripple.storage.store import CountedStore
+    from ripple.world.control import Service
     from ripple.world.ports import World
 
 GRACE_S = 1.0
@@ -41,8 +43,6 @@ async def coordinate(
 
     Pages are served before the first worker is heard: a prober of /ready sees it become ready.
     """
-    assert world.control is not None
-    assert world.network is not None
     timeline = Timeline(world.clock)
 
     def note(line: str) -> None:
@@ -55,31 +55,22 @@ async def coordinate(
     validity = validity_of(settings.tls, world.clock)
     cluster = ClusterIdentity(world, settings.cluster, say)
     service = Handlers(shell, settings.roles, cluster.credential).service
-    host = settings.host
     async with AsyncExitStack() as stack:
-        with listening("health_port", settings.origins):
-            at = joined(host, settings.health_port)
-            probes = await serve_pages(world.network, at, probes_of(shell))
-        stack.callback(probes.close)
-        with listening("metrics_port", settings.origins):
-            at = joined(host, settings.metrics_port)
-            metrics = await serve_pages(world.network, at, metrics_of(shell, validity, requests))
-        stack.callback(metrics.close)
-        with listening("port", settings.origins):
-            at = joined(host, settings.port)
-            server = await world.control.serve(at, service, tls=settings.tls)
-        stack.push_async_callback(server.close, GRACE_S)
+        listens = await listening_at(
+            stack,
+            world,
+            settings,
+            service,
+            probes=probes_of(shell),
+            metrics=metrics_of(shell, validity, requests),
+        )
         said = ""
         if settings.dashboard:
             shown = await show(world, settings, shell, timeline, say, cluster=cluster)
             stack.push_async_callback(shown.close)
             said = f", the dashboard at {shown.address}"
-        say(
-            f"coordinator {shell.replica} of cluster {settings.cluster} listens at "
-            f"{server.address}, /health and /ready at {probes.address}, /metrics at "
-            f"{metrics.address}{said}"
-        )
-        working = asyncio.ensure_future(_work(cluster, shell))
+        say(f"coordinator {shell.replica} of cluster {settings.cluster} {listens}{said}")
+        working = asyncio.ensure_future(begun(cluster, shell))
         waiting = asyncio.ensure_future(ending.wait())
         looking = asyncio.ensure_future(
             watch(validity, note, world.clock, partial(shell.concern, "tls"))
@@ -97,7 +88,37 @@ async def coordinate(
         working.result()  # the error that ended it
 
 
-async def _work(cluster: ClusterIdentity, shell: Shell) -> None:
+async def listening_at(
+    stack: AsyncExitStack,
+    world: World,
+    settings: Settings,
+    service: Service,
+    *,
+    probes: Mapping[str, Shows],
+    metrics: Mapping[str, Shows],
+) -> str:
+    """Serve pages and methods until the stack closes; return where, as text.
+
+    Raises SettingsError for a port that is taken.
+    """
+    assert world.control is not None
+    assert world.network is not None
+    found = []
+    for name, pages in (("health_port", probes), ("metrics_port", metrics)):
+        with listening(name, settings.origins):
+            at = joined(settings.host, getattr(settings, name))
+            listener = await serve_pages(world.network, at, pages)
+        stack.callback(listener.close)
+        found.append(listener.address)
+    with listening("port", settings.origins):
+        at = joined(settings.host, settings.port)
+        server = await world.control.serve(at, service, tls=settings.tls)
+    stack.push_async_callback(server.close, GRACE_S)
+    return f"listens at {server.address}, /health and /ready at {found[0]}, /metrics at {found[1]}"
+
+
+async def begun(cluster: ClusterIdentity, shell: Shell) -> None:
+    """Run a coordinator once its cluster is known. Raises AssignmentError for another cluster."""
     await cluster.begin()
     shell.state.store = cluster.mark
     await shell.run()

@@ -102,6 +102,10 @@ class Settings:
         default="ripple",
         places=(Alias("cluster.name"),),
     )
+    pipelines: bool = setting(
+        "serve several pipelines: those that ripple pipeline has added to the store",
+        default=False,
+    )
     host: str = setting("address to listen on", default="127.0.0.1")
     port: int = setting(
         "port of gRPC, for workers and commands",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import ripple.control.rpc.coordinator_pb2  # noqa: F401 - so that reflection finds it
@@ -39,6 +40,7 @@ _NEEDED = {
     methods.STATUS: Right.READ,
     methods.VIEW: Right.TAKE_PART,
     methods.CONVERSE: Right.TAKE_PART,
+    methods.PIPELINES: Right.READ,
 }
 
 
@@ -66,19 +68,8 @@ class Handlers:
                 methods.VIEW: self._view,
             },
             conversations={methods.CONVERSE: self._converse},
-            allows=None if self._access is None else self._refusal,
+            allows=None if self._access is None else partial(refusal, self._access),
         )
-
-    def _refusal(self, method: str, caller: Caller, request: bytes) -> str | None:
-        """Return why a caller may not use a method."""
-        assert self._access is not None
-        known = self._access.known(caller)
-        needed = _NEEDED.get(method) or _needed_by(request)
-        if known.may(needed):
-            return None
-        if known.role is Role.NOBODY:
-            return UNKNOWN_CALLER
-        return f"{known.name} is {known.role.value}, and may not {needed.value}"
 
     async def _command(self, request: bytes) -> bytes:
         try:
@@ -152,6 +143,17 @@ class Handlers:
             self._shell.handle(ev.Withdrawn(nonce))
         if who is not None:
             self._shell.handle(ev.StreamEnded(who))
+
+
+def refusal(access: Access, method: str, caller: Caller, request: bytes) -> str | None:
+    """Return why a caller may not use a method, None if they may."""
+    known = access.known(caller)
+    needed = _NEEDED.get(method) or _needed_by(request)
+    if known.may(needed):
+        return None
+    if known.role is Role.NOBODY:
+        return UNKNOWN_CALLER
+    return f"{known.name} is {known.role.value}, and may not {needed.value}"
 
 
 def _needed_by(request: bytes) -> Right:

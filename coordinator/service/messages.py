@@ -16,6 +16,7 @@ from coordinator.decisions.commands import (
 )
 from coordinator.decisions.status import Status
 from coordinator.decisions.views import View
+from ripple.control.assignment.pipelines import Pipelines
 from ripple.control.rpc import cluster_pb2 as pb
 from ripple.control.rpc.mapping import (
     choice,
@@ -109,3 +110,13 @@ def status_to_bytes(status: Status, credential: str = "") -> bytes:
 def status_from_bytes(data: bytes) -> Status:
     """Parse a status. Raises RpcError."""
     return from_bytes(Status, pb.StatusAnswer, data)
+
+
+def pipelines_to_bytes(pipelines: Pipelines) -> bytes:
+    """Return the pipelines of a cluster as bytes."""
+    return to_bytes(pipelines, pb.PipelinesAnswer)
+
+
+def pipelines_from_bytes(data: bytes) -> Pipelines:
+    """Parse the pipelines of a cluster. Raises RpcError."""
+    return from_bytes(Pipelines, pb.PipelinesAnswer, data)

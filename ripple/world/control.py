@@ -27,6 +27,9 @@ KEEPALIVE_TIMEOUT_S = 5.0
 NO_METHOD = "it has no such method"
 BUSY = "it does too much at once"
 FAILED = "it has failed in an unexpected way"
+# Metadata of a call: which of several pipelines it is for.
+PIPELINE = "ripple-pipeline"
+NO_PIPELINES = "it serves one pipeline, which has no name here: leave --pipeline out"
 UNKNOWN_CALLER = "the caller is unknown: show a certificate or a token that its roles name"
 
 
@@ -98,7 +101,9 @@ class Service:
     A handler refuses by raising RefusedError; any other error of its own goes to the event loop's
     handler of exceptions. It is cancelled when the caller is gone or waits no longer. More than
     ``calls_max`` calls or ``conversations_max`` conversations at once are refused. allows: the
-    access check, None for no check; it sees no message of a conversation.
+    access check, None for no check; it sees no message of a conversation. named: returns the
+    service of a pipeline that a call names, or raises RefusedError; its methods are among ``calls``
+    and ``conversations``.
     """
 
     calls: Mapping[str, Answers] = field(default_factory=dict)
@@ -106,6 +111,18 @@ class Service:
     calls_max: int = CALLS_MAX
     conversations_max: int = CONVERSATIONS_MAX
     allows: Allows | None = None
+    named: Callable[[str], Service] | None = None
+
+    def of(self, pipeline: str) -> Service:
+        """Return the service of the pipeline that a call names, "" for none.
+
+        Raises RefusedError.
+        """
+        if not pipeline:
+            return self
+        if self.named is None:
+            raise RefusedError(NO_PIPELINES)
+        return self.named(pipeline)
 
 
 class ControlServer(Protocol):

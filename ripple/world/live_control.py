@@ -17,6 +17,7 @@ from ripple.world.control import (
     KEEPALIVE_TIMEOUT_S,
     MESSAGE_BYTES_MAX,
     NO_METHOD,
+    PIPELINE,
     ControlError,
     DeadlineError,
     RefusedError,
@@ -62,10 +63,15 @@ _REFUSED = (
 
 
 class LiveControl:
-    """Calls and conversations over gRPC. token: shown with each call, as it is then; "": none."""
+    """Calls and conversations over gRPC.
 
-    def __init__(self, token: str | Callable[[], str] = "") -> None:
+    token: shown with each call, as it is then; "": none. pipeline: named with each call, of a
+    cluster of several; "": none.
+    """
+
+    def __init__(self, token: str | Callable[[], str] = "", *, pipeline: str = "") -> None:
         self._token = token if callable(token) else lambda: token
+        self._named = ((PIPELINE, pipeline),) if pipeline else ()
 
     async def serve(self, address: str, service: Service, *, tls: Tls | None = None) -> LiveServer:
         server = LiveServer(service)
@@ -73,19 +79,27 @@ class LiveControl:
         return server
 
     def channel(self, address: str, *, tls: Tls | None = None) -> LiveChannel:
-        return LiveChannel(address, tls, self._token)
+        return LiveChannel(address, tls, self._token, self._named)
 
 
 class LiveChannel:
     """A gRPC channel, made anew when the files of its certificate have changed."""
 
-    def __init__(self, address: str, tls: Tls | None, token: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        address: str,
+        tls: Tls | None,
+        token: Callable[[], str],
+        named: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """Connect to nothing yet. named: metadata of each call, beside the token."""
         host, _ = addresses.parts(address)
         self._address = address
         self._tls = tls
         self._name = host if tls is None or not tls.peer else tls.peer
         self._closed = False
         self._token = token
+        self._named = named
         self._newest = None if tls is None else live_tls.Newest(tls, lambda _: None)
         self._former: list[Any] = []  # where calls under way end
         self._channel = self._make(None if tls is None else live_tls.read(tls))
@@ -128,7 +142,8 @@ class LiveChannel:
 
     def _shown(self) -> tuple[tuple[str, str], ...] | None:
         token = self._token()
-        return (("authorization", f"Bearer {token}"),) if token else None
+        shown = (("authorization", f"Bearer {token}"),) if token else ()
+        return (*shown, *self._named) or None
 
     def _fail(self, code: Any, details: str | None) -> NoReturn:
         if self._tls is None and details and _HUNG_UP.match(details):

@@ -16,6 +16,7 @@ from ripple.world.control import (
     KEEPALIVE_S,
     KEEPALIVE_TIMEOUT_S,
     MESSAGE_BYTES_MAX,
+    PIPELINE,
     RefusedError,
     Service,
     UnreachableError,
@@ -100,31 +101,39 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
 
     def service(self, details: Any) -> Any:
         method = details.method.removeprefix("/")
+        pipeline = dict(details.invocation_metadata or ()).get(PIPELINE, "")
         if method in self._service.conversations:
-            converse = self._service.conversations[method]
 
             async def serve(_: object, context: Any) -> None:
-                await self._check(method, b"", context)
-                await self._converse(converse, context)
+                service = await self._checked(pipeline, method, b"", context)
+                await self._converse(service.conversations[method], context)
 
             return grpc.stream_stream_rpc_method_handler(serve)
         if method in self._service.calls:
-            answer = self._service.calls[method]
 
             async def reply(request: bytes, context: Any) -> bytes:
-                await self._check(method, request, context)
-                return await self._call(answer, request, context)
+                service = await self._checked(pipeline, method, request, context)
+                return await self._call(service.calls[method], request, context)
 
             return grpc.unary_unary_rpc_method_handler(reply)
         return None
 
-    async def _check(self, method: str, request: bytes, context: Any) -> None:
-        """Refuse an unauthorized caller; an authorized one's connection keeps its seat."""
+    async def _checked(self, pipeline: str, method: str, request: bytes, context: Any) -> Service:
+        """Return the service of the pipeline that a caller names, unless they are unauthorized.
+
+        An authorized caller's connection keeps its seat.
+        """
         if self._service.allows is not None:
             refused = self._service.allows(method, caller_of(context), request)
             if refused is not None:
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
+        try:
+            service = self._service.of(str(pipeline))
+        except RefusedError as error:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+            raise
         self._door.settle(context)
+        return service
 
     async def _call(self, answer: Answers, request: bytes, context: Any) -> bytes:
         if self._calls >= self._service.calls_max:

@@ -238,3 +238,37 @@ class StatusAnswer(_message.Message):
     scale: Scale
     credential: str
     def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[AlertStatus, _Mapping]]] = ..., scale: _Optional[_Union[Scale, _Mapping]] = ..., credential: _Optional[str] = ...) -> None: ...
+
+class PipelinesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Pipeline(_message.Message):
+    __slots__ = ("name", "number", "file", "source", "sinks", "partitions", "needs_one", "is_stopped", "revision")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SINKS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_ONE_FIELD_NUMBER: _ClassVar[int]
+    IS_STOPPED_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    number: int
+    file: str
+    source: str
+    sinks: _containers.RepeatedScalarFieldContainer[str]
+    partitions: int
+    needs_one: bool
+    is_stopped: bool
+    revision: int
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., file: _Optional[str] = ..., source: _Optional[str] = ..., sinks: _Optional[_Iterable[str]] = ..., partitions: _Optional[int] = ..., needs_one: _Optional[bool] = ..., is_stopped: _Optional[bool] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class PipelinesAnswer(_message.Message):
+    __slots__ = ("all", "entry")
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    all: _containers.RepeatedCompositeFieldContainer[Pipeline]
+    entry: int
+    def __init__(self, all: _Optional[_Iterable[_Union[Pipeline, _Mapping]]] = ..., entry: _Optional[int] = ...) -> None: ...

@@ -26,7 +26,7 @@ from ripple.control.rpc import cluster_pb2 as ripple_dot_rpc_dot_cluster__pb2
 from ripple.control.rpc import worker_pb2 as ripple_dot_rpc_dot_worker__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cripple/rpc/coordinator.proto\x12\nripple.rpc\x1a\x18ripple/rpc/cluster.proto\x1a\x17ripple/rpc/worker.proto2\x85\x02\n\x0b\x43oordinator\x12<\n\x08\x43onverse\x12\x16.ripple.rpc.FromWorker\x1a\x14.ripple.rpc.ToWorker(\x01\x30\x01\x12@\n\x07\x43ommand\x12\x1a.ripple.rpc.CommandRequest\x1a\x19.ripple.rpc.CommandAnswer\x12=\n\x06Status\x12\x19.ripple.rpc.StatusRequest\x1a\x18.ripple.rpc.StatusAnswer\x12\x37\n\x04View\x12\x17.ripple.rpc.ViewRequest\x1a\x16.ripple.rpc.ViewAnswerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cripple/rpc/coordinator.proto\x12\nripple.rpc\x1a\x18ripple/rpc/cluster.proto\x1a\x17ripple/rpc/worker.proto2\xcd\x02\n\x0b\x43oordinator\x12<\n\x08\x43onverse\x12\x16.ripple.rpc.FromWorker\x1a\x14.ripple.rpc.ToWorker(\x01\x30\x01\x12@\n\x07\x43ommand\x12\x1a.ripple.rpc.CommandRequest\x1a\x19.ripple.rpc.CommandAnswer\x12=\n\x06Status\x12\x19.ripple.rpc.StatusRequest\x1a\x18.ripple.rpc.StatusAnswer\x12\x37\n\x04View\x12\x17.ripple.rpc.ViewRequest\x1a\x16.ripple.rpc.ViewAnswer\x12\x46\n\tPipelines\x12\x1c.ripple.rpc.PipelinesRequest\x1a\x1b.ripple.rpc.PipelinesAnswerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,5 +34,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ripple.rpc.coordinator_pb2'
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COORDINATOR']._serialized_start=96
-  _globals['_COORDINATOR']._serialized_end=357
+  _globals['_COORDINATOR']._serialized_end=429
 # @@protoc_insertion_point(module_scope)

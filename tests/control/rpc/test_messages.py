@@ -98,7 +98,7 @@ def test_every_word_has_an_example() -> None:
 def test_methods_are_those_of_the_service() -> None:
     service = DESCRIPTOR.services_by_name["Coordinator"]
     assert service.full_name == methods.SERVICE
-    named = {methods.CONVERSE, methods.COMMAND, methods.STATUS, methods.VIEW}
+    named = {methods.CONVERSE, methods.COMMAND, methods.STATUS, methods.VIEW, methods.PIPELINES}
     assert named == {f"{service.full_name}/{method.name}" for method in service.methods}
 
 
