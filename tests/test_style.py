@@ -166,6 +166,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     "worker": {
         "engine": set(),
         "supervisor": set(),
+        "host": {"supervisor"},
     },
     "testing": {
         "connectors": set(),

@@ -87,6 +87,8 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "starts and ends processes, with a pipe to each",
         ("os.*", "signal", "socket"),
     ),
+    "worker/host/child.py": ("starts and ends processes", ("signal",)),
+    "worker/host/host.py": ("looks whether a folder of its machine is there", ("os.*",)),
     "ripple/control/telemetry/memory.py": ("asks how much memory this process has", ("os.*",)),
     "ripple/control/secrets.py": (
         "knows the secrets of this process's environment, to hide them",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ripple.control.daemon import Daemon
 from ripple.control.process import leave
+from ripple.core.setting import SettingsError
 from worker.settings import SETTINGS, Settings, flags_of, load
 
 if TYPE_CHECKING:
@@ -27,10 +28,17 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
     """Load the pipeline, which may be slow, and return the worker's coroutine."""
+    if settings.pipelines:
+        return partial(_host, settings)
     from ripple.model.pipeline.division import need_one_division  # noqa: PLC0415 - slow
     from ripple.model.pipeline.file import load_plan  # noqa: PLC0415 - slow
 
     plan = load_plan(settings.pipeline)
+    if settings.pipeline_name not in ("", plan.name):
+        raise SettingsError(
+            f"{settings.pipeline} has the pipeline {plan.name}, not {settings.pipeline_name}: "
+            "ripple pipeline change gives it another file"
+        )
     need_one_division(plan, "a cluster", is_one=True)
     return partial(_work, settings, plan)
 
@@ -40,8 +48,18 @@ async def _work(settings: Settings, plan: Plan, ending: asyncio.Event) -> None:
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from worker.process import work  # noqa: PLC0415
 
-    log = log_of(settings.log, worker=settings.worker_id)
+    log = log_of(settings.log, **settings.who)
     await work(settings, plan, log, ending)
+    log.say("stopped")
+    log.close()
+
+
+async def _host(settings: Settings, ending: asyncio.Event) -> None:
+    from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
+    from worker.host.host import host  # noqa: PLC0415
+
+    log = log_of(settings.log, worker=settings.worker_id)
+    await host(settings, log, ending)
     log.say("stopped")
     log.close()
 

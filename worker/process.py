@@ -105,7 +105,8 @@ async def _work(
 ) -> None:
     """Work. places: the URIs of sources and of outputs, by name."""
     sources, sinks = places
-    world = live_world(settings.root or ".", store=store, control=LiveControl())
+    control = LiveControl(pipeline=settings.pipeline_name)
+    world = live_world(settings.root or ".", store=store, control=control)
     processes = settings.processes or processors.usable()
     divides, needs_one, repartitioned = ends.divides, ends.needs_one, ends.repartitioned
     has = has_lanes(plan, divides=divides or bool(repartitioned))

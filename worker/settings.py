@@ -20,6 +20,7 @@ from ripple.core.named_uris import name_and_uri, sources_listed
 from ripple.core.setting import (
     Alias,
     Found,
+    InForce,
     SettingsError,
     group,
     made,
@@ -42,6 +43,8 @@ SECTION = "worker"
 PROCESSES_MAX = 1024
 BATCH_ROWS_MAX = 1 << 20  # a batch is in memory as a whole
 CHECKPOINT_INTERVAL_MS = 120_000
+# Settings of one pipeline, which the record has of several.
+OF_ONE = ("pipeline", "source", "sink", "pipeline_name", "generation", "partitions")
 # Settings of coordinators, in a file that they share with workers.
 OTHERS = (
     "coordinator",
@@ -145,6 +148,12 @@ class Settings:
     pipeline: str = setting(
         "pipeline as FILE.py[:NAME]; may be given without the flag, as the first argument"
     )
+    pipelines: str = setting(
+        "folder with the files of several pipelines, instead of one pipeline, its source and its "
+        "outputs: runs those that ripple pipeline has added to the store",
+        default="",
+    )
+    pipeline_name: str = setting("name of the pipeline, in a cluster of several", default="")
     coordinators: tuple[str, ...] = setting(
         "coordinators as HOST:PORT, separated by commas",
         name="coordinator",
@@ -279,6 +288,12 @@ class Settings:
     origins: Found = shared.origins()
 
     @property
+    def who(self) -> dict[str, str]:
+        """The fields of each line of its log: whose it is."""
+        named = {"pipeline": self.pipeline_name} if self.pipeline_name else {}
+        return {"worker": self.worker_id, **named}
+
+    @property
     def own_store(self) -> str:
         """The store of this generation."""
         return store_of(self.store, self.generation)
@@ -332,11 +347,28 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     """Return the effective settings. Raises SettingsError."""
     shared.check_lateness(file)
     found = in_force(SETTINGS, given, _with_port(environment), file, section=SECTION, others=OTHERS)
+    is_host = "pipelines" in found and bool(found["pipelines"].value)
+    if is_host:
+        _leave_out(found)
     shared.check_ports(found, ("rpc_port", "health_port", "metrics_port"))
     settings = made(Settings, found)
+    if is_host:
+        return settings
     check_places(found, settings.sources, settings.sinks)
     _check_generation(settings)
     return settings
+
+
+def _leave_out(found: dict[str, InForce]) -> None:
+    """Let the settings of one pipeline be those of the record. Raises SettingsError."""
+    for name in OF_ONE:
+        given = found.get(name)
+        if given is not None and given.origin != "default":
+            raise SettingsError(
+                f"{name} (from {given.origin}) is of one pipeline: leave it out beside pipelines, "
+                "whose record has it, or leave pipelines out"
+            )
+        found.setdefault(name, InForce("", "the record of pipelines"))
 
 
 def _with_port(environment: Mapping[str, str]) -> Mapping[str, str]:

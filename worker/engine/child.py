@@ -93,7 +93,7 @@ def _heed_no_signal() -> None:
 
 
 def _work(pipe: Pipe, begin: Begin) -> int:
-    log = log_of(begin.settings.log, worker=begin.settings.worker_id, process=begin.process)
+    log = log_of(begin.settings.log, **begin.settings.who, process=begin.process)
     try:
         plan = load_plan(begin.settings.pipeline)  # before there is a loop: user code may run one
         _check_same(plan, begin)

@@ -151,7 +151,7 @@ async def _started() -> Process:
             str(theirs.fileno()),
             pass_fds=[theirs.fileno()],
             stdin=asyncio.subprocess.DEVNULL,
-            env=_environment(),
+            env=environment(),
         )
     except BaseException:
         ours.close()
@@ -168,7 +168,7 @@ async def _end(one: Process) -> None:
     one.pipe.close()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return our environment with our module path, and without library threads."""
     import worker  # noqa: PLC0415
 

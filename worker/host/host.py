@@ -1,0 +1,167 @@
+"""Which pipelines run here: those of the record, each with a worker of its own.
+
+    the record -> what each worker shall run -> processes
+
+Invariant: a pipeline that is gone from the record is only forgotten once its worker has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from ripple.control.assignment.founding import founded
+from ripple.control.assignment.pipelines import PipelineChain
+from ripple.control.probes import serve_pages
+from ripple.control.process_settings import listening
+from ripple.core.errors import RippleError
+from ripple.core.setting import SettingsError
+from ripple.storage.store import RetryingStore
+from ripple.storage.store.opening import open_store
+from ripple.storage.store.s3_settings import is_s3
+from ripple.world import live_world
+from ripple.world.addresses import joined, parts
+from worker.host.arguments import arguments_of, data_port
+from worker.host.child import Child
+from worker.host.pages import Pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ripple.control.assignment.pipelines import Hosted, Pipelines
+    from ripple.control.telemetry.log import Log
+    from ripple.world.ports import Network, ObjectStore, World
+    from worker.settings import Settings
+
+LOOK_S = 1.0
+LOOK_S3_S = 5.0  # a request costs money there
+END_S = 1.0  # beyond the time that a worker takes to end by itself
+
+
+class Host:
+    """The workers of all pipelines here."""
+
+    def __init__(self, settings: Settings, world: World, say: Callable[[str], None]) -> None:
+        """Start nothing yet. world: with the store that all pipelines name."""
+        assert world.store is not None
+        assert world.network is not None
+        self.record: Pipelines | None = None
+        self.children: dict[str, Child] = {}
+        self.pages: dict[str, tuple[str, str]] = {}  # by pipeline: of health and of metrics
+        self._settings, self._clock, self._say = settings, world.clock, say
+        self._network: Network = world.network
+        self._store: ObjectStore = RetryingStore(world.store, world.clock, world.random)
+        self._chain = PipelineChain(self._store)
+        self._problem = ""
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Follow the record until ``stopping`` is set, and end all workers.
+
+        Raises SettingsError for a store of one pipeline.
+        """
+        look_s = LOOK_S3_S if is_s3(self._settings.store) else LOOK_S
+        try:
+            while not stopping.is_set():
+                await self._look()
+                await _set_within(stopping, look_s)
+        finally:
+            for child in self.children.values():
+                child.want(None)
+            await asyncio.gather(*(child.ended() for child in self.children.values()))
+
+    async def _look(self) -> None:
+        """Read the record; where it cannot be read, everything goes on as it is."""
+        try:
+            if self.record is None and await founded(self._store) is not None:
+                raise SettingsError(
+                    f"store is {self._settings.store}, which has the cluster of one pipeline: "
+                    "give several another store"
+                )
+            self.record = await self._chain.newest()
+        except SettingsError:
+            raise
+        except RippleError as error:
+            if str(error) != self._problem:
+                self._say(f"the record of pipelines cannot be read: {error}")
+            self._problem = str(error)
+            return
+        self._problem = ""
+        self.follow(self.record)
+
+    def follow(self, record: Pipelines) -> None:
+        """Let the workers be those of a record."""
+        there = {one.name: one for one in record.all}
+        for name in [name for name, child in self.children.items() if name not in there]:
+            self.children[name].want(None)
+            if self.children[name].is_over:
+                del self.children[name]
+                self.pages.pop(name, None)
+        for name, hosted in there.items():
+            if name not in self.children:
+                end_s = self._settings.stop_ms / 1000 + END_S
+                self.children[name] = Child(name, self.command, self._clock, self._say, end_s=end_s)
+            self.children[name].want(hosted)
+
+    async def command(self, hosted: Hosted) -> Sequence[str]:
+        """Return the command line of a pipeline's worker. Raises OSError."""
+        health, metrics, data = [await self._free_port() for _ in range(3)]
+        rpc_port = data_port(self._settings, hosted) or data
+        host = self._settings.host
+        self.pages[hosted.name] = joined(host, health), joined(host, metrics)
+        given = arguments_of(
+            self._settings, hosted, rpc_port=rpc_port, health_port=health, metrics_port=metrics
+        )
+        return [sys.executable, "-P", "-m", "worker", *given]
+
+    async def _free_port(self) -> int:
+        """Return a port that is free now; whoever finds it taken ends, and gets another one."""
+        listener = await self._network.listen(joined(self._settings.host, 0), _hang_up)
+        listener.close()
+        return parts(listener.address)[1]
+
+
+async def host(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
+    """Run the workers of a cluster of several pipelines until ``stopping`` is set.
+
+    Raises SettingsError for a port that is taken, a folder that is not there, or a store of one
+    pipeline.
+    """
+    if not os.path.isdir(settings.pipelines):
+        raise SettingsError(
+            f"pipelines is {settings.pipelines} (from {settings.origins['pipelines'].origin}), "
+            "which is no folder: give the one that has the files of the pipelines"
+        )
+    async with open_store(settings.store, settings.s3, is_probed=True) as store:
+        world = live_world(".", store=store)
+        assert world.network is not None
+        running = Host(settings, world, log.say)
+        pages = Pages(running, world.network)
+        shown = {"health_port": pages.of_health, "metrics_port": pages.of_metrics}
+        async with AsyncExitStack() as ending:
+            addresses = []
+            for name, some in shown.items():
+                with listening(name, settings.origins):
+                    at = joined(settings.host, getattr(settings, name))
+                    listener = await serve_pages(world.network, at, some)
+                ending.callback(listener.close)
+                addresses.append(listener.address)
+            log.say(
+                f"worker {settings.worker_id} of several pipelines in {settings.pipelines}; "
+                f"/health, /ready and /pipelines at {addresses[0]}, /metrics at {addresses[1]}"
+            )
+            await running.run(stopping)
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+async def _hang_up(_: object) -> None:
+    pass
