@@ -37,6 +37,7 @@ SUBCOMMANDS = {
     "undrain": "let a worker own partitions again",
     "cluster": "start and stop a local cluster; freeze and pin partitions",
     "deploy": "deploy other code beside a cluster's, and let it serve",
+    "pipeline": "add, change, stop and remove pipelines of a cluster of several",
     "checkpoint": "list, show, verify, compare, export and move checkpoints",
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list and retry dead letters",
@@ -51,7 +52,7 @@ FOLDERS = {
     "run": ("new", "run", "validate", "plan", "dead-letter"),
     "cluster": (
         *("status", "inspect", "query", "debug", "top"),
-        *("move", "drain", "undrain", "cluster", "deploy"),
+        *("move", "drain", "undrain", "cluster", "deploy", "pipeline"),
     ),
     "checkpoint": ("checkpoint",),
     "log": ("log",),

@@ -22,6 +22,7 @@ DAEMONS = {
 # Of programs that are not `ripple`, by the file whose texts name them.
 OTHERS = {
     "coordinator/dashboard/runbook.py": ("--batch-rows",),  # of workers
+    "coordinator/service/front.py": ("--pipeline",),  # of commands
     "ripple/cli/run/vwap_demo.py": ("--file", "--final", "--stdin", "--synthetic", "--window"),
     "ripple/client/dashboard/assets.py": ("--ignore-scripts", "--no-audit", "--no-fund", "--omit"),
     "ripple/connectors/kafka/broker.py": (

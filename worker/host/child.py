@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PAUSE_MIN_S = 1.0
 PAUSE_MAX_S = 30.0
 STEADY_S = 10.0
+NS = 1_000_000_000
 
 
 class Child:
@@ -43,7 +44,8 @@ class Child:
         """
         self.name = name
         self.hosted: Hosted | None = None  # as of which it shall run; None: it shall end
-        self.problem = ""  # how it has ended, until it has run for a while
+        self._problem = ""  # how it has ended
+        self._since_ns = 0  # when the running process has begun
         self.starts = 0
         self._command, self._clock, self._say = command, clock, say
         self._end_s = end_s
@@ -55,6 +57,12 @@ class Child:
     def pid(self) -> int:
         """The id of the running process, 0 without one."""
         return 0 if self._process is None else self._process.pid
+
+    @property
+    def problem(self) -> str:
+        """How it has ended, until it has run for a while again; "" for nothing."""
+        lived_ns = self._clock.monotonic_ns() - self._since_ns
+        return "" if self.pid and lived_ns > STEADY_S * NS else self._problem
 
     @property
     def is_over(self) -> bool:
@@ -87,13 +95,13 @@ class Child:
             how = await self._run(hosted, pauses)
             if hosted is self.hosted:
                 pause_s = pauses.next_s()
-                self.problem = f"it has ended {how}"
+                self._problem = f"it has ended {how}"
                 self._say(f"{self.name}: its worker has ended {how}; starts again in {pause_s:g} s")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause_s):
                         await self._changed.wait()
             else:
-                self.problem = ""
+                self._problem = ""
                 pauses = self._pauses()
                 self._say(f"{self.name}: its worker has ended {how}, as it should")
 
@@ -106,6 +114,7 @@ class Child:
         process = self._process
         pauses.works()
         self.starts += 1
+        self._since_ns = self._clock.monotonic_ns()
         self._say(f"{self.name}: its worker is process {process.pid}")
         ending = asyncio.ensure_future(process.wait())
         changed = asyncio.ensure_future(self._changed.wait())

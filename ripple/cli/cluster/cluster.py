@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from coordinator.decisions.commands import Command
     from coordinator.decisions.status import Status
+    from ripple.control.assignment.pipelines import Pipelines
 
 EXAMPLES = (
     "ripple cluster up vwap.py --source log:data/trades --sink log:data/vwap --dir cluster",
@@ -132,12 +133,47 @@ def add_command(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 async def _status(options: argparse.Namespace) -> int:
-    address, status = await client_options.status_of(options)
+    try:
+        address, status = await client_options.status_of(options)
+    except InputError:
+        several = None if options.pipeline else await client_options.pipelines_of(options)
+        if several is None or not several.all:
+            raise
+        return await _status_of_each(options, several)
     write(
         options.format,
         {"coordinator": address} | asdict(status),
         lambda: print_status(address, status, has_partitions=options.partitions),
     )
+    return 0
+
+
+async def _status_of_each(options: argparse.Namespace, several: Pipelines) -> int:
+    """Print the status of each pipeline of a cluster of several."""
+    found: dict[str, tuple[str, Status] | str] = {}
+    for one in several.all:
+        options.pipeline = one.name
+        try:
+            found[one.name] = (
+                "it is stopped" if one.is_stopped else await client_options.status_of(options)
+            )
+        except InputError as error:  # it begins just now
+            found[one.name] = str(error)
+    shown = {
+        name: {"problem": one} if isinstance(one, str) else {"coordinator": one[0]} | asdict(one[1])
+        for name, one in found.items()
+    }
+
+    def text() -> None:
+        for name, one in found.items():
+            print(f"Pipeline:     {name}")
+            if isinstance(one, str):
+                print(f"! {plain(one)}")
+            else:
+                print_status(*one, has_partitions=options.partitions)
+            print()
+
+    write(options.format, {"pipelines": shown}, text)
     return 0
 
 

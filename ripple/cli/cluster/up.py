@@ -163,7 +163,6 @@ def run_generation(options: argparse.Namespace, generation: int) -> int:
     """Run a generation until it is stopped; return the exit code."""
     for module in (*_OF_EXTRAS, *([] if options.dashboard is None else [_OF_DASHBOARD])):
         import_module(module)  # a missing extra is named before anything starts
-    from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
 
     plan = load_plan(options.file)
     need_one_division(plan, "a cluster", is_one=True)
@@ -173,26 +172,10 @@ def run_generation(options: argparse.Namespace, generation: int) -> int:
     if options.until_end:
         _need_ends(sources)
     reach = Reach(plan, sources, places)
-    shared = gcd(*reach.counts.values())
-    is_one = 1 in (options.partitions, shared)
-    repartitioned = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
-    need_own_count(plan, repartitioned, asked=options.partitions)
-    direct = {name: count for name, count in reach.counts.items() if name not in repartitioned}
-    partitions = options.partitions or gcd(*direct.values()) or shared
-    reach.look()  # topics of other pipelines are refused before anything starts
-    for name, count in direct.items():
-        is_single = count == 1 and not find(sources[name], "continued_source").use.has_parts
-        undivided = undivided_by(sources[name], count, partitions, is_single=is_single)
-        if undivided is not None:
-            raise InputError(undivided)
-    if partitions == 1 < max(reach.counts.values()):
-        counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
-        say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
-    for name, by in repartitioned.items():
-        say(f"{PROGRAM}: {anew_text(name, by)}")
+    partitions, repartitioned = divided(plan, sources, reach, options.partitions)
     base = options.store or f"{options.dir}/store"
     place, folder = store_of(base, generation), folder_of(options.dir, generation)
-    _check_begun(plan, sources, place, reach, repartitioned, asked=options.partitions)
+    check_can_begin(plan, sources, place, reach, repartitioned, asked=options.partitions)
     asked = Asked(
         pipeline=options.file,
         source=sources_joined(sources),
@@ -224,6 +207,36 @@ def run_generation(options: argparse.Namespace, generation: int) -> int:
         return _run_on_ports(asked, look, place if plan.asks else None, until_end=options.until_end)
     finally:
         lock.release()
+
+
+def divided(
+    plan: Plan, sources: Mapping[str, str], reach: Reach, asked: int | None
+) -> tuple[int, Mapping[str, NewDivision]]:
+    """Return the partitions of the first stage, and how sources are repartitioned.
+
+    asked: the requested number of partitions. Raises InputError, also for topics of other
+    pipelines.
+    """
+    from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
+
+    shared = gcd(*reach.counts.values())
+    is_one = 1 in (asked, shared)
+    repartitioned = need_division(plan, "a cluster", reach.keyed_by, is_one=is_one)
+    need_own_count(plan, repartitioned, asked=asked)
+    direct = {name: count for name, count in reach.counts.items() if name not in repartitioned}
+    partitions = asked or gcd(*direct.values()) or shared
+    reach.look()  # topics of other pipelines are refused before anything starts
+    for name, count in direct.items():
+        is_single = count == 1 and not find(sources[name], "continued_source").use.has_parts
+        undivided = undivided_by(sources[name], count, partitions, is_single=is_single)
+        if undivided is not None:
+            raise InputError(undivided)
+    if partitions == 1 < max(reach.counts.values()):
+        counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
+        say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
+    for name, by in repartitioned.items():
+        say(f"{PROGRAM}: {anew_text(name, by)}")
+    return partitions, repartitioned
 
 
 def _look(base: str, generation: int, preview: Reach, outputs: Reach) -> Reached:
@@ -317,7 +330,7 @@ def _need_ends(sources: Mapping[str, str]) -> None:
             )
 
 
-def _check_begun(
+def check_can_begin(
     plan: Plan,
     sources: Mapping[str, str],
     store: str,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from coordinator.decisions.status import MemberStatus, Status
     from ripple.client.outputs import Endpoints, Observer
+    from ripple.control.assignment.pipelines import Pipelines
+    from ripple.world.live_control import LiveControl
     from ripple.world.ports import World
 
 PORT = 9200
@@ -40,6 +42,9 @@ def add_coordinator(parser: argparse.ArgumentParser) -> None:
         help=f"cluster by context name ({CONTEXT_VARIABLE}; see ripple config context list)",
     )
     add_address(parser)
+    parser.add_argument(
+        "--pipeline", metavar="NAME", help="the pipeline, in a cluster of several (ripple pipeline)"
+    )
 
 
 def add_address(parser: argparse.ArgumentParser) -> None:
@@ -146,9 +151,8 @@ async def ask(
     """
     # Here, since gRPC is slow to import, and may be absent.
     from ripple.client.outputs.first_answer import unanswered  # noqa: PLC0415
-    from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    tls, control, problems = tls_of(options), LiveControl(token_of(options)), []
+    tls, control, problems = tls_of(options), _control(options), []
     coordinators = coordinators_of(options)
     if len(coordinators) > 1:
         first, _ = await _status(options)
@@ -179,15 +183,45 @@ async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
 async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
     from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
     from ripple.control.rpc.methods import STATUS  # noqa: PLC0415
-    from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    tls, control = tls_of(options), LiveControl(token_of(options))
     try:
         return await first_answer(
-            control, coordinators_of(options), STATUS, b"", deadline_s=STATUS_S, tls=tls
+            _control(options),
+            coordinators_of(options),
+            STATUS,
+            b"",
+            deadline_s=STATUS_S,
+            tls=tls_of(options),
         )
     except RefusedError as error:
         raise InputError(str(error)) from error
+
+
+async def pipelines_of(options: argparse.Namespace) -> Pipelines | None:
+    """Return the pipelines of a cluster of several, None of a cluster of one."""
+    from coordinator.service.messages import pipelines_from_bytes  # noqa: PLC0415
+    from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
+    from ripple.control.rpc.methods import PIPELINES  # noqa: PLC0415
+
+    try:
+        _, data = await first_answer(
+            _control(options),
+            coordinators_of(options),
+            PIPELINES,
+            b"",
+            deadline_s=STATUS_S,
+            tls=tls_of(options),
+        )
+    except RefusedError:
+        return None
+    return pipelines_from_bytes(data)
+
+
+def _control(options: argparse.Namespace) -> LiveControl:
+    """Return the way to coordinators: with the token, and for the pipeline that is named."""
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    return LiveControl(token_of(options), pipeline=getattr(options, "pipeline", None) or "")
 
 
 def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Observer:
@@ -207,9 +241,8 @@ async def endpoints_of(options: argparse.Namespace) -> Endpoints:
 def _finding(options: argparse.Namespace) -> tuple[World, Callable[[], Awaitable[Endpoints]]]:
     from ripple.client.outputs import found_by  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
-    from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    control = LiveControl(token_of(options))
+    control = _control(options)
     find = found_by(control, coordinators_of(options), tls_of(options))
     return live_world(os.curdir, control=control), find
 
