@@ -50,7 +50,7 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
     async with open_store(settings.store, settings.s3, is_probed=True) as opened:
         store = CountedStore(opened)
         world = live_world(".", store=store, control=LiveControl())
-        if not settings.pipelines:
+        if not settings.several_pipelines:
             await coordinate(world, settings, log.say, ending, store)
         else:
             await coordinate_all(world, settings, log.say, ending, opens)

@@ -166,7 +166,7 @@ class Coordinators:
             if self.record is None and await founded(self._store) is not None:
                 raise SettingsError(
                     f"store is {self._settings.store}, which has the cluster of one pipeline: "
-                    "give several another store, or leave --pipelines out"
+                    "give several another store, or leave --several-pipelines out"
                 )
             found = await self._chain.newest()
         except SettingsError:

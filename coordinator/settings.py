@@ -102,7 +102,7 @@ class Settings:
         default="ripple",
         places=(Alias("cluster.name"),),
     )
-    pipelines: bool = setting(
+    several_pipelines: bool = setting(
         "serve several pipelines: those that ripple pipeline has added to the store",
         default=False,
     )
