@@ -11,7 +11,7 @@ from ripple.engine.migration.evolution import Verdict, compare
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.drawing import drawing
 from ripple.model.pipeline.plan import Plan
-from ripple.testing import CrashScenario, check_pipeline, explore
+from ripple.testing import CrashScenario, check_pipeline, explore, repeat
 from tests.engine.machine.ticks import Tick
 from tests.task import scenarios
 
@@ -76,6 +76,14 @@ def test_a_picture_has_each_node_once() -> None:
 
 def test_crashes_do_not_confuse_them() -> None:
     assert explore(CrashScenario(named(NAMES), events(8)), seeds=range(3)).lives > 3
+
+
+def test_a_checkpoint_follows_a_frame_that_says_more_than_the_record_of_its_log() -> None:
+    """The second power cut comes when rows are durable, and before the record of their cut."""
+    plan = "0.61:power_before:0 1.124:power_before:126"
+    ran = repeat(CrashScenario(named(APART), events(8)), seed=0, plan=plan)
+    assert ran.error is None
+    assert "create fold-out-log/0/output.cut.tmp !power_before" in str(ran.trace.lines)
 
 
 def snapshot(pipeline: Pipeline) -> Any:

@@ -426,6 +426,21 @@ def reached_in(topic: Topic, partition: int) -> Commit | None:
     return note.reached
 
 
+def resumed_in(topic: Topic, partition: int) -> Commit | None:
+    """Return the commit at which an owner would resume: the record's, or that of a frame after it.
+
+    It is certain once an owner has opened the partition, which syncs what it finds. None if there
+    is none.
+    """
+    record = _newest_record(topic, partition)
+    with PartitionReader(topic, partition) as reader:
+        first, end = reader.range()
+        note = None if first == end else _Note.of(reader.notes_at(end - 1))
+    if note is None or (record is not None and record.end >= end):
+        return None if record is None else record.reached
+    return note.since if note.rows_to < note.rows else note.reached
+
+
 def changes_in(
     topic: Topic, partition: int, end: int
 ) -> Iterator[tuple[Mapping[str, int], pa.RecordBatch, bool]]:
