@@ -41,6 +41,13 @@ def test_only_the_newest_rows_are_kept() -> None:
     assert shown.settled(now).column("k").to_pylist() == ["k8", "new"]
 
 
+def test_rows_of_which_only_the_key_is_known_are_written_again() -> None:
+    shown = PublishedRows(KEY)
+    shown.changed([pa.record_batch([["set", "set"], ["a", "b"]], ["op", "k"])])
+    assert shown.settled(table(a=(1.0, [1]))).column("k").to_pylist() == ["a"]
+    assert shown.left().column("k").to_pylist() == ["b"]
+
+
 def test_one_total_is_there_or_not() -> None:
     shown = PublishedRows(())
     shown.there(pa.table({"x": [1.0]}))
