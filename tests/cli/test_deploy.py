@@ -22,6 +22,7 @@ from ripple.cli.cluster.deploying.counts import (
     undivided,
 )
 from ripple.cli.cluster.deploying.standing import (
+    check_is_code,
     generations_in,
     has_served,
     previews,
@@ -169,6 +170,10 @@ pipeline = w.sink("sum")
         ((4, 4, 8), None),
         ((4, 4, 1), None),
         ((4, 4, 3), "stage-2 has 2 partitions, and would have 3: say a multiple, as partitions=4"),
+        (
+            (3, 4, 2),
+            "main has 4 partitions, and would have 3: say with --partitions a multiple",
+        ),
         ((8, 4, 2), None),
         ((4, 8, 2), None),
     ],
@@ -266,6 +271,11 @@ def test_preview_is_compared_with_the_output_and_abort_removes_it(
     for act in ("--compare", "--approve"):
         assert deploy(begun, SUM, act) == 1
         assert "generation 2 computes other code than this file" in capfd.readouterr().err
+    file.write_text(BEGIN + f"pipeline = {MOST}")
+    most = load_plan(f"{file}")
+    check_is_code(most, generations_in(store), 2, [("main", 0)])
+    with pytest.raises(InputError, match="generation 2 has 1 partition of stage main, and"):
+        check_is_code(most, generations_in(store), 2, [("main", 2)])
     assert deploy(begun, MOST, "--abort") == 0
     assert generations_in(store).candidate is None
     assert not Path(own).exists()

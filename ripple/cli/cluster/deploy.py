@@ -110,10 +110,10 @@ def run(options: argparse.Namespace) -> int:
         for name, place in outputs.items():
             commits_at(plan, name, place)  # which refuses those of another pipeline
         return _switch(options, outputs, there, _before(there))
-    value = _verdict(plan, sources, outputs, there, options.partitions or 0)
+    value, counts = _verdict(plan, sources, outputs, there, options.partitions or 0)
     if options.compare or options.approve:
         _check(value)
-        return _approve(options, plan, outputs, there, value)
+        return _approve(options, plan, outputs, there, (value, counts))
     if options.dry_run:
         write(options.format, value, lambda: print_verdict(value))
         return code_of(value)
@@ -132,7 +132,7 @@ def _verdict(
     outputs: Mapping[str, str],
     there: Generations,
     first: int,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], tuple[tuple[str, int], ...]]:
     from worker.engine.stages import has_lanes, stage_counts  # noqa: PLC0415 - of an extra
 
     ends = EndpointUris(plan, sources, outputs, batch_rows=1, executor=INLINE)
@@ -144,7 +144,7 @@ def _verdict(
     has = has_lanes(plan, divides=divides or bool(repartitioned))
     value = verdict_of(plan, sources, outputs, there, counts, has_lanes=has)
     value["problems"] += undivided(ends.counts(), first)
-    return value
+    return value, counts
 
 
 def _check(value: Mapping[str, Any]) -> None:
@@ -157,18 +157,18 @@ def _approve(
     plan: Plan,
     outputs: Mapping[str, str],
     there: Generations,
-    value: Mapping[str, Any],
+    judged: tuple[Mapping[str, Any], tuple[tuple[str, int], ...]],
 ) -> int:
     """Compare the preview, and let its generation serve; one that has served has none."""
-    candidate = there.candidate
+    (value, counts), candidate = judged, there.candidate
     if candidate is None and (options.compare or there.newest == there.serving.generation):
         raise InputError(
             f"generation {there.serving.generation} of {there.store} serves, and none waits to "
             "serve: begin one with ripple deploy FILE.py"
         )
+    check_is_code(plan, there, there.newest, counts)
     if candidate is None:
         return _switch(options, outputs, there, there.newest)
-    check_is_code(plan, there, candidate)
     wait_level(plan, outputs, there, candidate, options.timeout)
     shown = previews(there.store, candidate, outputs)
     same = {one["name"] for one in value["outputs"] if one["verdict"] == "same"}
@@ -178,8 +178,8 @@ def _approve(
         print(line)
     # With windows, rows that were final when other code served are still there.
     is_judged = not plan.frees_rows
-    judged = [one for one in found if is_judged and one.output in same and not one.is_apart]
-    wrong = [one.output for one in judged if not one.is_none]
+    alike = [one for one in found if is_judged and one.output in same and not one.is_apart]
+    wrong = [one.output for one in alike if not one.is_none]
     if wrong:
         raise InputError(
             f"output {wrong[0]!r} is of the same code, and generation {candidate} has other rows: "

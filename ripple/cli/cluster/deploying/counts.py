@@ -34,8 +34,10 @@ def problems_of(
         if stage is None:
             yield f"{changes}: it divides records anew; name another store and other outputs"
         elif count % before.partitions and before.partitions % count:
-            most = 2 * before.partitions
-            yield f"{changes}: say a multiple, as partitions={most}, or a number that divides it"
+            more = f"a multiple, as partitions={2 * before.partitions}"
+            if stage.number == stages_of(plan)[0].number:
+                more = "with --partitions a multiple that divides its source's"
+            yield f"{changes}: say {more}, or a number that divides it"
         else:
             yield from _of_stage(plan, stage, changes)
 
@@ -111,6 +113,8 @@ def moving(before: int, count: int) -> str:
     fewer, more = sorted((before, count))
     if not fewer or fewer == more:
         return ""
+    if more % fewer:
+        return f", {before} before"
     return f", {before} before: {more - fewer} of {more} rows of its outputs move"
 
 

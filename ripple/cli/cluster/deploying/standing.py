@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.cli.lib.output_forms import many
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.log.sink import committed_in
 from ripple.control.assignment import AssignmentChain
@@ -27,7 +28,7 @@ from ripple.storage.store.s3_settings import is_s3
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ripple.connectors.contract import Commit
     from ripple.control.assignment import Assignment
@@ -98,21 +99,35 @@ def _record_in(store: str) -> Serving:
     return asyncio.run(newest())
 
 
-def check_is_code(plan: Plan, there: Generations, generation: int) -> None:
-    """Raise InputError where a generation has checkpoints of other code than a plan's.
+def check_is_code(
+    plan: Plan, there: Generations, generation: int, counts: Iterable[tuple[str, int]]
+) -> None:
+    """Raise InputError where a generation has other code, or other partitions, than a plan.
 
-    What was judged of the plan would not hold for the generation.
+    What was judged of the plan would not hold for the generation. counts: the partitions of the
+    plan's stages, 0 for any.
     """
 
-    async def found() -> set[str]:
+    async def found() -> tuple[set[str], Assignment | None]:
         async with store_to_read(store_of(there.store, generation)) as opened:
-            return {one.topology_hash async for one in newest_of_each(opened, plan.name)}
+            codes = {one.topology_hash async for one in newest_of_each(opened, plan.name)}
+            entry = (await AssignmentChain(opened).newest()).entry
+            return codes, None if entry is None else entry.content
 
-    if asyncio.run(found()) - {plan.topology_hash}:
-        raise InputError(
-            f"generation {generation} computes other code than this file: name the file that it "
-            "was begun with, or remove it with --abort and deploy this one"
-        )
+    codes, assignment = asyncio.run(found())
+    waits = generation == there.candidate
+    remedy = "name the file that it was begun with, or " + (
+        "remove it with --abort and deploy this one" if waits else "deploy this one"
+    )
+    if codes - {plan.topology_hash}:
+        raise InputError(f"generation {generation} computes other code than this file: {remedy}")
+    own = {} if assignment is None else {one.name: one.partitions for one in assignment.stages}
+    for name, count in counts:
+        if count not in (0, own.get(name, count)):
+            raise InputError(
+                f"generation {generation} has {many(own[name], 'partition')} of stage {name}, and "
+                f"this file, or --partitions, says {count}: {remedy}"
+            )
 
 
 def previews(store: str, generation: int, outputs: Mapping[str, str]) -> dict[str, str]:
