@@ -7,6 +7,7 @@ within seconds. FILE.py is a path in the folder of pipelines of each worker; say
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,14 @@ from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import check_sealed, sinks_by_output, sources_by_name
 from ripple.connectors.registry import forms
+from ripple.control.assignment.founding import founded
 from ripple.control.assignment.pipelines import Hosted, PipelineChain, check_one, place_of
+from ripple.core.errors import InputError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
+from ripple.storage.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveRandom
 
 if TYPE_CHECKING:
@@ -34,12 +38,12 @@ if TYPE_CHECKING:
     from ripple.control.assignment.pipelines import Pipelines
 
 EXAMPLES = (
-    "ripple pipeline add vwap.py --source log:data/trades --sink log:data/vwap --store state",
-    "ripple pipeline list --store state",
-    "ripple pipeline stop vwap --store state",
-    "ripple pipeline start vwap --store state",
-    "ripple pipeline change vwap.py --source log:data/trades --sink log:data/vwap --store state",
-    "ripple pipeline remove vwap --store state",
+    "ripple pipeline add vwap.py --source log:../trades --sink log:../vwap --store ../state",
+    "ripple pipeline list --store ../state",
+    "ripple pipeline stop vwap --store ../state",
+    "ripple pipeline start vwap --store ../state",
+    "ripple pipeline change vwap.py --source log:../trades --sink log:../vwap --store ../state",
+    "ripple pipeline remove vwap --store ../state",
 )
 _BY_NAME = {
     "stop": "end its processes; its state stays",
@@ -96,6 +100,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the action; return the exit code."""
+    _check_there(options.store)
     if options.action == "list":
         pipelines = asyncio.run(_with_chain(options.store, PipelineChain.newest))
         write(
@@ -126,14 +131,29 @@ def _change_of(options: argparse.Namespace) -> tuple[str, Callable[[Pipelines], 
     if options.action == "remove":
         return name, lambda there: there.removed(name)
     is_stopped = options.action == "stop"
-    return name, lambda there: there.changed(name, lambda one: replace(one, is_stopped=is_stopped))
+    return name, lambda there: there.stopped(name, is_stopped=is_stopped)
+
+
+def _check_there(store: str) -> None:
+    """Raise InputError for a folder that is not there: no coordinator reads it."""
+    if not is_s3(store) and not os.path.isdir(store):
+        raise InputError(
+            f"--store is {store}, and there is no such folder: give the one that coordinators and "
+            "workers name, which they create"
+        )
 
 
 def _hosted(options: argparse.Namespace) -> Hosted:
     """Return the pipeline of the arguments, after the checks of a start. Raises RippleError."""
     plan = load_plan(options.file)
     need_one_division(plan, "a cluster", is_one=True)
-    sources, outputs = sources_by_name(plan, options.source), sinks_by_output(plan, options.sink)
+    sources, outputs = (
+        {name: _absolute(place) for name, place in places.items()}
+        for places in (
+            sources_by_name(plan, options.source),
+            sinks_by_output(plan, options.sink),
+        )
+    )
     for source in sources.values():
         check_not_read(source, outputs)
     for place in outputs.values():
@@ -155,10 +175,24 @@ def _hosted(options: argparse.Namespace) -> Hosted:
     return replace(hosted, partitions=partitions, needs_one=is_one)
 
 
+def _absolute(place: str) -> str:
+    """Return a log or folder by its full path, since workers run elsewhere than this command."""
+    scheme, _, path = place.partition(":")
+    if scheme == "log":
+        return f"log:{os.path.abspath(path)}"
+    return f"files:{os.path.join(os.getcwd(), path)}" if scheme == "files" else place
+
+
 async def _with_chain(store: str, use: Callable[[PipelineChain], object]) -> Pipelines:
     async with open_store(store) as opened:
         clock, random = LiveClock(), LiveRandom()
-        chain = PipelineChain(RetryingStore(opened, clock, random), random.bytes(8).hex())
+        retrying = RetryingStore(opened, clock, random)
+        if await founded(retrying) is not None:
+            raise InputError(
+                f"--store is {store}, which has the cluster of one pipeline: several need another "
+                "store"
+            )
+        chain = PipelineChain(retrying, random.bytes(8).hex())
         found: Pipelines = await use(chain)  # type: ignore[misc]
         return found
 
@@ -174,6 +208,8 @@ def _table(pipelines: Pipelines) -> Callable[[], None]:
         )
         for one in pipelines.all
     ]
+    if not rows:
+        return lambda: print("the cluster has no pipeline yet")
     return lambda: write_table(
         ("PIPELINE", "STANDING", "FILE", "SOURCE", "OUTPUTS"), rows, gap=False
     )

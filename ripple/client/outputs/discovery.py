@@ -18,7 +18,7 @@ STATUS_S = 5.0
 
 
 class AccessDeniedError(ConnectionError):
-    """Coordinators answer, and refuse access."""
+    """Coordinators answer, and refuse: access, or because several pipelines run there."""
 
 
 class Endpoint(NamedTuple):
@@ -73,7 +73,7 @@ def found_by(
             )
             return endpoints_of(parsed(StatusAnswer, data), address)
         except RefusedError as error:
-            raise AccessDeniedError(f"coordinators refuse access: {error}") from error
+            raise AccessDeniedError(str(error)) from error
         except RpcError as error:
             raise ConnectionError(f"no coordinator answers: {error}") from error
 

@@ -96,6 +96,15 @@ class Pipelines:
         after = replace(after, number=before.number, revision=before.revision + 1)
         return self._with(tuple(after if one is before else one for one in self.all))
 
+    def stopped(self, name: str, *, is_stopped: bool) -> Pipelines:
+        """Return them with one stopped or started; if it is so already, its processes go on.
+
+        Raises InputError.
+        """
+        if self.get(name).is_stopped == is_stopped:
+            return self
+        return self.changed(name, lambda one: replace(one, is_stopped=is_stopped))
+
     def removed(self, name: str) -> Pipelines:
         """Return them without one. Raises InputError."""
         gone = self.get(name)

@@ -69,6 +69,14 @@ def test_an_unknown_pipeline_is_answered_with_those_there() -> None:
         Pipelines().removed("x")
 
 
+def test_starting_what_runs_leaves_its_processes_alone() -> None:
+    runs = Pipelines().added(VWAP)
+    assert runs.stopped("vwap", is_stopped=False) is runs
+    stopped = runs.stopped("vwap", is_stopped=True)
+    assert (stopped.get("vwap").is_stopped, stopped.get("vwap").revision) == (True, 2)
+    assert stopped.stopped("vwap", is_stopped=True) is stopped
+
+
 class Overtaken(MemoryStore):
     """A store in which another writer adds an entry just before the first one of this writer."""
 
