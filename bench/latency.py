@@ -1,7 +1,7 @@
 """Lines that come one at a time: from a line written to a pipe until the answer can be read.
 
 Beside it, a plain Python loop in a process of its own. ``--batch`` does not matter: what is there
-is answered when nothing more is ready.
+is answered when nothing more is ready. Then rows that are made in Python.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from bench.live_rows import live_rows
 from bench.row import Aim, Row, at_most
 from bench.timing import QUICK
 
@@ -43,7 +44,7 @@ def measure() -> list[Row]:
             aim: Aim | None = at_most(AIM_US) if what == "processor time" else None
             name = f"one line, --batch {batch_rows:,}: {what}"
             rows.append(Row(name, took_us, "us", OTHER, other[what], aim))
-    return rows
+    return rows + live_rows()
 
 
 def _lines(command: list[str]) -> dict[str, float]:

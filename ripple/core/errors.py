@@ -61,11 +61,6 @@ class LimitError(RippleError):
     """A named limit was reached; the message names the setting to change."""
 
 
-def lacks_memory(error: BaseException) -> bool:
-    """Return whether an error is for want of memory, and not of the computation."""
-    return isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)
-
-
 # Of a disk, a quota, memory and open files that are used up.
 _USED_UP = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 

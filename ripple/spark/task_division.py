@@ -11,12 +11,13 @@ import heapq
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ROWS = 1 << 22
 """Rows of a task of several jobs, about: a second of work or some."""
 JOB_ROWS = 1 << 13
 """The cost of any job, in rows."""
+_NO_LIMIT = (1 << 31) - 1  # Spark's own default of the most executors
 _PER_CORE = 3
 """Tasks for each core where a hash divides them, so unevenly."""
 
@@ -38,6 +39,20 @@ def tasks_of(sizes: Sequence[int | None], cores: int | None) -> tuple[tuple[int,
         heapq.heapreplace(tasks, (rows + known[number] + JOB_ROWS, at, [*jobs, number]))
     in_order = sorted(tasks, key=lambda task: task[1])
     return tuple(tuple(sorted(jobs)) for _, _, jobs in in_order)
+
+
+def most_cores(now: int, setting: Callable[[str], str | None]) -> int:
+    """Return the cores that the executors may have together.
+
+    now: of those there are, few where Spark adds executors as it needs them. setting: of Spark, by
+    its name. Without a limit on the executors, those of now count.
+    """
+    if (setting("spark.dynamicAllocation.enabled") or "").lower() != "true":
+        return now
+    executors = int(setting("spark.dynamicAllocation.maxExecutors") or _NO_LIMIT)
+    if executors == _NO_LIMIT:
+        return now
+    return max(now, executors * int(setting("spark.executor.cores") or 1))
 
 
 def hashed_tasks(targets: int, rows: int | None, cores: int | None) -> int:

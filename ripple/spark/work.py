@@ -13,7 +13,7 @@ from ripple.spark import packets
 from ripple.spark.packets import packets_in
 from ripple.spark.settled_heap import settle_heap
 from ripple.spark.sources import Conforming, spark_schema
-from ripple.spark.task_division import tasks_of
+from ripple.spark.task_division import most_cores, tasks_of
 
 with needed("spark", "ripple.spark"):
     from pyspark import cloudpickle
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 
 def cores_of(spark: SparkSession) -> int | None:
-    """Return the cores of the executors, as far as there are some; None on Spark Connect."""
+    """Return the cores that the executors have or may have; None on Spark Connect."""
     context = getattr(spark, "_sc", None)
-    return None if context is None else int(context.defaultParallelism)
+    if context is None:
+        return None
+    now = int(context.defaultParallelism)
+    # A local master has no executors to add, whatever the settings are.
+    return now if context.master.startswith("local") else most_cores(now, context.getConf().get)
 
 
 def pickled(value: object) -> bytes:

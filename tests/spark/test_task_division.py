@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from ripple.spark.task_division import JOB_ROWS, ROWS, hashed_tasks, tasks_of
+from ripple.spark.task_division import JOB_ROWS, ROWS, hashed_tasks, most_cores, tasks_of
 
 
 def test_small_jobs_share_as_many_tasks_as_there_are_cores() -> None:
@@ -42,3 +42,15 @@ def test_a_hash_divides_partitions_among_some_tasks_for_each_core() -> None:
     assert hashed_tasks(4, 1000, 2) == 4
     assert hashed_tasks(64, 20 * ROWS, 2) == 20
     assert hashed_tasks(64, None, 2) == hashed_tasks(64, 1000, None) == 64
+
+
+def test_executors_that_spark_may_add_count() -> None:
+    settings = {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"}
+    assert most_cores(2, settings.get) == 2  # without a limit, nobody knows how many there will be
+    settings["spark.dynamicAllocation.maxExecutors"] = "2147483647"
+    assert most_cores(2, settings.get) == 2
+    settings["spark.dynamicAllocation.maxExecutors"] = "10"
+    assert most_cores(2, settings.get) == 40
+    assert most_cores(50, settings.get) == 50
+    settings["spark.dynamicAllocation.enabled"] = "false"
+    assert most_cores(2, settings.get) == 2

@@ -297,7 +297,7 @@ def called(
                 else:
                     states[slot] = fast.after_at(before, many, i)
                 result = fast.result
-        except Exception as error:  # any error of a user's function
+        except (Exception, SystemExit) as error:  # any error of a user's function
             states[slot] = before
             failed[i] = error
         else:

@@ -28,7 +28,7 @@ from ripple.engine.graph.column cimport FLOAT, HELD, Column, Field, float_bits
 
 from ripple.model.aggregate import AggregateError
 from ripple.model.aggregate.parts import SummedState
-from ripple.core.errors import lacks_memory
+from ripple.core.errors import is_of_machine
 from ripple.model.expression.bound import Values
 from ripple.engine.graph.column import InputColumn
 
@@ -587,7 +587,7 @@ def unreadable(state, slots):
     try:
         state.results(slots)
     except AggregateError as error:
-        if lacks_memory(error):
+        if is_of_machine(error):
             raise
         if len(slots) == 1:
             yield int(slots[0]), str(error)

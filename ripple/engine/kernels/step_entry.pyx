@@ -267,7 +267,7 @@ cdef class Logs:
                     else:
                         after = self.fast.after(state, row)
                         result = self.fast.result
-                except Exception as error:  # any error of a user's function
+                except (Exception, SystemExit) as error:  # any error of a user's function
                     entry.result = self.reason_of(error)
                 else:
                     state, entry.result = after, result
