@@ -49,6 +49,7 @@ def pipelines(error: BaseException) -> dict[str, Pipeline]:
 
     rows = Pipeline("p").source("rows", Row)
     scanned = {"key": "key", "state": Count, "step": step, "into": Row}
+
     def shown(state: int) -> int:
         raise error
 
