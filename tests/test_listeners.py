@@ -28,6 +28,7 @@ KNOWN = {
     "ripple/world/live_listening.py": ("tests/world/test_seats.py", "the others' connections"),
     "ripple/world/live_network.py": ("tests/world/test_seats.py", "the others' connections"),
     "worker/engine/exchange.py": ("tests/exchange/test_walk.py", "credentials"),
+    "worker/host/host.py": ("tests/worker/test_host.py", OPEN),
     "worker/process.py": ("tests/worker/test_watch.py", OPEN),
 }
 # Simulated; of Spark's own network; tries whether a port is free.

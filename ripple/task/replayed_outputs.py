@@ -14,6 +14,7 @@ from ripple.core.errors import OutputError
 from ripple.core.events import Diverged, EventListener
 from ripple.core.row_ops import OP, OP_SET, with_named_ops
 from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.pipeline.node_keys import rebuild_word
 from ripple.model.pipeline.nodes import RowTable, TableJoin
 from ripple.task.lanes import is_lane
 from ripple.task.outputs import Outputs
@@ -246,8 +247,8 @@ class ReplayedOutputs(Outputs):
         """Raise SnapshotError for a table that is not the one that its sink has recorded."""
         self._emit(Diverged(output, commit.cut, found, commit.digest))
         shown = self._plan.output(output)
-        way_out = f"say --rebuild {shown.of} (to ripple run; workers have no such flag: "
-        way_out += "name another store and other outputs)"
+        way_out = f"say --rebuild {rebuild_word(self._plan, shown.of)} (to ripple run; "
+        way_out += "workers have no such flag: name another store and other outputs)"
         if shown.is_stream:
             way_out = "give the sink another name, since events are not taken back"
             if output in self._changed:  # behind a narrowed join
@@ -301,12 +302,16 @@ class ReplayedOutputs(Outputs):
     async def rest(self, engine: Partition) -> None:
         """Remove rows elsewhere that are this partition's now, once it has committed them."""
         if self._guards("other_partitions"):
-            await self._resting.run(self.standings, engine)
+            await self._resting.run(self._shown, engine)
 
     @property
     def has_others(self) -> bool:
         """Whether rows elsewhere are this partition's now."""
-        return self._resting.is_needed(self.standings)
+        return self._resting.is_needed(self._shown)
+
+    @property
+    def _shown(self) -> list[str]:
+        return [output for output in self.standings if not is_lane(output)]
 
     @property
     def commits_beside(self) -> bool:
@@ -351,7 +356,9 @@ def compaction_note(plan: Plan) -> str:
     if not names:
         return ""
     tables = ", ".join(map(repr, names))
-    rebuilt = "".join(f" --rebuild {fold.name}" for fold in plan.folds if fold.input in names)
+    rebuilt = "".join(
+        f" --rebuild {rebuild_word(plan, fold.name)}" for fold in plan.folds if fold.input in names
+    )
     return (
         f". If the topic of {tables} is compacted, records before that cut are gone, and only a "
         "checkpoint that is near enough leads to it: restore the folder of checkpoints, or say"

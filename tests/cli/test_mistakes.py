@@ -280,7 +280,8 @@ def test_a_name_that_nothing_takes_is_a_line(pipeline: Path) -> None:
     pipeline.write_text(PIPELINE.replace('Tumbling("1min"', 'Tumbling("1min", calendar="XNYS"'))
     told, code, marks = ripple("plan", pipeline).err.splitlines()
     assert told == (
-        f"{pipeline}:12: Tumbling.__init__() got an unexpected keyword argument 'calendar'"
+        f"{pipeline}:12: rp.Tumbling: got an unexpected keyword argument 'calendar': "
+        'write rp.Tumbling("1min"), optionally with zone=, offset='
     )
     assert code[marks.index("^") : len(marks)] == "Tumbling"
 

@@ -118,6 +118,9 @@ def test_a_name_of_two_is_rebuilt_by_its_key() -> None:
         "a step and a sink of events are called 'bars': say which one to rebuild, by its key: "
         f"--rebuild '{fold}' is the step, --rebuild '{sink}' the sink"
     )
+    advice = " ".join(compare(plan, before).problems)
+    assert f"say --rebuild '{fold}' to compute it again" in advice
+    assert "--rebuild bars" not in advice
     rebuilt = {one.key: one for one in compare(plan, before, [fold]).nodes}
     assert rebuilt[fold].verdict is Verdict.REBUILD
     assert not rebuilt[fold].refused

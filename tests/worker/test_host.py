@@ -57,6 +57,11 @@ def test_settings_of_one_pipeline_are_refused_beside_several(flag: str) -> None:
         settings_of(flag)
 
 
+def test_pages_are_for_this_machine_unless_they_may_be_read() -> None:
+    with pytest.raises(SettingsError, match="without TLS the network could read and change"):
+        settings_of("--host=192.0.2.1")
+
+
 class Commands:
     """The command lines of starts: as the file of a pipeline says, for /bin/sh."""
 

@@ -22,6 +22,7 @@ from ripple.engine.snapshots.snapshot import (
     uncomputable_counter,
 )
 from ripple.model.canonical import digest_of
+from ripple.model.pipeline.node_keys import rebuild_word
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.pipeline.waiting_nodes import StepScan, tables_of
 
@@ -173,7 +174,8 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         name = held_key(node, side)
         taken[name] = snapshot.tables[old]
         if (scan := moved.get(node.node_key)) is not None and scan.migration is not None:
-            taken[name] = _migrated_table(node, scan, taken[name], layouts[name].schema, side)
+            layout = layouts[name].schema
+            taken[name] = _migrated_table(plan, node, scan, taken[name], layout, side=side)
         name = uncomputable_counter(Node("step", old).name)
         counters[uncomputable_counter(node.name)] = snapshot.counters.get(name, 0)
     given = replace(
@@ -220,7 +222,13 @@ def _of_streams(
 
 
 def _migrated_table(
-    node: Holding | Ask, judged: Judged, old: pa.Table, layout: pa.Schema, side: int
+    plan: Plan,
+    node: Holding | Ask,
+    judged: Judged,
+    old: pa.Table,
+    layout: pa.Schema,
+    *,
+    side: int,
 ) -> pa.Table:
     """Return a table of a scan with a migrated state: its rows, or the states of keys."""
     assert isinstance(node, StepScan), "no other node that holds rows has a migration"
@@ -233,7 +241,7 @@ def _migrated_table(
     raise wrong(
         node,
         f"rows that are not final yet have another form in the checkpoint (field {changed[0]!r}): "
-        f"say --rebuild {node.name}",
+        f"say --rebuild {rebuild_word(plan, node.name)}",
     )
 
 

@@ -29,7 +29,7 @@ from ripple.engine.migration.narrowing import narrowing
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.engine.snapshots.snapshot import HELD
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.node_keys import unknown_folds
+from ripple.model.pipeline.node_keys import rebuild_word, unknown_folds
 from ripple.model.pipeline.nodes import Fold, RowTable, is_join, tables_below
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.pipeline.waiting_nodes import Holding, StepScan
@@ -428,7 +428,7 @@ class _Judge:
         return not any(self.plan.frees(self.plan.fold(name)) for name in tables_below(fold))
 
     def _refusal(self, fold: Fold, old: Node | None, why: str) -> str:
-        again = _again(Node("fold", fold.node_key))
+        again = _again(self.plan, Node("fold", fold.node_key))
         if old is None:
             return f"there is no state for fold {fold.name!r} in the checkpoint ({why}): {again}"
         if is_join(fold):
@@ -459,7 +459,8 @@ class _Judge:
             cause = "asked for"
             return replace(judged, verdict=Verdict.REBUILD, cause=cause) if asked else judged
         why = judged.cause or "it is new"
-        refused = f"there are no rows for {node.name!r} in the checkpoint ({why}): {_again(node)}"
+        again = _again(self.plan, node)
+        refused = f"there are no rows for {node.name!r} in the checkpoint ({why}): {again}"
         old = self.old.get(node)
         if old is not None and self.source_change is None and _is_step_scan(self.plan, node.name):
             refused += (
@@ -524,9 +525,10 @@ class _Judge:
             cause = f"it begins here: earlier events are of the former state of {of!r}"
             return Judged(Verdict.NEW, "sink", node.key, None, cause)
         if old is None:
+            word = rebuild_word(self.plan, node.name, is_sink=True)
             again = (
                 "give it a place that holds nothing, and the log is read from its first record, or "
-                f"say --rebuild {node.name}; nothing is written to outputs that are ahead"
+                f"say --rebuild {word}; nothing is written to outputs that are ahead"
             )
             asked = bool(self.rebuild & {node.name, node.key})
             why = f"sink {node.name!r} of events is new, and earlier ones are in the log alone"
@@ -586,11 +588,11 @@ def _with_above(plan: Plan, named: Set[str]) -> set[str]:
     return found
 
 
-def _again(node: Node) -> str:
+def _again(plan: Plan, node: Node) -> str:
     return (
-        f"say --rebuild {node.name} to compute it again from the first record of the log, with "
-        "nothing written to outputs that are ahead (to ripple run; workers have no such flag: "
-        "name another store and other outputs)"
+        f"say --rebuild {rebuild_word(plan, node.name)} to compute it again from the first record "
+        "of the log, with nothing written to outputs that are ahead (to ripple run; workers have "
+        "no such flag: name another store and other outputs)"
     )
 
 

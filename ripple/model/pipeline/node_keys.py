@@ -63,8 +63,7 @@ _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 
 def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
     """Return a problem for each text that names no node to recompute, or two of them."""
-    computed = {node.name: node.node_key for node in (*plan.folds, *plan.holding)}
-    shown = {output.name: output.node_key for output in plan.outputs if output.is_stream}
+    computed, shown = _rebuilt(plan)
     known = {*computed, *shown, *computed.values(), *shown.values()}
     folds = ", ".join(dict.fromkeys((*computed, *shown)))
     problems = [
@@ -78,6 +77,23 @@ def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
         for text in rebuild
         if text in computed and text in shown
     ]
+
+
+def rebuild_word(plan: Plan, name: str, *, is_sink: bool = False) -> str:
+    """Return the word of ``--rebuild`` for a step or a sink of events.
+
+    It is the name, or the key where a step and a sink have the same one.
+    """
+    computed, shown = _rebuilt(plan)
+    if name in computed and name in shown:
+        return f"'{(shown if is_sink else computed)[name]}'"
+    return name
+
+
+def _rebuilt(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the keys of the steps and of the sinks of events that may be rebuilt, by name."""
+    computed = {node.name: node.node_key for node in (*plan.folds, *plan.holding)}
+    return computed, {one.name: one.node_key for one in plan.outputs if one.is_stream}
 
 
 def keyed(plan: Plan) -> Plan:
