@@ -50,7 +50,9 @@ def test_cut_lane_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def cut(self: LogReading, lane: int) -> Section | None:
         section = read(self, lane)
-        return section and replace(section, rows=section.rows.slice(0, section.rows.num_rows - 1))
+        if section is None or not section.rows.num_rows:
+            return section
+        return replace(section, rows=section.rows.slice(0, section.rows.num_rows - 1))
 
     monkeypatch.setattr(LogReading, "next", cut)
     with pytest.raises(AssertionError, match="I1: partition"):
