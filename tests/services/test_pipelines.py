@@ -168,6 +168,7 @@ def test_pipelines_go_on_whatever_happens_to_processes_and_to_each_other(tmp_pat
     with cluster(tmp_path) as there:
         for name in ("c1", "c2", "w1", "w2"):
             there.begin(name)
+        until((tmp_path / "state").is_dir)  # the coordinators have opened it
         there.pipeline("add", "totals")
         there.pipeline("add", "grand")
         there.append(0, 2000)
