@@ -10,32 +10,15 @@ from typing import Any
 
 import pytest
 
-from ripple.cli.cluster.deploying.standing import commits_at, previews
+from ripple.cli.cluster.deploying.standing import previews
 from ripple.core.row_ops import OP
 from ripple.model.batch import Batch
-from ripple.model.pipeline.file import load_plan
 from ripple.storage.log import PartitionReader, Topic
 from ripple.world import LiveDisk
-from tests.services.test_deploy import Place, Running, fed, is_deployable, until
+from tests.services.deployment import Place, Running, code_of, fed, is_deployable, until
 
 pytestmark = pytest.mark.services
 
-CODE = """
-import ripple as rp
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    venue: str
-    price: float
-    t: rp.Timestamp
-
-start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order="3s")
-rows = start.partition("first", key=("symbol", "venue"))
-rows = rows.fold("rows", n=rp.count(), total=rp.sum("price"))
-last = rows.partition("second", key="venue", partitions={count})
-pipeline = last.fold("of-venue", n=rp.sum("n")).sink("last").sink("shown", of="rows")
-"""
 COUNTS = (2, 4, 8)
 
 
@@ -100,18 +83,15 @@ class Follower:
 def test_two_partitions_become_four_and_eight_and_four_while_processes_die(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path, *(CODE.replace("{count}", str(count)) for count in COUNTS))
-    plan, workers = load_plan(f"{place.code[1]}"), ["--workers", "2"]
-
-    def has_committed(outputs: dict[str, str]) -> bool:
-        return all(len(commits_at(plan, name, at)) for name, at in outputs.items())
+    place = Place(tmp_path, *(code_of('n=rp.sum("n")', partitions=count) for count in COUNTS))
+    workers = ["--workers", "2"]
 
     with ExitStack() as closing:
         end_feed = closing.enter_context(fed(place))
         up = ["cluster", "up", *place.given(1), *workers, "--free-ports", "--partitions", "2"]
         former = Running(place, tmp_path / "log1", *up)
         closing.callback(former.end)
-        until(lambda: has_committed(place.outputs))
+        until(lambda: place.has_committed(place.outputs))
         reader = Follower(tmp_path, "last")
         closing.callback(reader.end)
         for generation in (2, 3):
@@ -121,7 +101,7 @@ def test_two_partitions_become_four_and_eight_and_four_while_processes_die(
             later = Running(place, tmp_path / f"log{generation}", *begin)
             closing.callback(later.end)
             shown = previews(place.store, generation, place.outputs)
-            until(lambda at=shown: has_committed(at))  # type: ignore[misc]
+            until(lambda at=shown: place.has_committed(at))  # type: ignore[misc]
             later.kill("worker-1")  # while it warms up
             former.kill("worker-2")
             assert "serves: all outputs" in place.deploy("--approve", generation)

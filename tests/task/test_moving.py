@@ -97,6 +97,14 @@ class Place:
         return {key: row for key, row in rows.items() if row is not None}
 
 
+def with_state(folder: Path) -> Place:
+    """Return a place with state at 60 records in store ``a``."""
+    place = Place(folder, PIPELINE, 1)
+    place.append(60)
+    assert place.run("a") == 0
+    return place
+
+
 @pytest.mark.parametrize("pipeline", [PIPELINE, WINDOWS], ids=["running", "windows"])
 def test_state_and_outputs_go_on_there_and_back(
     tmp_path: Path, pipeline: str, capfd: pytest.CaptureFixture[str]
@@ -149,9 +157,7 @@ def test_an_output_with_other_partitions_gets_a_new_topic_with_its_table(
 def test_a_move_that_was_interrupted_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(tmp_path, PIPELINE, 1)
-    place.append(60)
-    assert place.run("a") == 0
+    place = with_state(tmp_path)
     left, commit = [1], Outputs.commit
 
     def failing(self: Outputs, partition: Any) -> Any:
@@ -177,9 +183,7 @@ def test_a_move_that_was_interrupted_is_repeated(
 def test_a_home_that_still_writes_keeps_its_state(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path, PIPELINE, 1)
-    place.append(60)
-    assert place.run("a") == 0
+    place = with_state(tmp_path)
     lock = LiveDisk(f"{tmp_path}/d").lock("sum/0/lock", "a run")
     capfd.readouterr()
     assert place.move("a", "b") == 1
@@ -196,9 +200,7 @@ def test_a_home_that_still_writes_keeps_its_state(
 def test_a_home_that_may_still_write_outputs_that_are_not_named_keeps_its_state(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path, PIPELINE, 1)
-    place.append(60)
-    assert place.run("a") == 0
+    place = with_state(tmp_path)
     assert place.move("a", "b") == 0
     chain = AssignmentChain(DiskStore(LiveDisk(f"{tmp_path}/b"), LiveRandom()), "x")
     version = replace(empty((Stage("main", 1),)), version=1, members=(member("w1", 1),))
@@ -218,9 +220,7 @@ def test_a_home_that_may_still_write_outputs_that_are_not_named_keeps_its_state(
 def test_a_repeated_move_leaves_what_has_gone_on(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path, PIPELINE, 1)
-    place.append(60)
-    assert place.run("a") == 0
+    place = with_state(tmp_path)
     assert place.move("a", "b") == 0
     assert place.move("b", "c", sum="", each="") == 0
     assert place.move("b", "c", sum="") == 1
@@ -241,9 +241,7 @@ def test_a_repeated_move_leaves_what_has_gone_on(
 def test_what_does_not_move_is_refused_with_nothing_changed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path, PIPELINE, 1)
-    place.append(60)
-    assert place.run("a") == 0
+    place = with_state(tmp_path)
     capfd.readouterr()
     for before, after, why in (
         ("missing", "b", "there is no folder"),

@@ -76,6 +76,13 @@ def beat(state: Silence, at: int) -> Called:
     return Called("beat", at, state.calls, 1)
 
 
+ARGUMENTS = st.fixed_dictionaries(
+    {
+        "ttl": st.sampled_from([None, 3, 40, 10**6]),
+        "lateness": st.sampled_from([0, 20, 200]),
+        "version_of": st.sampled_from([None, "venue"]),
+    }
+)
 TIMERS = {"beats": beat, "silent": silent}
 
 
@@ -87,13 +94,7 @@ def timed(base: Pipeline, **more: Any) -> Pipeline:
 @settings(max_examples=12 * EXAMPLES // SAMPLED)
 @given(
     ways=st.lists(st.sampled_from(WAYS), min_size=1, unique=True),
-    said=st.fixed_dictionaries(
-        {
-            "ttl": st.sampled_from([None, 3, 40, 10**6]),
-            "lateness": st.sampled_from([0, 20, 200]),
-            "version_of": st.sampled_from([None, "venue"]),
-        }
-    ),
+    said=ARGUMENTS,
     happened=ticks(extreme=True),
     restart=st.integers(0, 45),
 )
@@ -136,65 +137,26 @@ def last_of(base: Pipeline, **more: Any) -> Pipeline:
     return timed(base, settled=False, show="last", **more)
 
 
-@settings(max_examples=8 * EXAMPLES // SAMPLED)
-@given(
-    said=st.fixed_dictionaries(
-        {
-            "ttl": st.sampled_from([None, 3, 40, 10**6]),
-            "lateness": st.sampled_from([0, 20, 200]),
-            "version_of": st.sampled_from([None, "venue"]),
-        }
-    ),
-    happened=ticks(extreme=True),
-    restart=st.integers(0, 45),
-)
-def test_last_rows_with_timers_equal_their_evaluation_from_scratch(
-    said: Any, happened: Any, restart: int
+@pytest.mark.parametrize("show", ["last", "rows"])
+@settings(max_examples=9 * EXAMPLES // SAMPLED)
+@given(said=ARGUMENTS, happened=ticks(extreme=True), restart=st.integers(0, 45))
+def test_tables_with_timers_equal_their_evaluation_from_scratch(
+    show: str, said: Any, happened: Any, restart: int
 ) -> None:
     base = start()
-    pipeline = ended(last_of(base, **said), [shown], base)
+    pipeline = ended(timed(base, settled=False, show=show, **said), [shown], base)
     check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
 
 
+@pytest.mark.parametrize("show", ["last", "rows"])
 @settings(max_examples=4 * EXAMPLES // THINNED)
 @given(happened=of_two_inputs())
-def test_last_rows_with_timers_of_several_inputs_with_markers(
-    happened: tuple[list[Any], int],
+def test_tables_with_timers_of_several_inputs_with_markers(
+    show: str, happened: tuple[list[Any], int]
 ) -> None:
     mixed, at = happened
     base = start()
-    pipeline = ended(last_of(base, ttl=70), [shown], base)
-    check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
-
-
-@settings(max_examples=10 * EXAMPLES // SAMPLED)
-@given(
-    said=st.fixed_dictionaries(
-        {
-            "ttl": st.sampled_from([None, 3, 40, 10**6]),
-            "lateness": st.sampled_from([0, 20, 200]),
-            "version_of": st.sampled_from([None, "venue"]),
-        }
-    ),
-    happened=ticks(extreme=True),
-    restart=st.integers(0, 45),
-)
-def test_rows_of_timers_are_corrected_as_their_evaluation_from_scratch_has_them(
-    said: Any, happened: Any, restart: int
-) -> None:
-    base = start()
-    pipeline = ended(timed(base, settled=False, **said), [shown], base)
-    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
-
-
-@settings(max_examples=4 * EXAMPLES // THINNED)
-@given(happened=of_two_inputs())
-def test_corrected_rows_of_timers_of_several_inputs_with_markers(
-    happened: tuple[list[Any], int],
-) -> None:
-    mixed, at = happened
-    base = start()
-    pipeline = ended(timed(base, settled=False, ttl=70), [shown], base)
+    pipeline = ended(timed(base, settled=False, show=show, ttl=70), [shown], base)
     check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
 
 
