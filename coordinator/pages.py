@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from coordinator.metrics import samples_of
-from ripple.control.probes import Page
+from ripple.control.probes import Page, json_page
 from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
 from ripple.control.telemetry.metrics import OF_COORDINATORS
 
@@ -25,7 +24,7 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
 
     def health() -> Page:
         found = {"status": "ok"} | health_of(shell)
-        return Page(json.dumps(found) + "\n", content_type="application/json")
+        return json_page(found)
 
     def ready() -> Page:
         if not shell.is_ready:
@@ -33,11 +32,7 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
         return Page("READY\n")
 
     def alerts() -> Page:
-        status = shell.status
-        found = [] if status is None else [asdict(one.alert) for one in status.alerts]
-        workers = [] if status is None else [one.worker for one in status.alerts]
-        listed = [{"worker": worker} | one for worker, one in zip(workers, found, strict=True)]
-        return Page(json.dumps(listed) + "\n", content_type="application/json")
+        return json_page(alerts_of(shell))
 
     return {"/health": health, "/ready": ready, "/alerts": alerts}
 
@@ -52,6 +47,13 @@ def health_of(shell: Shell) -> dict[str, object]:
         found |= {"version": version, "frozen": status.frozen}
         found["problems"] = list(status.problems)
     return found
+
+
+def alerts_of(shell: Shell | None) -> list[dict[str, object]]:
+    """Return the alerts of a cluster's workers, as JSON values."""
+    status = None if shell is None else shell.status
+    alerts = () if status is None else status.alerts
+    return [{"worker": one.worker} | asdict(one.alert) for one in alerts]
 
 
 def samples_of_process(
@@ -80,6 +82,6 @@ def metrics_of(
         status = shell.status
         if status is None or status.scale is None:
             return Page("NOT KNOWN: a worker has not reported its load yet\n", 503)
-        return Page(json.dumps(asdict(status.scale)) + "\n", content_type="application/json")
+        return json_page(asdict(status.scale))
 
     return {"/metrics": metrics, "/scale": scale}

@@ -6,34 +6,30 @@ All listen at one address. What fails in one is logged, and begun again; the oth
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from coordinator.dashboard.timeline import Timeline
-from coordinator.pages import health_of, samples_of_process
+from coordinator.pages import alerts_of, health_of, samples_of_process
 from coordinator.process import begun, listening_at, show
 from coordinator.service.cluster_identity import ClusterIdentity
 from coordinator.service.front import Front
 from coordinator.service.handlers import Handlers
 from coordinator.service.shell import Shell
-from ripple.control.assignment.founding import founded
-from ripple.control.assignment.pipelines import PipelineChain, place_of
-from ripple.control.probes import Page
+from ripple.control.assignment.pipeline_chain import RecordReader
+from ripple.control.assignment.pipelines import place_of
+from ripple.control.probes import Page, json_page
 from ripple.control.telemetry.by_pipeline import labelled, together
 from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
 from ripple.control.telemetry.metrics import OF_COORDINATORS
-from ripple.control.validity import validity_of
+from ripple.control.validity import validity_of, watch
 from ripple.core.errors import RippleError
-from ripple.core.setting import SettingsError
-from ripple.storage.store.s3_settings import is_s3
 from ripple.world.pauses import doubling
 
 if TYPE_CHECKING:
-    from coordinator.decisions.status import Status
     from coordinator.settings import Settings
     from ripple.control.assignment.pipelines import Hosted, Pipelines
     from ripple.storage.store import CountedStore
@@ -42,10 +38,9 @@ if TYPE_CHECKING:
 
     Opens: TypeAlias = Callable[[str], AbstractAsyncContextManager[tuple[World, CountedStore]]]
 
-LOOK_S = 1.0
-LOOK_S3_S = 5.0  # a request costs money there
 PAUSE_S = 1.0
 PAUSE_MAX_S = 30.0
+WAY_OUT = "give several another store, or leave --several-pipelines out"
 
 
 class Coordinated:
@@ -137,13 +132,15 @@ class Coordinators:
     ) -> None:
         """Read nothing yet. world: with the store that all pipelines name."""
         assert world.store is not None
-        self.record: Pipelines | None = None
         self.running: dict[str, Coordinated] = {}
         self._world, self._settings = world, settings
-        self._store = world.store
-        self._chain = PipelineChain(world.store)
+        self._reader = RecordReader(world.store, settings.store, say, way_out=WAY_OUT)
         self._opens, self._say = opens, say
-        self._problem = ""
+
+    @property
+    def record(self) -> Pipelines | None:
+        """The last reading of the record, None before the first one."""
+        return self._reader.record
 
     @property
     def services(self) -> Mapping[str, Service]:
@@ -152,37 +149,17 @@ class Coordinators:
 
     async def run(self) -> None:
         """Follow the record until cancelled. Raises SettingsError for a store of one pipeline."""
-        look_s = LOOK_S3_S if is_s3(self._settings.store) else LOOK_S
         try:
             while True:
-                await self._look()
-                await self._world.clock.sleep(look_s)
+                before, found = self.record, await self._reader.read()
+                if found is not None and (before is None or found.entry != before.entry):
+                    await self._follow(found)
+                await self._world.clock.sleep(self._reader.interval_s)
         finally:
             await asyncio.gather(*(one.end() for one in self.running.values()))
 
-    async def _look(self) -> None:
-        """Read the record; where it cannot be read, everything goes on as it is."""
-        try:
-            if self.record is None and await founded(self._store) is not None:
-                raise SettingsError(
-                    f"store is {self._settings.store}, which has the cluster of one pipeline: "
-                    "give several another store, or leave --several-pipelines out"
-                )
-            found = await self._chain.newest()
-        except SettingsError:
-            raise
-        except RippleError as error:
-            if str(error) != self._problem:
-                self._say(f"the record of pipelines cannot be read: {error}")
-            self._problem = str(error)
-            return
-        self._problem = ""
-        if self.record is None or found.entry != self.record.entry:
-            await self._follow(found)
-
     async def _follow(self, record: Pipelines) -> None:
         wanted = {one.name: one for one in record.all if not one.is_stopped}
-        self.record = record
         over = [
             name
             for name, one in self.running.items()
@@ -217,7 +194,7 @@ async def coordinate_all(
 
     def health() -> Page:
         shown = {name: _health(one) for name, one in sorted(all_of_them.running.items())}
-        return _json({"status": "ok", "pipelines": shown})
+        return json_page({"status": "ok", "pipelines": shown})
 
     def ready() -> Page:
         waiting = [
@@ -230,12 +207,11 @@ async def coordinate_all(
         return Page("READY\n")
 
     def alerts() -> Page:
-        statuses = {name: _status(one) for name, one in sorted(all_of_them.running.items())}
-        return _json(
+        return json_page(
             [
-                {"pipeline": name, "worker": one.worker} | asdict(one.alert)
-                for name, status in statuses.items()
-                for one in (() if status is None else status.alerts)
+                {"pipeline": name} | alert
+                for name, one in sorted(all_of_them.running.items())
+                for alert in alerts_of(one.shell)
             ]
         )
 
@@ -260,6 +236,8 @@ async def coordinate_all(
         say(f"coordinator of the pipelines of cluster {settings.cluster} {listens}")
         working = asyncio.ensure_future(all_of_them.run())
         waiting = asyncio.ensure_future(ending.wait())
+        looking = asyncio.ensure_future(watch(validity, say, world.clock))
+        stack.callback(looking.cancel)
         try:
             await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -276,18 +254,10 @@ def _form(hosted: Hosted) -> tuple[int, int]:
     return hosted.number, hosted.partitions
 
 
-def _status(one: Coordinated) -> Status | None:
-    return None if one.shell is None else one.shell.status
-
-
 def _health(one: Coordinated) -> dict[str, object]:
     if one.shell is None:
         return {"problems": [one.problem or "it begins"]}
     return health_of(one.shell)
-
-
-def _json(value: object) -> Page:
-    return Page(json.dumps(value) + "\n", content_type="application/json")
 
 
 def _text(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ripple.control.probes import Page
+from ripple.control.probes import Page, json_page
 from ripple.control.telemetry.alerts import RULES
 from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
 from ripple.control.telemetry.metrics import OF_WORKERS
@@ -37,12 +37,11 @@ def probes_of(
         return Page(f"{text}\n", status)
 
     def alerts() -> Page:
-        return Page(json.dumps(worker.watch.listed) + "\n", content_type="application/json")
+        return json_page(worker.watch.listed)
 
     async def graph() -> Page:
         found = {"version": 1, "worker": worker.lifecycle.worker_id}
-        said = json.dumps(found | dict(about) | {"partitions": await worker.inspected()})
-        return Page(said + "\n", content_type="application/json")
+        return json_page(found | dict(about) | {"partitions": await worker.inspected()})
 
     return {"/health": health, "/ready": ready, "/alerts": alerts, "/graph": graph}
 

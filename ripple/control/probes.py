@@ -7,6 +7,7 @@ few pages.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,6 +40,11 @@ class Page:
     body: str
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
+
+
+def json_page(value: object) -> Page:
+    """Return a value as a page of JSON."""
+    return Page(json.dumps(value) + "\n", content_type="application/json")
 
 
 Shows: TypeAlias = "Callable[[], Page | Awaitable[Page]]"

@@ -17,7 +17,8 @@ from coordinator.service.messages import pipelines_from_bytes, status_from_bytes
 from coordinator.settings import load
 from ripple.control.assignment import Assignment, AssignmentChain, Candidate, Report
 from ripple.control.assignment.founding import found
-from ripple.control.assignment.pipelines import Hosted, PipelineChain, place_of
+from ripple.control.assignment.pipeline_chain import PipelineChain
+from ripple.control.assignment.pipelines import Hosted, place_of
 from ripple.control.probes import page_of
 from ripple.control.rpc import methods
 from ripple.core.setting import SettingsError

@@ -13,15 +13,12 @@ import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from ripple.control.assignment.founding import founded
-from ripple.control.assignment.pipelines import PipelineChain
+from ripple.control.assignment.pipeline_chain import RecordReader
 from ripple.control.probes import serve_pages
 from ripple.control.process_settings import listening
-from ripple.core.errors import RippleError
 from ripple.core.setting import SettingsError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
-from ripple.storage.store.s3_settings import is_s3
 from ripple.world import live_world
 from ripple.world.addresses import joined, parts
 from worker.host.arguments import arguments_of, data_port
@@ -33,11 +30,10 @@ if TYPE_CHECKING:
 
     from ripple.control.assignment.pipelines import Hosted, Pipelines
     from ripple.control.telemetry.log import Log
-    from ripple.world.ports import Network, ObjectStore, World
+    from ripple.world.ports import Network, World
     from worker.settings import Settings
 
-LOOK_S = 1.0
-LOOK_S3_S = 5.0  # a request costs money there
+WAY_OUT = "give several another store"
 END_S = 1.0  # beyond the time that a worker takes to end by itself
 
 
@@ -48,48 +44,33 @@ class Host:
         """Start nothing yet. world: with the store that all pipelines name."""
         assert world.store is not None
         assert world.network is not None
-        self.record: Pipelines | None = None
         self.children: dict[str, Child] = {}
         self.pages: dict[str, tuple[str, str]] = {}  # by pipeline: of health and of metrics
         self._settings, self._clock, self._say = settings, world.clock, say
         self._network: Network = world.network
-        self._store: ObjectStore = RetryingStore(world.store, world.clock, world.random)
-        self._chain = PipelineChain(self._store)
-        self._problem = ""
+        store = RetryingStore(world.store, world.clock, world.random)
+        self._reader = RecordReader(store, settings.store, say, way_out=WAY_OUT)
+
+    @property
+    def record(self) -> Pipelines | None:
+        """The last reading of the record, None before the first one."""
+        return self._reader.record
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Follow the record until ``stopping`` is set, and end all workers.
 
         Raises SettingsError for a store of one pipeline.
         """
-        look_s = LOOK_S3_S if is_s3(self._settings.store) else LOOK_S
         try:
             while not stopping.is_set():
-                await self._look()
-                await _set_within(stopping, look_s)
+                found = await self._reader.read()
+                if found is not None:
+                    self.follow(found)
+                await _set_within(stopping, self._reader.interval_s)
         finally:
             for child in self.children.values():
                 child.want(None)
             await asyncio.gather(*(child.ended() for child in self.children.values()))
-
-    async def _look(self) -> None:
-        """Read the record; where it cannot be read, everything goes on as it is."""
-        try:
-            if self.record is None and await founded(self._store) is not None:
-                raise SettingsError(
-                    f"store is {self._settings.store}, which has the cluster of one pipeline: "
-                    "give several another store"
-                )
-            self.record = await self._chain.newest()
-        except SettingsError:
-            raise
-        except RippleError as error:
-            if str(error) != self._problem:
-                self._say(f"the record of pipelines cannot be read: {error}")
-            self._problem = str(error)
-            return
-        self._problem = ""
-        self.follow(self.record)
 
     def follow(self, record: Pipelines) -> None:
         """Let the workers be those of a record."""

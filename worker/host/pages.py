@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Protocol
 
-from ripple.control.probes import Page, page_of
+from ripple.control.probes import Page, json_page, page_of
 from ripple.control.telemetry.by_pipeline import labelled, together
 from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
 from ripple.control.telemetry.metrics import OF_WORKERS
@@ -26,9 +26,12 @@ PAGE_S = 2.0
 class Hosts(Protocol):
     """What is shown of a host."""
 
-    record: Pipelines | None
     children: dict[str, Child]
     pages: dict[str, tuple[str, str]]
+
+    @property
+    def record(self) -> Pipelines | None:
+        """The record of pipelines, None before it was read."""
 
 
 class Pages:
@@ -68,7 +71,7 @@ class Pages:
 
     async def _alerts(self) -> Page:
         shown = await self._each(0, "/alerts")
-        return _json(
+        return json_page(
             [
                 {"pipeline": name} | one
                 for name, page in sorted(shown.items())
@@ -85,7 +88,7 @@ class Pages:
             standing = "ends" if hosted is None else "stopped" if hosted.is_stopped else "runs"
             about |= {"standing": standing, "process": child.pid, "starts": child.starts}
             found.append(about | {"problem": child.problem, "health": health, "metrics": metrics})
-        return _json(found)
+        return json_page(found)
 
     async def _metrics(self) -> Page:
         shown = await self._each(1, "/numbers")
@@ -111,7 +114,3 @@ class Pages:
     @staticmethod
     def _runs(child: Child) -> bool:
         return child.hosted is not None and not child.hosted.is_stopped
-
-
-def _json(value: object) -> Page:
-    return Page(json.dumps(value) + "\n", content_type="application/json")

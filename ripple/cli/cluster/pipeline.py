@@ -22,7 +22,8 @@ from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import check_sealed, sinks_by_output, sources_by_name
 from ripple.connectors.registry import forms
 from ripple.control.assignment.founding import founded
-from ripple.control.assignment.pipelines import Hosted, PipelineChain, check_one, place_of
+from ripple.control.assignment.pipeline_chain import PipelineChain
+from ripple.control.assignment.pipelines import Hosted, check_one, place_of
 from ripple.core.errors import InputError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one

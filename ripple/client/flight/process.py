@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from ripple.client.flight.sql import FlightSql
 from ripple.client.flight.tables import Tables
 from ripple.client.flight.writing import Written
 from ripple.client.outputs import Observer, found_by
-from ripple.control.probes import Page, serve_pages
+from ripple.control.probes import Page, json_page, serve_pages
 from ripple.control.process_settings import listening
 from ripple.control.validity import validity_of, watch
 from ripple.world.addresses import joined
@@ -144,7 +143,7 @@ class _State:
         concern = "" if self._validity is None else self._validity.concern
         if concern:
             found["problems"] = [concern]
-        return Page(json.dumps(found) + "\n", content_type="application/json")
+        return json_page(found)
 
     def _ready(self) -> Page:
         if self.observer is None:

@@ -1,34 +1,27 @@
 """The pipelines of a cluster of several: which run, from which file, with which source and outputs.
 
-Each is a cluster of its own, whose store is a prefix of the one that all name. A fenced chain there
-is the record of them; each entry holds all pipelines.
+Each is a cluster of its own, whose store is a prefix of the one that all name.
 
-Invariant: no two pipelines of an entry have a name, a number or an output in common.
+Invariant: no two pipelines of a cluster have a name, a number or an output in common.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ripple.control.assignment.errors import AssignmentError
 from ripple.core.errors import InputError
 from ripple.core.named_uris import name_and_uri
-from ripple.storage.fenced import Chain
 
 if TYPE_CHECKING:
-    from ripple.storage.fenced import Reading
-    from ripple.world.ports import ObjectStore
+    from collections.abc import Callable
 
-PREFIX = "cluster/pipelines/"
 # Data ports of pipelines are 20 apart, and those of a worker's processes 500.
 PIPELINES_MAX = 24
 PORTS_APART = 20
 TEXT_MAX = 4096
-ATTEMPTS_MAX = 16
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -149,86 +142,6 @@ def check_one(one: Hosted) -> None:
             raise InputError(
                 f"pipeline {one.name}: {text[:60]}… has {len(text)} characters, at most {TEXT_MAX}"
             )
-
-
-_FIELDS = {one.name: str(one.type) for one in fields(Hosted)}
-_KINDS: Mapping[str, Callable[[Any], bool]] = {
-    "str": lambda value: isinstance(value, str),
-    "int": lambda value: type(value) is int and 0 < value < 1 << 53,
-    "bool": lambda value: isinstance(value, bool),
-    "tuple[str, ...]": lambda value: (
-        isinstance(value, list) and all(isinstance(one, str) for one in value)
-    ),
-}
-
-
-@dataclass(frozen=True)
-class _Content:
-    """Entries as JSON fields."""
-
-    def to_fields(self, content: Pipelines) -> Mapping[str, Any]:
-        listed = [asdict(one) | {"sinks": list(one.sinks)} for one in content.all]
-        return {"pipelines": listed, "entry": content.entry}
-
-    def from_fields(self, fields: Mapping[str, Any]) -> Pipelines:
-        listed, entry = fields.get("pipelines"), fields.get("entry")
-        if set(fields) != {"pipelines", "entry"} or type(entry) is not int:
-            raise AssignmentError(f"an entry of {PREFIX} has other fields: upgrade what is older")
-        if not isinstance(listed, list) or len(listed) > PIPELINES_MAX:
-            raise AssignmentError(f"an entry of {PREFIX} has more than {PIPELINES_MAX} pipelines")
-        found = Pipelines(entry, tuple(map(_hosted, listed)))
-        try:
-            check(found)
-        except InputError as error:
-            raise AssignmentError(f"an entry of {PREFIX}: {error}") from error
-        return found
-
-
-def _hosted(values: object) -> Hosted:
-    if not isinstance(values, dict) or set(values) != set(_FIELDS):
-        raise AssignmentError(f"a pipeline in {PREFIX} has other fields: upgrade what is older")
-    for name, kind in _FIELDS.items():
-        if not _KINDS[kind](values[name]):
-            raise AssignmentError(f"a pipeline in {PREFIX} has {name} {values[name]!r:.60}")
-    return Hosted(**values | {"sinks": tuple(values["sinks"])})
-
-
-class PipelineChain:
-    """Reads and writes the record. store: the one that all pipelines name."""
-
-    def __init__(self, store: ObjectStore, nonce: str = "") -> None:
-        self._nonce = nonce
-        self._chain = Chain(store, PREFIX, _Content())
-
-    async def newest(self) -> Pipelines:
-        """Return the newest entry.
-
-        Raises AssignmentError where it cannot be read, since an older one may have pipelines that
-        were removed; ChainError and StoreError.
-        """
-        return _newest(await self._chain.newest())
-
-    async def change(self, change: Callable[[Pipelines], Pipelines]) -> Pipelines:
-        """Add an entry: the change of the newest; return it.
-
-        Another writer's entry of the same number is changed in its turn. Raises what the change
-        raises, AssignmentError, ChainError and StoreError.
-        """
-        for _ in range(ATTEMPTS_MAX):
-            reading = await self._chain.newest()
-            after = replace(change(_newest(reading)), entry=reading.newest_number + 1)
-            entry = reading.next(self._nonce, after, self._chain.codec)
-            there = await self._chain.create(entry)
-            if there is not None and (there.owner, there.content) == (entry.owner, after):
-                await self._chain.forget(entry)
-                return after
-        raise AssignmentError(f"{PREFIX} was changed {ATTEMPTS_MAX} times meanwhile: try again")
-
-
-def _newest(reading: Reading[Pipelines]) -> Pipelines:
-    if reading.damaged:
-        raise AssignmentError(f"{reading.damaged[0]}: it says which pipelines run; restore it")
-    return Pipelines() if reading.entry is None else reading.entry.content
 
 
 def place_of(store: str, name: str) -> str:

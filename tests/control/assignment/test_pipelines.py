@@ -8,13 +8,8 @@ from dataclasses import replace
 import pytest
 
 from ripple.control.assignment.errors import AssignmentError
-from ripple.control.assignment.pipelines import (
-    PIPELINES_MAX,
-    Hosted,
-    PipelineChain,
-    Pipelines,
-    place_of,
-)
+from ripple.control.assignment.pipeline_chain import PipelineChain
+from ripple.control.assignment.pipelines import PIPELINES_MAX, Hosted, Pipelines, place_of
 from ripple.core.errors import InputError
 from ripple.storage.store.memory import MemoryStore
 
