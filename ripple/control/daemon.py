@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ripple.control import event_loop, process
 from ripple.control.secrets import without_secrets
-from ripple.control.signals import Causes
+from ripple.control.signals import Debounce
 from ripple.core.errors import RippleError, SchemaError
 from ripple.core.setting import InForce, Setting, SettingsError
 from ripple.core.settings import CONFIG_VARIABLE, Arguments, arguments, help_text, mistyped
@@ -116,7 +116,7 @@ class Daemon(Generic[S]):
 
         def end(number: signal.Signals) -> None:
             nonlocal code
-            if not causes.is_new(number):
+            if not debounce.is_new(number):
                 return
             if ending.is_set():
                 os._exit(128 + number)
@@ -124,7 +124,7 @@ class Daemon(Generic[S]):
             ending.set()
 
         loop = asyncio.get_running_loop()
-        causes = Causes(loop.time)
+        debounce = Debounce(loop.time)
         for number in numbers:
             loop.add_signal_handler(number, end, number)
         if settings.end_with_stdin:

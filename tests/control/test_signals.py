@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from signal import SIGINT, SIGTERM
 
-from ripple.control.signals import ONE_CAUSE_S, Causes
+from ripple.control.signals import DEBOUNCE_S, Debounce
 
 
 def test_the_same_signal_at_once_has_one_cause() -> None:
-    times = iter([5.0, 5.0, 5.0 + ONE_CAUSE_S / 2, 5.0 + 2 * ONE_CAUSE_S])
-    causes = Causes(lambda: next(times))
-    assert [causes.is_new(SIGTERM) for _ in range(4)] == [True, False, False, True]
+    times = iter([5.0, 5.0, 5.0 + DEBOUNCE_S / 2, 5.0 + 2 * DEBOUNCE_S])
+    debounce = Debounce(lambda: next(times))
+    assert [debounce.is_new(SIGTERM) for _ in range(4)] == [True, False, False, True]
 
 
 def test_another_signal_has_another_cause() -> None:
-    causes = Causes(lambda: 5.0)
-    assert causes.is_new(SIGTERM)
-    assert causes.is_new(SIGINT)
-    assert not causes.is_new(SIGTERM)
+    debounce = Debounce(lambda: 5.0)
+    assert debounce.is_new(SIGTERM)
+    assert debounce.is_new(SIGINT)
+    assert not debounce.is_new(SIGTERM)

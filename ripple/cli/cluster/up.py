@@ -45,7 +45,7 @@ from ripple.connectors.locate import open_inputs, sinks_by_output, sources_by_na
 from ripple.connectors.registry import find, forms, innermost
 from ripple.control.assignment.generations import FIRST, store_of
 from ripple.control.process import write
-from ripple.control.signals import Causes
+from ripple.control.signals import Debounce
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.division import need_one_division, needs_one
@@ -431,10 +431,10 @@ class _Cluster:
 
     async def run(self, status: _Status) -> int:
         loop = asyncio.get_running_loop()
-        causes = Causes(loop.time)
+        debounce = Debounce(loop.time)
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:  # nohup
-                loop.add_signal_handler(number, self._signalled, number, causes)
+                loop.add_signal_handler(number, self._signalled, number, debounce)
         lives = [asyncio.ensure_future(one.live()) for one in self._all]
         watching = asyncio.ensure_future(status.watch())
         asked = asyncio.ensure_future(self._asked.wait())
@@ -451,8 +451,8 @@ class _Cluster:
             await self._end(lives)
         return self._code(status, [*lives, watching])
 
-    def _signalled(self, number: signal.Signals, causes: Causes) -> None:
-        if not causes.is_new(number):
+    def _signalled(self, number: signal.Signals, debounce: Debounce) -> None:
+        if not debounce.is_new(number):
             return
         if self._asked.is_set():
             for one in self._all:

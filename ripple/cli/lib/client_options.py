@@ -181,18 +181,10 @@ async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
 
 
 async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
-    from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
     from ripple.control.rpc.methods import STATUS  # noqa: PLC0415
 
     try:
-        return await first_answer(
-            _control(options),
-            coordinators_of(options),
-            STATUS,
-            b"",
-            deadline_s=STATUS_S,
-            tls=tls_of(options),
-        )
+        return await _first(options, STATUS)
     except RefusedError as error:
         raise InputError(str(error)) from error
 
@@ -200,21 +192,21 @@ async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
 async def pipelines_of(options: argparse.Namespace) -> Pipelines | None:
     """Return the pipelines of a cluster of several, None of a cluster of one."""
     from coordinator.service.messages import pipelines_from_bytes  # noqa: PLC0415
-    from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
     from ripple.control.rpc.methods import PIPELINES  # noqa: PLC0415
 
     try:
-        _, data = await first_answer(
-            _control(options),
-            coordinators_of(options),
-            PIPELINES,
-            b"",
-            deadline_s=STATUS_S,
-            tls=tls_of(options),
-        )
+        _, data = await _first(options, PIPELINES)
     except RefusedError:
         return None
     return pipelines_from_bytes(data)
+
+
+async def _first(options: argparse.Namespace, method: str) -> tuple[str, bytes]:
+    """Return the first coordinator that answers, and its answer. Raises RefusedError."""
+    from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
+
+    control, places, tls = _control(options), coordinators_of(options), tls_of(options)
+    return await first_answer(control, places, method, b"", deadline_s=STATUS_S, tls=tls)
 
 
 def _control(options: argparse.Namespace) -> LiveControl:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,9 @@ from ripple.task.progress import Progress, terminal
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+    import pyarrow as pa
 
     from ripple.connectors.target import Target
     from ripple.model.batch import Batch
@@ -302,28 +304,15 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
     letters = ReportedLetters(PROGRAM, None, file=None, hints=Hints(), before_report=lambda: None)
-    numbers = _followed(options, topic, partition)
-    left, show = options.n, showing(topic.schema.fields)
-    for number in numbers:
-        if len(numbers) > 1:
-            say(f"{PROGRAM}: partition {number} of {topic.path}")
-        with PartitionReader(topic, number) as reader:
-            offset = _start(reader, options.start)
-            async for entry in _entries(reader, offset, follow=options.follow):
-                if isinstance(entry, Marker):
-                    until = _time(entry.watermark_ns)
-                    say(f"offset {entry.next_offset - 1}: no event below {until}")
-                    continue
-                letters.write(topic.path, entry.rejected)
-                records = entry.records if left is None else entry.records.slice(0, left)
-                shown = records if show is None else show(records)
-                target.write(lines.of(shown, is_first=False))
-                if left is not None:
-                    left -= records.num_rows
-                    if left == 0:
-                        break
-        if left == 0:
-            break
+    show = showing(topic.schema.fields)
+    left = options.n
+    async with aclosing(_batches_of(options, topic, partition, letters)) as batches:
+        async for batch in batches:
+            records = batch if left is None else batch.slice(0, left)
+            target.write(lines.of(records if show is None else show(records), is_first=False))
+            left = None if left is None else left - records.num_rows
+            if left == 0:
+                break
     letters.report_counts()
 
 
@@ -339,6 +328,25 @@ def _followed(options: argparse.Namespace, topic: Topic, partition: int | None) 
             "--partition 0"
         )
     return range(topic.partitions)
+
+
+async def _batches_of(
+    options: argparse.Namespace, topic: Topic, partition: int | None, letters: ReportedLetters
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    """Yield the records of partitions; tell their markers and rejected records."""
+    numbers = _followed(options, topic, partition)
+    for number in numbers:
+        if len(numbers) > 1:
+            say(f"{PROGRAM}: partition {number} of {topic.path}")
+        with PartitionReader(topic, number) as reader:
+            offset = _start(reader, options.start)
+            async for entry in _entries(reader, offset, follow=options.follow):
+                if isinstance(entry, Marker):
+                    until = _time(entry.watermark_ns)
+                    say(f"offset {entry.next_offset - 1}: no event below {until}")
+                    continue
+                letters.write(topic.path, entry.rejected)
+                yield entry.records
 
 
 async def _entries(
