@@ -1,7 +1,7 @@
 """Lines that come one at a time: from a line written to a pipe until the answer can be read.
 
 Beside it, a plain Python loop in a process of its own. ``--batch`` does not matter: what is there
-is answered when nothing more is ready. Then rows that are made in Python.
+is answered when nothing more is ready. Then rows of a Python program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that come one at a time from Python: from where a row is made until the sink has it.
+"""The latency of single rows from Python: from the making of a row to its sink.
 
 They go through ``rp.run`` in this process: from a generator, and from an ``rp.Stream`` into a run
 with checkpoints.
@@ -31,7 +31,7 @@ class Tick:
 
 
 def live_rows() -> list[Row]:
-    """Return the latency of a row, and how long the first rows wait for a run that starts."""
+    """Return the latency of a row, and the wait of the first rows for the start of a run."""
     rows = []
     for name, measured in (("a generator", _generated()), ("rp.Stream, durable", _pushed())):
         ordered = sorted(measured)
@@ -46,7 +46,7 @@ def live_rows() -> list[Row]:
 
 
 class _Timed:
-    """Rows with the times at which they were made, and a sink with those at which it got them."""
+    """Rows with the times of their making, and a sink with the times of their arrival."""
 
     def __init__(self) -> None:
         self.made: list[float] = []
@@ -93,7 +93,7 @@ def _pushed() -> list[float]:
 
 
 def pushed_first() -> float:
-    """Return what a row took that is there before its run, in ms."""
+    """Return the latency of a row that was pushed before its run, in ms."""
     timed, stream = _Timed(), rp.Stream(Tick)
     stream.push(next(timed.rows()))
     stream.close()

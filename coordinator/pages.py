@@ -38,7 +38,7 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
 
 
 def health_of(shell: Shell) -> dict[str, object]:
-    """Return the standing of a cluster, as JSON values."""
+    """Return the status of a cluster, as JSON values."""
     status = shell.status
     found: dict[str, object] = {"replica": shell.replica}
     if status is not None:

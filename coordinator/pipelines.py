@@ -1,6 +1,6 @@
-"""A coordinator of several pipelines: for each one that is not stopped, a coordinator of its own.
+"""A coordinator of several pipelines: one coordinator for each running pipeline.
 
-All listen at one address. What fails in one is logged, and begun again; the others go on.
+They share one address. An error in one is logged, and restarts this one; the others continue.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WAY_OUT = "give several another store, or leave --several-pipelines out"
 
 
 class Coordinated:
-    """One pipeline here. It works from ``begin`` to ``end``, and begins again after an error."""
+    """The coordinator of one pipeline, from ``begin`` to ``end``; it restarts after an error."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Coordinated:
         self.shell: Shell | None = None
         self.service: Service | None = None
         self.requests: CountedStore | None = None
-        self.problem = ""  # why it does not work
+        self.problem = ""  # the error that ended it
         self._settings, self._clock = settings, clock
         self._opens = opens
         self._say = say
@@ -121,7 +121,7 @@ class Coordinated:
 
 
 class Coordinators:
-    """All pipelines of the record that are not stopped, each coordinated here."""
+    """The coordinators of all running pipelines of the record."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Coordinators:
         opens: Opens,
         say: Callable[[str], None],
     ) -> None:
-        """Read nothing yet. world: with the store that all pipelines name."""
+        """Read nothing yet. world: with the common store."""
         assert world.store is not None
         self.running: dict[str, Coordinated] = {}
         self._world, self._settings = world, settings
@@ -144,7 +144,7 @@ class Coordinators:
 
     @property
     def services(self) -> Mapping[str, Service]:
-        """The service of each pipeline that works."""
+        """The services of the coordinators at work, by pipeline."""
         return {name: one.service for name, one in self.running.items() if one.service is not None}
 
     async def run(self) -> None:
@@ -250,7 +250,7 @@ async def coordinate_all(
 
 
 def _form(hosted: Hosted) -> tuple[int, int]:
-    """Return what a coordinator knows of a pipeline: a change of anything else is not its own."""
+    """Return the fields of a pipeline that concern its coordinator: their change restarts it."""
     return hosted.number, hosted.partitions
 
 
@@ -261,7 +261,7 @@ def _health(one: Coordinated) -> dict[str, object]:
 
 
 def _text(error: BaseException) -> str:
-    """Return an error as a line; of a group the first."""
+    """Return an error as a line; of a group its first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -43,7 +43,7 @@ SECTION = "worker"
 PROCESSES_MAX = 1024
 BATCH_ROWS_MAX = 1 << 20  # a batch is in memory as a whole
 CHECKPOINT_INTERVAL_MS = 120_000
-# Settings of one pipeline, which the record has of several.
+# Settings of one pipeline; for several pipelines the record has them.
 OF_ONE = ("pipeline", "source", "sink", "pipeline_name", "generation", "partitions")
 # Settings of coordinators, in a file that they share with workers.
 OTHERS = (
@@ -289,7 +289,7 @@ class Settings:
 
     @property
     def who(self) -> dict[str, str]:
-        """The fields of each line of its log: whose it is."""
+        """The fields of each line of its log: its worker and pipeline."""
         named = {"pipeline": self.pipeline_name} if self.pipeline_name else {}
         return {"worker": self.worker_id, **named}
 
@@ -360,7 +360,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
 
 
 def _leave_out(found: dict[str, InForce]) -> None:
-    """Let the settings of one pipeline be those of the record. Raises SettingsError."""
+    """Leave the settings of one pipeline to the record. Raises SettingsError."""
     for name in OF_ONE:
         given = found.get(name)
         if given is not None and given.origin != "default":

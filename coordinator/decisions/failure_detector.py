@@ -115,7 +115,7 @@ class FailureDetector:
 
     @property
     def has_others(self) -> bool:
-        """Whether another replica has lived during its own life, as far as it knows."""
+        """Whether a live peer was heard since the start."""
         return any(other.at_ns is not None for other in self._others.values())
 
     def has_observed(self, now_ns: int) -> bool:

@@ -305,8 +305,8 @@ class Coordinator:
         # started are old by then, and vouch for no worker later.
         looks = is_somebody_silent or not self.detector.has_observed(now_ns)
         is_alone = self._is_due(self._answered_ns, 2 * self.limits.view_interval_ms, now_ns)
-        # Where nobody else is known to live, nobody reads its views: one that begins, or misses a
-        # worker, writes its own before it judges, and is found in time.
+        # Without known peers its views have no reader. A peer writes a view before it judges, at
+        # its start and when it misses a worker, and so is discovered in time.
         is_only_one = is_alone and not looks and not self.detector.has_others
         limits = self.limits
         look_ms = limits.heartbeat_interval_ms if looks else limits.view_interval_ms

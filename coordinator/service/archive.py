@@ -41,7 +41,7 @@ class Archive:
         self._clock = clock
         self._replica = replica
         self._chain = AssignmentChain(store, replica, guards=guards)
-        self._written: list[str] = []  # own views that are not known to be deleted
+        self._written: list[str] = []  # own views, perhaps not deleted yet
         # The newest view of each replica, and when it was first seen.
         self._seen: dict[str, tuple[int, int]] = {}
         # Since when one cannot be read.

@@ -1,4 +1,4 @@
-"""The methods of a coordinator of several pipelines, in front of those of each."""
+"""The dispatch of calls to the coordinators of several pipelines."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ NOT_READ = "the record of pipelines has not been read yet: try again"
 
 
 class Serves(Protocol):
-    """What a coordinator of several pipelines serves."""
+    """The pipelines of a coordinator, and their services."""
 
     @property
     def record(self) -> Pipelines | None:
-        """The record, None before it was read."""
+        """The record, None before its first reading."""
 
     @property
     def services(self) -> Mapping[str, Service]:
-        """The service of each pipeline that is coordinated here."""
+        """The services of the coordinators at work, by pipeline."""
 
 
 class Front:
-    """Passes each call on to the pipeline that it names; others are told which there are."""
+    """Dispatches calls by the pipeline that they name; refuses others with a list of pipelines."""
 
     def __init__(self, serves: Serves, access: Access | None = None) -> None:
         """Answer the callers that ``access`` admits, or all."""

@@ -146,7 +146,7 @@ class Handlers:
 
 
 def refusal(access: Access, method: str, caller: Caller, request: bytes) -> str | None:
-    """Return why a caller may not use a method, None if they may."""
+    """Return the reason to refuse a method to a caller, None for no reason."""
     known = access.known(caller)
     needed = _NEEDED.get(method) or _needed_by(request)
     if known.may(needed):

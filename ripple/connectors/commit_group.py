@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 180.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 10.0
 EMIT_FIRST_S, EMIT_INTERVAL_S = 5.0, 30.0  # when a wait is reported first, and then how often
-AHEAD_AT_ONCE = 64  # batches that are read back before others on the executor have their turn
+AHEAD_AT_ONCE = 64  # batches of a read-back per turn on the executor
 
 
 @frozen
@@ -50,7 +50,7 @@ class OutputStatus:
     whether rows read back include those of other partitions. holder: the unique id of the topic
     with the rows, if they and their cut record may be separated; else "". takes_stored: whether it
     takes columns of logical types as numbers. takes_maps: whether it takes Arrow's maps. others:
-    the cuts of other partitions whose rows are this one's from now on.
+    the cuts of the partitions that this one takes over.
     """
 
     name: str
@@ -116,7 +116,7 @@ class PreparedGroup(Protocol):
 
 @runtime_checkable
 class AheadGroup(Protocol):
-    """A group whose outputs can be read back while the owner before goes on writing."""
+    """A group with outputs that can be read back while their former owner still writes."""
 
     async def read_ahead(
         self, output: str, mark: str | None, take: Callable[[pa.RecordBatch], None]
@@ -140,20 +140,20 @@ class KeyListingGroup(Protocol):
 
 @runtime_checkable
 class ShrinkingGroup(Protocol):
-    """A group whose outputs may have more partitions than write there now."""
+    """A group with outputs of more partitions, perhaps, than write there now."""
 
     def beside(self, output: str) -> Sequence[RestingSink]:
-        """Return the partitions of an output whose rows are this one's from now on."""
+        """Return the partitions of an output that this one takes over."""
         ...
 
     async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
-        """Remove the rows of one of them, and release it."""
+        """Remove the rows of a partition that was taken over, and release it."""
         ...
 
 
 @runtime_checkable
 class RereadGroup(Protocol):
-    """A group that returns what was written after a mark."""
+    """A group that returns the changes after a mark."""
 
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
         """Yield at least the changes that an output's readers may have got after a mark."""
@@ -315,12 +315,12 @@ class SinkGroup:
         self._readable(output).supersede()
 
     def beside(self, output: str) -> Sequence[RestingSink]:
-        """Return the partitions whose rows are this one's from now on."""
+        """Return the partitions that this one takes over."""
         found: Sequence[RestingSink] = getattr(self._sinks[output], "beside", ())
         return found
 
     async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
-        """Remove the rows of one of them, and release it."""
+        """Remove the rows of a partition that was taken over, and release it."""
         await self._executor.run(sink.rest, removed)
 
     async def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
@@ -431,7 +431,7 @@ class Groups:
     async def read_ahead(
         self, output: str, mark: str | None, take: Callable[[pa.RecordBatch], None]
     ) -> str | None:
-        """Let the group that has an output read it, if it can."""
+        """Read an output with its group, if the group can."""
         for group in self._groups:
             if isinstance(group, AheadGroup):
                 mark = await group.read_ahead(output, mark, take)
@@ -475,12 +475,12 @@ class Groups:
         self._by_output[output].supersede(output)
 
     def beside(self, output: str) -> Sequence[RestingSink]:
-        """Return the partitions whose rows are this one's from now on."""
+        """Return the partitions that this one takes over."""
         group = self._by_output[output]
         return group.beside(output) if isinstance(group, ShrinkingGroup) else ()
 
     async def rest(self, sink: RestingSink, removed: pa.RecordBatch) -> None:
-        """Remove the rows of one of them, and release it."""
+        """Remove the rows of a partition that was taken over, and release it."""
         await next(one for one in self._groups if isinstance(one, ShrinkingGroup)).rest(
             sink, removed
         )

@@ -179,10 +179,10 @@ class ReadableSink(Sink, Protocol):
 
 
 class RestingSink(ReadableSink, Protocol):
-    """The sink of a partition whose rows are another one's from now on."""
+    """The sink of a partition that another one takes over."""
 
     is_at_rest: bool
-    """Whether its readers have no row of it."""
+    """Whether the partition has no rows for its readers."""
 
     def rest(self, removed: pa.RecordBatch) -> None:
         """Remove its rows, and release it. Raises OutputError and OSError."""

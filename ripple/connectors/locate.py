@@ -269,7 +269,7 @@ def look_at(
 def read_back_at(
     place: str, plan: Plan, output: str, *, part: Part | None = None
 ) -> Callable[[str | None], Iterator[tuple[pa.RecordBatch, str]]] | None:
-    """Return what reads a continued sink while its owner goes on; None if there is none."""
+    """Return the reader of a continued sink beside its active owner; None without one."""
     found = find(place, "continued_sink")
     if not found.use.reads:
         return None

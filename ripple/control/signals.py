@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEBOUNCE_S = 0.2
-"""``timeout`` signals a process, and then its whole group; nobody presses Ctrl+C twice so fast."""
+"""``timeout`` signals a process, and then its whole group; two presses of Ctrl+C are slower."""
 
 
 class Debounce:

@@ -20,9 +20,9 @@ def is_within(cut: Cut, limit: Cut) -> bool:
 
 
 def has_reached(here: Cut, cut: Cut) -> bool:
-    """Return whether ``here`` has all of ``cut``, which may be of paths through other partitions.
+    """Return whether ``here`` has reached ``cut``, perhaps a cut by paths of other partitions.
 
-    Then each path has come as far as the furthest of the other paths of its source's input.
+    It has once each of its paths has reached the furthest path of the same input in ``cut``.
     """
     if cut.keys() == here.keys():
         return is_within(cut, here)

@@ -61,15 +61,15 @@ class LimitError(RippleError):
     """A named limit was reached; the message names the setting to change."""
 
 
-# Of a disk, a quota, memory and open files that are used up.
+# Exhausted disk space, quotas, memory and file descriptors.
 _USED_UP = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def is_of_machine(error: BaseException | None) -> bool:
-    """Return whether an error, or its cause, is no fault of a record, so that it may not count.
+    """Return whether an error, or its cause, is a fault of the machine, or an exit.
 
-    It is for want of memory, of room or of open files, or it ends the program. A recursion that is
-    too deep follows from the record.
+    It does not count against a record. Faults of the machine are exhausted memory, disk space and
+    file descriptors. A recursion that is too deep depends on the record.
     """
     if isinstance(error, MemoryError | SystemExit) or is_used_up(error):
         return True
@@ -77,9 +77,9 @@ def is_of_machine(error: BaseException | None) -> bool:
 
 
 def is_used_up(error: BaseException | None) -> bool:
-    """Return whether an error, or its cause, is of a disk, a quota or open files that are used up.
+    """Return whether an error, or its cause, is an OSError for an exhausted resource.
 
-    No record is to blame for it, not even if it comes again and again.
+    It never counts against a record, however often it is repeated.
     """
     if isinstance(error, OSError):
         return error.errno in _USED_UP

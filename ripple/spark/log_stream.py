@@ -23,7 +23,7 @@ class LogStream:
     Invariant: records before an end that ``ends`` has returned never change, so a micro-batch that
     is repeated has the same rows.
 
-    grows: whether partitions that the topic gets later are read, too, from their first records.
+    grows: whether to read additional partitions of the topic, too, from their first records.
     """
 
     table: LogTable

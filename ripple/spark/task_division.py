@@ -44,8 +44,8 @@ def tasks_of(sizes: Sequence[int | None], cores: int | None) -> tuple[tuple[int,
 def most_cores(now: int, setting: Callable[[str], str | None]) -> int:
     """Return the cores that the executors may have together.
 
-    now: of those there are, few where Spark adds executors as it needs them. setting: of Spark, by
-    its name. Without a limit on the executors, those of now count.
+    now: of the present executors, few if Spark adds executors on demand. setting: of Spark, by its
+    name. Without a limit on the executors, the present ones count.
     """
     if (setting("spark.dynamicAllocation.enabled") or "").lower() != "true":
         return now

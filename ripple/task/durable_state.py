@@ -336,7 +336,7 @@ class Claimed:
         return opened
 
     async def _taken_over(self) -> tuple[StandbyState | None, ReadAhead | None]:
-        """Return the state that is there, and what outputs show of another generation."""
+        """Return the standby's state, and outputs' rows of another generation."""
         state, plan = self.state, self.spec.plan
         if not state.ownership.is_of_others(self.listed, state.world.guards):
             return await state.take_over(), None
@@ -347,7 +347,7 @@ class Claimed:
         ahead = ReadAhead(self.spec.outputs, keys, are_keys_alone=True)
         await ahead.read()
         warm = await state.take_over()
-        await ahead.read()  # what came meanwhile
+        await ahead.read()  # the changes since then
         return warm, ahead
 
     def _cuts(self, standings: Mapping[str, OutputStatus]) -> list[Cut]:
@@ -467,8 +467,8 @@ def _with_input(standing: OutputStatus, name: str) -> OutputStatus:
 class Opened:
     """All is open, and how far each output is is known.
 
-    start: the cut of the first state. warm: the state that is there already, until it is restored.
-    ahead: what was read of outputs before they were opened.
+    start: the cut of the first state. warm: the standby's state, until it is restored. ahead: the
+    changes of outputs that were read before they were opened.
     """
 
     claimed: Claimed

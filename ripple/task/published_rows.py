@@ -142,7 +142,7 @@ def published(schema: pa.Schema, rows: Sequence[pa.Table], removed: pa.Table) ->
 def _same(count: int, one: pa.Table, other: pa.Table) -> Bools:
     """Return which of ``count`` rows have, bit for bit, the fields of another, perhaps none."""
     same = np.ones(count, np.bool_)
-    if not {*other.column_names} <= {*one.column_names}:  # keys alone: an output told no more
+    if not {*other.column_names} <= {*one.column_names}:  # keys alone: the output had no more
         return ~same
     for name, now in zip(other.column_names, other.columns, strict=True):
         same &= _equal(one.column(name).cast(now.type).combine_chunks(), now.combine_chunks())

@@ -1,6 +1,6 @@
-"""What readers of outputs have, read back while the owner before goes on writing.
+"""The published rows of outputs, read back while their former owner still writes.
 
-So the pause of a switch does not grow with an output: once it is opened, only the rest is read.
+So the pause of a switch does not grow with an output: after its opening only the rest is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ReadAhead:
     """The changes of some outputs up to marks. Each output is taken out of it once.
 
-    Invariant: outputs are only appended to, so what was read before one is opened holds afterwards.
+    Invariant: outputs are append-only, so changes that were read before the opening stay valid.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ReadAhead:
         self._found: dict[str, tuple[PublishedRows, str]] = {}
 
     async def read(self) -> None:
-        """Read what was written since the last call. Raises OutputError and OSError."""
+        """Read the changes since the last call. Raises OutputError and OSError."""
         if not isinstance(self._group, AheadGroup):
             return
         for output, key in self._keys.items():
@@ -52,12 +52,12 @@ class ReadAhead:
 
             try:
                 after = await self._group.read_ahead(output, mark, take)
-            except (pa.ArrowException, KeyError):  # of another key, which is told once it is open
+            except (pa.ArrowException, KeyError):  # of another key: reported once it is open
                 self._found.pop(output, None)
                 continue
             if after is not None:
                 self._found[output] = shown, after
 
     def take(self, output: str, key: tuple[Field, ...]) -> tuple[PublishedRows, str | None]:
-        """Return what an output shows, and from which mark on it is still to be read."""
+        """Return the published rows of an output, and the mark where reading continues."""
         return self._found.pop(output, (PublishedRows(key), None))

@@ -54,8 +54,8 @@ class Reconciliation:
     ) -> None:
         """Begin nothing yet.
 
-        ahead: what was read of the outputs before they were opened, None for nothing. is_of_others:
-        whether the rows that outputs show may be of another generation.
+        ahead: the changes of outputs that were read before they were opened, None for none.
+        is_of_others: whether the published rows may be of another generation.
         """
         self._ahead = ahead or ReadAhead()
         self._spec = spec

@@ -57,8 +57,8 @@ class ReplayedOutputs(Outputs):
     ) -> None:
         """Take over the group's committed cuts. start: the cut of an empty output.
 
-        is_of_others: whether they may be of a generation with other partitions. lanes: to the next
-        stage, which were opened; how they are is among the standings. Raises InputError for an
+        is_of_others: whether they may be of a generation with other partitions. lanes: the opened
+        lanes to the next stage, with their status among the standings. Raises InputError for an
         output that was written from other inputs.
         """
         if is_of_others:
@@ -150,8 +150,8 @@ class ReplayedOutputs(Outputs):
     ) -> None:
         """Ask the outputs which keys their readers may hold of rows that other code has computed.
 
-        is_replayed: whether all rows are computed again, also final ones. ahead: what was read
-        already. Raises OutputError and OSError.
+        is_replayed: whether all rows are computed again, also final ones. ahead: the changes that
+        were read already. Raises OutputError and OSError.
         """
         from ripple.task.published_rows import PublishedRows, keys_of  # noqa: PLC0415 - slow, and seldom
 
@@ -300,13 +300,13 @@ class ReplayedOutputs(Outputs):
         return pa.concat_tables(both, promote_options="default")
 
     async def rest(self, engine: Partition) -> None:
-        """Remove rows elsewhere that are this partition's now, once it has committed them."""
+        """Remove the rows of partitions that were taken over, once this one has committed them."""
         if self._guards("other_partitions"):
             await self._resting.run(self._shown, engine)
 
     @property
     def has_others(self) -> bool:
-        """Whether rows elsewhere are this partition's now."""
+        """Whether this partition takes over others."""
         return self._resting.is_needed(self._shown)
 
     @property

@@ -1,4 +1,4 @@
-"""Outputs whose rows come from, or go to, other partitions: a stage has another number of them.
+"""Outputs with rows from or for other partitions, after a change of a stage's partition count.
 
 See docs/design/0028-partitions.md.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Partition
     from ripple.model.pipeline.plan import Plan
 
-# The digest of rows that are not those of one partition: equal to none.
+# The digest of rows of several partitions: equal to no other digest.
 MOVED = "moved"
 
 
 class Resting:
-    """Removes the rows of partitions whose keys are this one's."""
+    """Removes the rows of partitions that this one has taken over."""
 
     def __init__(self, group: CommitGroup, plan: Plan) -> None:
         self._group, self._plan = group, plan
@@ -39,10 +39,10 @@ class Resting:
         return isinstance(group, ShrinkingGroup) and any(map(group.beside, outputs))
 
     async def run(self, outputs: Iterable[str], engine: Partition) -> None:
-        """Let them rest, now that this one shows their rows.
+        """Put them at rest, after this partition has published their rows.
 
-        A reader may so have a row twice for a while, and is never without it. Raises OutputError
-        and OSError.
+        A reader may have a row twice for a while, and is never without it. Raises OutputError and
+        OSError.
         """
         from ripple.task.published_rows import PublishedRows, published  # noqa: PLC0415 - slow, and seldom
 
@@ -60,9 +60,9 @@ class Resting:
 
 
 def moved_over(standing: OutputStatus, start: Cut) -> OutputStatus:
-    """Return how far an output is in the inputs that are a partition's, by all that has its rows.
+    """Return the status of an output at the merged cut of all partitions with its rows.
 
-    start: the cut of these inputs before the first record.
+    start: the cut of the partition's inputs before the first record.
     """
     known = [one for one in standing.others if one]
     if standing.committed is not None and standing.committed.cut:

@@ -56,14 +56,14 @@ class SubscribedState(OwnedState):
             yield durable
 
     async def _read_ahead(self, spec: StageSpec, listed: tuple[Checkpoint, ...]) -> ReadAhead:
-        """Read what outputs show of another generation, while that goes on."""
+        """Read the published rows of another generation, while it still writes."""
         if not self.ownership.is_of_others(listed, self.world.guards):
             return ReadAhead()
         plan = spec.plan
         tables = [one for one in plan.outputs if not one.is_stream]
         ahead = ReadAhead(spec.outputs, {one.name: plan.fold(one.of).key for one in tables})
         await ahead.read()
-        await ahead.read()  # what came meanwhile
+        await ahead.read()  # the changes since then
         return ahead
 
     def _check(
@@ -164,7 +164,7 @@ class SubscribedState(OwnedState):
 
 
 def _is_of(name: str, senders: Collection[str], *, is_of_others: bool) -> bool:
-    """Return whether an entry of a cut comes by a sender, perhaps one of a generation with more."""
+    """Return whether an entry of a cut is of a sender, perhaps of a generation with more."""
     sender = name.partition("/")[0]
     return sender in senders or (is_of_others and sender.isdecimal())
 

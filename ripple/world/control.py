@@ -27,7 +27,7 @@ KEEPALIVE_TIMEOUT_S = 5.0
 NO_METHOD = "it has no such method"
 BUSY = "it does too much at once"
 FAILED = "it has failed in an unexpected way"
-# Metadata of a call: which of several pipelines it is for.
+# Metadata of a call: its pipeline, one of several.
 PIPELINE = "ripple-pipeline"
 NO_PIPELINES = "it serves one pipeline, which has no name here: leave --pipeline out"
 UNKNOWN_CALLER = "the caller is unknown: show a certificate or a token that its roles name"

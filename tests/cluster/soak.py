@@ -5,7 +5,7 @@
 Records come at a steady rate, one in a hundred is refused, and nothing else happens. Memory,
 descriptors, threads, processor time and disk are noted by process; in the end the second quarter of
 the time is compared with the last: by then each key has been seen, and tables and buffers are full.
-Files of refused records are counted apart.
+Dead letters are counted separately.
 Writes soak.csv and soak.svg, and returns 1 if something has grown.
 """
 
@@ -43,8 +43,8 @@ SPARE_THREADS = 4  # of a process that waits for work
 TICKS_S = os.sysconf("SC_CLK_TCK")
 MIB = 1 << 20
 # The growth allowed from the second quarter to the last, as a ratio and as a number: descriptors
-# and threads of a pool come and go. Refused records are kept, in objects that are merged when there
-# are many of them, so their files rise and fall: they are shown, and their limit has its own test.
+# and threads of a pool come and go. Objects of dead letters are merged beyond a limit, so their
+# number rises and falls: the soak shows it, and the limit has its own test.
 GROWTH_MAX = 1.10
 SPARE = {
     "memory MiB": 4.0,
@@ -171,7 +171,7 @@ def _size(folder: Path) -> tuple[int, int]:
 
 
 def _kinds(folder: Path) -> Counter[str]:
-    """Return how many files of each kind there are: the name of the folder in which they lie."""
+    """Return the number of files by kind, which is the name of their folder."""
     kinds: Counter[str] = Counter()
     for parent, _, names in os.walk(folder):
         kinds[Path(parent).name] += len(names)

@@ -1,4 +1,4 @@
-"""A second signal is told from the same one sent twice."""
+"""A second signal, as distinct from a duplicate of the first."""
 
 from __future__ import annotations
 

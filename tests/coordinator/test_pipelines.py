@@ -1,4 +1,4 @@
-"""A coordinator of several pipelines: calls go to the one that they name, over real gRPC."""
+"""A coordinator of several pipelines: dispatch of calls by pipeline, over real gRPC."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def running(folder: Path) -> AsyncIterator[Running]:
 
 @asynccontextmanager
 async def worker(at: Running, pipeline: str) -> AsyncIterator[list[Assignment]]:
-    """A member of a pipeline's cluster that holds nothing; the versions that it hears."""
+    """A member of a pipeline's cluster without state, and the versions that it receives."""
     store = store_at(place_of(str(at.folder), pipeline))
     heard: list[Assignment] = []
 

@@ -525,7 +525,7 @@ def test_views_are_read_while_nobody_is_judged_yet() -> None:
 
 
 def told_alone(one: Coordinator, seconds: Iterable[int]) -> list[tuple[int, str]]:
-    """Return what a coordinator that gets no answers asks of the store, and when."""
+    """Return the store requests of a coordinator without answers, with their times."""
     return [
         (second, type(told).__name__)
         for second in seconds

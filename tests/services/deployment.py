@@ -158,7 +158,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 @contextmanager
 def fed(place: Place) -> Iterator[Callable[[], None]]:
-    """Append trades, a hundred a second; yield what ends that."""
+    """Append trades, a hundred a second; yield a function that ends the feed."""
     writes = subprocess.Popen([sys.executable, "-c", FEED], stdout=subprocess.PIPE)
     appends = subprocess.Popen(
         [*RIPPLE, "log", "append", f"{place.folder / 'trades'}", "jsonl:-"],
@@ -181,7 +181,7 @@ def fed(place: Place) -> Iterator[Callable[[], None]]:
 
 
 def is_deployable(place: Place, generation: int = 2) -> bool:
-    """Return whether the cluster has stored a checkpoint, before which none is deployed."""
+    """Return whether the cluster has stored a checkpoint, which a deployment requires."""
     ended = subprocess.run(
         [*RIPPLE, "deploy", *place.given(generation), "--dry-run"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""``ripple deploy`` of real processes: killed at each step, and what readers see meanwhile."""
+"""``ripple deploy`` of real processes, with kills at each step, and the gaps of a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A later stage of a running cluster gets more partitions: what readers see, whoever is killed."""
+"""More partitions for a stage of a running cluster: its readers, under kills of processes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ COUNTS = (2, 4, 8)
 class Follower:
     """Follows all partitions of an output, also later ones, and merges their rows by key.
 
-    missing, twice: how often a row that was there was in no partition, or in two, after all changes
-    so far. back: rows that counted fewer records than before in their partition.
+    missing, twice: the number of looks with a known row in no partition, or in two. back: rows with
+    fewer records than before in their partition.
     """
 
     def __init__(self, folder: Path, output: str) -> None:

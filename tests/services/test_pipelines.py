@@ -1,4 +1,4 @@
-"""Pipelines on one set of processes, with SIGKILL in each kind of them, beside one that fails.
+"""Pipelines on one set of processes, with SIGKILL of each kind of them, beside a failing one.
 
 Their outputs are those of a run alone.
 """
@@ -191,7 +191,7 @@ def test_pipelines_go_on_whatever_happens_to_processes_and_to_each_other(tmp_pat
         there.append(4000, 5000)
         there.follows(5000)
 
-        # A file that ends whoever loads it.
+        # A file that ends its process at import.
         (tmp_path / "files/exits.py").write_text("import os\n\nos._exit(9)\n")
         there.pipeline("stop", "exits")
         there.pipeline("start", "exits")

@@ -1,4 +1,4 @@
-"""Spark collects the whole heap of a Python process after each task; ours exempts what stays."""
+"""Spark collects the whole heap of a Python process after each task; ours exempts modules."""
 
 from __future__ import annotations
 

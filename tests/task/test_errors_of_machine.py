@@ -1,4 +1,4 @@
-"""Errors of a user's function that are no fault of a record end the run, with one line."""
+"""Machine errors in a user's function end the run, with one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sinks with the names of what they show, or of another source, step or fold."""
+"""Sinks with the name of their own node, or of another source, step or fold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.engine.machine.ticks import Tick
 from tests.task import scenarios
 
 NAMES = {"tap": "ticks", "large": "bars", "halves": "large", "fold": "halves", "sum": "sum"}
-"""By what a sink shows its name, which is that of another node; of the last one its own."""
+"""The sinks' names by their nodes: each the name of another node, the last one its own."""
 APART = {shown: f"{shown}-out" for shown in NAMES}
 
 
@@ -79,7 +79,7 @@ def test_crashes_do_not_confuse_them() -> None:
 
 
 def test_a_checkpoint_follows_a_frame_that_says_more_than_the_record_of_its_log() -> None:
-    """The second power cut comes when rows are durable, and before the record of their cut."""
+    """The second power cut comes after the rows are durable, and before the record of their cut."""
     plan = "0.61:power_before:0 1.124:power_before:126"
     ran = repeat(CrashScenario(named(APART), events(8)), seed=0, plan=plan)
     assert ran.error is None

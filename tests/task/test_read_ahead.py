@@ -1,4 +1,4 @@
-"""What an output shows is read while its owner goes on, and afterwards only the rest."""
+"""An output is read back beside its active owner, and after the opening only the rest."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class DeployedScene:
                 return after
 
     def _grow(self) -> None:
-        """Let each output take as many writers as each generation has."""
+        """Let each output take the numbers of writers of all generations."""
         counts: dict[str, set[int]] = {}
         for truth in self.truths:
             for output, stage, _ in self.places(truth):
@@ -233,7 +233,7 @@ class DeployedScene:
         return all(found.values())
 
     def table(self, output: str) -> dict[Any, Any]:
-        """Return the rows that a reader of an output has, by key, which is in one partition."""
+        """Return a reader's rows of an output, by key; each key is in one partition."""
         topic, whole = Topic.open(self.disk, topic_of(output)), dict[Any, Any]()
         for number in range(topic.partitions):
             end, found = 10**9, dict[Any, Any]()

@@ -1,4 +1,4 @@
-"""A host: real processes, started and ended as the record says, each by itself."""
+"""A host: real processes, each started and ended by the record, independently of the others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_pages_are_for_this_machine_unless_they_may_be_read() -> None:
 
 
 class Commands:
-    """The command lines of starts: as the file of a pipeline says, for /bin/sh."""
+    """The command lines of starts: the file of a pipeline, as a script for /bin/sh."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -334,7 +334,7 @@ class StageWork(_Work):
 
 
 async def _own(look: Look, names: Collection[str]) -> Mapping[str, Commit | None]:
-    """Return the commits of outputs, but of those by a generation with other partitions.
+    """Return the commits of outputs, without those of a generation with other partitions.
 
     names: the inputs that the partition reads.
     """

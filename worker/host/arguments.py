@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from worker.settings import Settings
 
 KAFKA = "kafka:"
-# Of its own each: whole folders, which workers of different pipelines must not share.
+# Whole folders, separate for each pipeline: workers of different pipelines must not share them.
 _FOLDERS = ("lanes", "cache")
 
 
 def arguments_of(
     settings: Settings, hosted: Hosted, *, rpc_port: int, health_port: int, metrics_port: int
 ) -> list[str]:
-    """Return the arguments; those of the host that are not of one pipeline are passed on."""
+    """Return the arguments: the pipeline's own, and the others as the host has them."""
     given = {name: one.value for name, one in settings.origins.items() if one.origin != "default"}
     given.setdefault("processes", 1)
     for name in _FOLDERS:

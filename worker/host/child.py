@@ -1,6 +1,6 @@
-"""The worker of one pipeline, as a process: it is started again when it ends, and ended gracefully.
+"""The worker of one pipeline as a child process: its start, its restarts, its graceful end.
 
-Invariant: at most one process at a time; the next begins after the one before has ended.
+Invariant: at most one process at a time; the next one starts after the end of the previous one.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Child:
     ) -> None:
         """Start nothing yet.
 
-        command: returns the command line of a start. end_s: how long it may take to end gracefully.
+        command: returns the command line of a start. end_s: the time limit of a graceful end.
         """
         self.name = name
-        self.hosted: Hosted | None = None  # as of which it shall run; None: it shall end
-        self._problem = ""  # how it has ended
-        self._since_ns = 0  # when the running process has begun
+        self.hosted: Hosted | None = None  # the wanted pipeline; None: no process
+        self._problem = ""  # the last unexpected exit
+        self._since_ns = 0  # the start of the running process
         self.starts = 0
         self._command, self._clock, self._say = command, clock, say
         self._end_s = end_s
@@ -60,7 +60,7 @@ class Child:
 
     @property
     def problem(self) -> str:
-        """How it has ended, until it has run for a while again; "" for nothing."""
+        """The last unexpected exit, until the next process has run for a while; "" for none."""
         lived_ns = self._clock.monotonic_ns() - self._since_ns
         return "" if self.pid and lived_ns > STEADY_S * NS else self._problem
 
@@ -70,7 +70,7 @@ class Child:
         return self._task is not None and self._task.done()
 
     def want(self, hosted: Hosted | None) -> None:
-        """Let it run so from now on; None, or one that is stopped, ends it."""
+        """Run this pipeline from now on; None, or a stopped pipeline, ends the process."""
         if hosted == self.hosted and self._task is not None:
             return
         self.hosted = hosted
@@ -79,7 +79,7 @@ class Child:
             self._task = asyncio.ensure_future(self._live())
 
     async def ended(self) -> None:
-        """Wait until it has ended for good, once it shall. Raises what has gone wrong here."""
+        """Wait for the end of the last process. Raises unexpected errors."""
         if self._task is not None:
             await self._task
 
@@ -106,7 +106,7 @@ class Child:
                 self._say(f"{self.name}: its worker has ended {how}, as it should")
 
     async def _run(self, hosted: Hosted, pauses: Pauses) -> str:
-        """Run one process to its end; return how it ended."""
+        """Run one process to its end; return its kind of exit, as text."""
         try:
             self._process = await started(await self._command(hosted))
         except OSError as error:

@@ -1,8 +1,8 @@
-"""Which pipelines run here: those of the record, each with a worker of its own.
+"""The running pipelines of a host: those of the record, each with its own worker.
 
-    the record -> what each worker shall run -> processes
+    the record -> the wanted worker of each pipeline -> processes
 
-Invariant: a pipeline that is gone from the record is only forgotten once its worker has ended.
+Invariant: a removed pipeline is only forgotten after the end of its worker.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from worker.settings import Settings
 
 WAY_OUT = "give several another store"
-END_S = 1.0  # beyond the time that a worker takes to end by itself
+END_S = 1.0  # beyond a worker's own time limit of a graceful end
 
 
 class Host:
     """The workers of all pipelines here."""
 
     def __init__(self, settings: Settings, world: World, say: Callable[[str], None]) -> None:
-        """Start nothing yet. world: with the store that all pipelines name."""
+        """Start nothing yet. world: with the common store."""
         assert world.store is not None
         assert world.network is not None
         self.children: dict[str, Child] = {}
@@ -73,7 +73,7 @@ class Host:
             await asyncio.gather(*(child.ended() for child in self.children.values()))
 
     def follow(self, record: Pipelines) -> None:
-        """Let the workers be those of a record."""
+        """Start, change and end workers as the record requires."""
         there = {one.name: one for one in record.all}
         for name in [name for name, child in self.children.items() if name not in there]:
             self.children[name].want(None)
@@ -98,7 +98,7 @@ class Host:
         return [sys.executable, "-P", "-m", "worker", *given]
 
     async def _free_port(self) -> int:
-        """Return a port that is free now; whoever finds it taken ends, and gets another one."""
+        """Return a port that is free now; a worker restarts with another one if it is taken."""
         listener = await self._network.listen(joined(self._settings.host, 0), _hang_up)
         listener.close()
         return parts(listener.address)[1]

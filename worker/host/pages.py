@@ -1,4 +1,4 @@
-"""HTTP pages of a host: those of its workers together, by pipeline."""
+"""HTTP pages of a host: its workers' pages together, by pipeline."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PAGE_S = 2.0
 
 
 class Hosts(Protocol):
-    """What is shown of a host."""
+    """The parts of a host that its pages show."""
 
     children: dict[str, Child]
     pages: dict[str, tuple[str, str]]
 
     @property
     def record(self) -> Pipelines | None:
-        """The record of pipelines, None before it was read."""
+        """The record of pipelines, None before its first reading."""
 
 
 class Pages:
@@ -107,7 +107,7 @@ class Pages:
         for name, answer in zip(names, answers, strict=True):
             if isinstance(answer, bytes):
                 found[name] = answer
-            elif not isinstance(answer, OSError):  # one that begins, or hangs, does not answer
+            elif not isinstance(answer, OSError):  # a starting or hanging worker
                 raise answer
         return found
 

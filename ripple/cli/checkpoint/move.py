@@ -120,10 +120,10 @@ async def _move(options: argparse.Namespace) -> int:
 
 
 async def _check_left(pipeline: str, store: ObjectStore) -> None:
-    """Raise HomeError where workers of a cluster may still write outputs, of which none is named.
+    """Raise HomeError if no output is named, and workers of a cluster may still write.
 
-    Named ones shut them out. Else they would write on until their next checkpoint is refused, and
-    the outputs be ahead of the state that has moved.
+    A move fences off the writers of named outputs. Others would write until their next checkpoint
+    is refused, and their outputs would be ahead of the moved state.
     """
     newest = (await AssignmentChain(store).newest()).entry
     if newest is not None and newest.content.members:

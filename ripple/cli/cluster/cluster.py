@@ -157,7 +157,7 @@ async def _status_of_each(options: argparse.Namespace, several: Pipelines) -> in
             found[one.name] = (
                 "it is stopped" if one.is_stopped else await client_options.status_of(options)
             )
-        except InputError as error:  # it begins just now
+        except InputError as error:  # it is starting
             found[one.name] = str(error)
     shown = {
         name: {"problem": one} if isinstance(one, str) else {"coordinator": one[0]} | asdict(one[1])

@@ -1,8 +1,8 @@
-"""Outputs of a stage in a topic that has, or had, another number of partitions.
+"""Outputs of a stage in a topic with another partition count, now or before.
 
-With more partitions each is a part of a former one: partition p of P became p, p + P, ... of kP. So
-who has p of P again takes over p + P, ... as well: once its own partition has their rows, it
-removes them there, and the partition is *at rest*: its cut is of no input, and its table is empty.
+More partitions divide the former ones: partition p of P became p, p + P, ... of kP. With fewer
+again, the owner of p takes over p + P, ... as well. Once its own partition has their rows, it
+removes them there, and they are *at rest*: their cut is of no input, and their table is empty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def sink_of_part(
     epoch: int | None = None,
     guards: Guards = all_guards,
 ) -> LogSink:
-    """Return the sink of a stage's partition, which holds those beside it, too; see LogSink.
+    """Return the sink of a stage's partition, which holds its siblings, too; see LogSink.
 
     Raises as LogSink does; then nothing is held.
     """
@@ -65,12 +65,12 @@ def look_at_part(
 
 
 def beside(topic: Topic, part: Part) -> range:
-    """Return the partitions that are parts of a stage's partition, without its own number."""
+    """Return the siblings of a stage's partition: its parts under other numbers."""
     return range(part.number + part.of, topic.partitions, part.of)
 
 
 def in_use(topic: Topic) -> int:
-    """Return how many partitions of a topic have rows of a stage: fewer where it went back."""
+    """Return the partition count of the stage at work in a topic, without partitions at rest."""
     counts = (*topic.before, topic.partitions)
     there = [number for number in range(topic.partitions) if _is_at_work(topic, number)]
     return next((count for count in counts if not there or count > there[-1]), topic.partitions)
@@ -79,8 +79,8 @@ def in_use(topic: Topic) -> int:
 def newest_last(topic: Topic) -> list[int]:
     """Return the partitions of a topic, those of the newest owner last.
 
-    While a stage's number of partitions changes, a row may be in two of them: what the newer owner
-    has written holds.
+    During a change of a stage's partition count a row may be in two of them: the newer owner's
+    row holds.
     """
     return sorted(range(topic.partitions), key=lambda one: newest_committer(topic, one))
 
@@ -91,9 +91,9 @@ def _is_at_work(topic: Topic, number: int) -> bool:
 
 
 def _others(topic: Topic, part: Part, sink: LogSink) -> Iterator[Cut]:
-    """Yield the cuts at which other partitions show rows that are this one's from now on.
+    """Yield the cuts of the partitions that this one takes over.
 
-    It is to come as far, so that no row goes back.
+    It has to catch up with them, so that no row goes back.
     """
     for one in sink.beside:
         if one.committed is not None:
@@ -107,9 +107,9 @@ def _others(topic: Topic, part: Part, sink: LogSink) -> Iterator[Cut]:
 
 
 def _cuts_by_owner(topic: Topic, number: int) -> Iterator[Cut]:
-    """Yield a partition's cut, and those of the last rows of each owner that it had.
+    """Yield a partition's cut, and the cut of each former owner's last rows.
 
-    One of a first stage with other partitions reads other inputs, so the newest cut is of some.
+    An owner in a first stage with other partitions reads other inputs: its cut may lack some.
     """
     commit = committed_in(topic, number)
     if commit is not None:

@@ -123,7 +123,7 @@ def look(path: str, writing: Writing) -> int:
 
 
 def written(path: str, writing: Writing, mark: str | None) -> Iterator[tuple[pa.RecordBatch, str]]:
-    """Yield a part's changes after a mark, and marks after them, while its owner goes on."""
+    """Yield a part's changes after a mark, and marks after them, beside its active owner."""
     place, disk, is_new = _found(path, writing)
     if not is_new:
         topic = _opened(disk, place)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"
-# Of a partition whose stage has fewer partitions again: it has read nothing, and has no rows.
+# The cut of a partition at rest, after a stage has fewer partitions again: no input, no rows.
 AT_REST = Commit({}, f"{0:016x}")
 
 _RECORD = re.compile(r"output(?:-([0-9]{10}))?\.cut")
@@ -142,7 +142,7 @@ class LogSink:
         self.promise = ONCE if self.records_cut else APPENDED
         self.committed: Commit | None = None
         self.beside: list[LogSink] = []
-        """Partitions whose rows are this one's from now on; see ``ripple.connectors.log.grown``."""
+        """Partitions that this one takes over; see ``ripple.connectors.log.grown``."""
         self.others: tuple[Cut, ...] = ()
         self.is_at_rest = False
         self._current: Commit | None = None
@@ -251,8 +251,8 @@ class LogSink:
             return
         end, crc = self._writer.next_offset, self._writer.last_crc
         record = CutRecord(self._owner, self._columns, reached, end, crc)
-        # Those who resume believe a last frame that says more than the record. The first record
-        # of an owner outlives those of earlier owners, which are removed.
+        # A resume trusts a last frame that is ahead of the record. The first record of an owner
+        # outlives the records of earlier owners, which are removed.
         may_be_older = self._has_forgotten and self._is_told_by_frame(reached)
         cut_record.write(
             self._disk, self._record_path, record, self._guards, may_be_older=may_be_older
@@ -263,7 +263,7 @@ class LogSink:
         self._is_new = False
 
     def _is_told_by_frame(self, reached: Commit) -> bool:
-        """Return whether the last frame says this cut, and has the last of its rows."""
+        """Return whether the last frame has this cut, and the last of its rows."""
         is_whole = self._writer.next_offset - self._start == self._rows
         return self._rows > 0 and is_whole and reached == self._current
 
@@ -278,7 +278,7 @@ class LogSink:
                         self._disk.remove(_record_path(topic, partition, epoch))
 
     def rest(self, removed: pa.RecordBatch) -> None:
-        """Remove the last rows of a partition that has no rows any more, and release it."""
+        """Put the partition at rest: remove its last rows, and release it."""
         self.supersede()
         if removed.num_rows:
             self.write(removed, AT_REST)
@@ -427,10 +427,10 @@ def reached_in(topic: Topic, partition: int) -> Commit | None:
 
 
 def resumed_in(topic: Topic, partition: int) -> Commit | None:
-    """Return the commit at which an owner would resume: the record's, or that of a frame after it.
+    """Return an owner's resume point: the commit of the record, or of a frame after it.
 
-    It is certain once an owner has opened the partition, which syncs what it finds. None if there
-    is none.
+    It is durable once an owner has opened the partition, since that syncs it. None if there is
+    none.
     """
     record = _newest_record(topic, partition)
     with PartitionReader(topic, partition) as reader:

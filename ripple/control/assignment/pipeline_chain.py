@@ -1,4 +1,4 @@
-"""The record of the pipelines of a cluster of several: a fenced chain in the store that all name.
+"""The record of the pipelines of a cluster of several: a fenced chain in the common store.
 
 Each entry holds all pipelines.
 """
@@ -69,7 +69,7 @@ def _hosted(values: object) -> Hosted:
 
 
 class PipelineChain:
-    """Reads and writes the record. store: the one that all pipelines name."""
+    """Reads and writes the record. store: the common one of all pipelines."""
 
     def __init__(self, store: ObjectStore, nonce: str = "") -> None:
         self._nonce = nonce
@@ -78,16 +78,16 @@ class PipelineChain:
     async def newest(self) -> Pipelines:
         """Return the newest entry.
 
-        Raises AssignmentError where it cannot be read, since an older one may have pipelines that
-        were removed; ChainError and StoreError.
+        Raises AssignmentError for an unreadable one, since an older one may have removed pipelines;
+        ChainError and StoreError.
         """
         return _newest(await self._chain.newest())
 
     async def change(self, change: Callable[[Pipelines], Pipelines]) -> Pipelines:
-        """Add an entry: the change of the newest; return it.
+        """Add an entry, the newest one with a change; return it.
 
-        Another writer's entry of the same number is changed in its turn. Raises what the change
-        raises, AssignmentError, ChainError and StoreError.
+        After a concurrent entry of the same number the change is applied to that entry. Raises the
+        change's errors, AssignmentError, ChainError and StoreError.
         """
         for _ in range(ATTEMPTS_MAX):
             reading = await self._chain.newest()
@@ -107,7 +107,7 @@ def _newest(reading: Reading[Pipelines]) -> Pipelines:
 
 
 class RecordReader:
-    """Reads the record again and again; after a failure the last reading stands."""
+    """Polls the record; after a failure the last reading stays valid."""
 
     def __init__(
         self, store: ObjectStore, place: str, say: Callable[[str], None], *, way_out: str

@@ -1,6 +1,6 @@
-"""The pipelines of a cluster of several: which run, from which file, with which source and outputs.
+"""The pipelines of a cluster of several: their files, sources, outputs, and states.
 
-Each is a cluster of its own, whose store is a prefix of the one that all name.
+Each is a separate cluster, in a prefix of the common store.
 
 Invariant: no two pipelines of a cluster have a name, a number or an output in common.
 """
@@ -30,9 +30,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Hosted:
     """A pipeline. file: as FILE.py[:NAME], in the folder of pipelines of each worker.
 
-    number: from 1, which no other has. source, sinks: as workers take them. partitions: of the
-    first stage of a new cluster; needs_one: whether it must be one. revision: of this pipeline,
-    which rises with each change: its processes start again.
+    number: unique, from 1. source, sinks: as workers take them. partitions: of the first stage of a
+    new cluster; needs_one: whether it must be one. revision: of this pipeline; each change raises
+    it, and restarts the processes.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Pipelines:
         return sorted(one.name for one in self.all)
 
     def get(self, name: str) -> Hosted:
-        """Return a pipeline. Raises InputError, which names those that are there."""
+        """Return a pipeline. Raises InputError with the names of all pipelines."""
         for one in self.all:
             if one.name == name:
                 return one
@@ -67,7 +67,7 @@ class Pipelines:
         raise InputError(f"the cluster has no pipeline {name}: {there}")
 
     def added(self, one: Hosted) -> Pipelines:
-        """Return them with one more, which gets a number. Raises InputError."""
+        """Return them with one more, under a free number. Raises InputError."""
         if one.name in self.names:
             raise InputError(
                 f"the cluster has a pipeline {one.name} already: ripple pipeline change gives it "
@@ -90,7 +90,7 @@ class Pipelines:
         return self._with(tuple(after if one is before else one for one in self.all))
 
     def stopped(self, name: str, *, is_stopped: bool) -> Pipelines:
-        """Return them with one stopped or started; if it is so already, its processes go on.
+        """Return them with one stopped or started; no revision if it is so already.
 
         Raises InputError.
         """
@@ -110,7 +110,7 @@ class Pipelines:
 
 
 def check(pipelines: Pipelines) -> None:
-    """Raise InputError for pipelines that cannot be run beside each other."""
+    """Raise InputError for pipelines in conflict with each other."""
     owners: dict[str, str] = {}
     for one in pipelines.all:
         check_one(one)
@@ -125,7 +125,7 @@ def check(pipelines: Pipelines) -> None:
 
 
 def check_one(one: Hosted) -> None:
-    """Raise InputError for a pipeline that cannot be one of several."""
+    """Raise InputError for a pipeline unfit for a cluster of several."""
     if not _NAME.fullmatch(one.name):
         raise InputError(
             f"the pipeline is called {one.name!r}: one of several has a name of letters, digits, "
@@ -145,5 +145,5 @@ def check_one(one: Hosted) -> None:
 
 
 def place_of(store: str, name: str) -> str:
-    """Return the store of a pipeline. store: the one that all name; name: "" for the only one."""
+    """Return the store of a pipeline. store: the common one; name: "" for the only pipeline."""
     return f"{store}/pipelines/{name}" if name else store

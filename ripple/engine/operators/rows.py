@@ -372,9 +372,9 @@ class Rows(Held):
 
 
 def refusal_of(step: str, error: BaseException) -> str:
-    """Return why a user's function made no row, for the record's dead letter.
+    """Return the error of a user's function as a reason, for the record's dead letter.
 
-    Raises NodeError for an error that is no fault of the record: the run ends.
+    Raises NodeError, which ends the run, for an error of the machine.
     """
     reason = reason_of(error)
     if is_of_machine(error):

@@ -107,10 +107,7 @@ class StepLogs:
         return made_of(self._logs.entries, numbers)
 
     def end(self) -> tuple[Ints, Ints]:
-        """Give the scan the rows that it is about to take; return them, and keys without any.
-
-        Of these, those that had none at the last calls, either.
-        """
+        """Pass final rows to the scan; return them, and keys without rows for some calls."""
         over, self._ends = take_final(self._ends, self._scan.watermark_ns)
         ended, empty = self._logs.end(over)
         if ended:

@@ -20,7 +20,7 @@ TOO_MANY = f"timers were called {TIMERS_MAX - 1} times since the last row of the
 
 
 class Fired(NamedTuple):
-    """A row of a timer, with its place, or why there is none: its result is a text then."""
+    """A row of a timer, with its place; its result is a text, the reason, if the timer failed."""
 
     time_ns: int
     place: int
@@ -32,8 +32,8 @@ class Run(NamedTuple):
 
     row_ns: the time of its last row, NONE without one. now_ns: of that, or of the last timer called
     since. fired: how many were. last: the newest result. failed: when and why calls failed, of the
-    row and the timers before it, or of the timers behind. Of a table of all rows, place: of the
-    last row. result: that of the row, or why it failed. made: the rows of these timers.
+    row and the timers before it, or of the timers behind. For a table of all rows: place, of the
+    last row; result, of the row, or the reason of its failure; made, the rows of these timers.
     """
 
     state: Stored

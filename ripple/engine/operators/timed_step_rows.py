@@ -1,4 +1,4 @@
-"""The rows of a scan with timers, and those of its timers, from their reading on."""
+"""The rows of a scan and of its timers, as soon as they are read."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 class TimedStepTableRows(StepTableRows):
     """The rows of a scan and of its timers until they are final.
 
-    Timers are called that are due by the watermark. The row of one has the time of its last
-    nanosecond before, and the place of the last row of its key, with the next index. It is final
-    with the rows of its time. Invariants between stabilizations: ``_fired`` has such rows that are
-    not final by their places, with their slots and those of their keys, and ``_place_of`` these
-    slots; ``_before`` those before a row by its slot. ``_runs`` has the keys of ``_of_key`` after
-    all timers called, with the rows of those behind the last row; ``_due`` when a timer of one is
-    due, and ``_ends`` when a row of a timer is final, and both other times, which come to nothing.
+    A timer is called once the watermark reaches its time. Its row has the last nanosecond before
+    this time, and the place of its key's last row, with the next index. It is final with the rows
+    of its time. Invariants between stabilizations: ``_fired`` has the open rows of timers by place,
+    with their slots and the slots of their keys, and ``_place_of`` their places by slot;
+    ``_before`` has the open rows of the timers before a row, by the row's slot. ``_runs`` has the
+    keys of ``_of_key`` after all called timers, with the rows of the timers behind the last row.
+    ``_due`` has the due times of keys' timers, and ``_ends`` the times of timers' rows; stale
+    entries in both are without effect.
     """
 
     def __init__(self, graph: Graph, fold: RowTable, scan: TimedTableScanRows) -> None:
@@ -58,7 +59,7 @@ class TimedStepTableRows(StepTableRows):
         self._final_ns = watermark.NONE
 
     def settle(self, watermark_ns: int) -> None:
-        """Take the new rows, run their keys again from there, call timers, and show the changes."""
+        """Take new rows, rerun their keys from there, call due timers, and show the changes."""
         news = self._scan.take_news()
         self._change([] if news is None else [news], watermark_ns)
         over, empty = self._logs.end()
@@ -70,7 +71,7 @@ class TimedStepTableRows(StepTableRows):
         self._drop(watermark_ns)
 
     def _change(self, news: Iterable[pa.RecordBatch], watermark_ns: int) -> None:
-        """Take new rows, call timers, and show what is there now in place of what was."""
+        """Take new rows, call due timers, and replace rows of timers by the rows after that."""
         was: set[int] = set()
         now: dict[int, tuple[Fired, int]] = {}
         shown = [self._ran(rows, was, now) for rows in news]
@@ -161,7 +162,7 @@ class TimedStepTableRows(StepTableRows):
         return over
 
     def _drop(self, watermark_ns: int) -> None:
-        """Forget keys of which no row and no timer is open."""
+        """Forget keys without open rows and timers."""
         looked, self._fresh = self._fresh, set()
         if watermark_ns == watermark.NONE:
             self._fresh = looked
@@ -175,7 +176,7 @@ class TimedStepTableRows(StepTableRows):
         self._of_key.release(np.array(drop, np.int64))
 
     def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
-        """Return (slots of rows, their fields by name, why a row failed by slot)."""
+        """Return (slots of rows, their fields by name, reasons of failed rows by slot)."""
         kept, keys, made = [], [], []
         failed: dict[int, str] = {}
         for slot in slots.tolist():
@@ -192,7 +193,7 @@ class TimedStepTableRows(StepTableRows):
         return np.array(kept, np.int64), shown, failed
 
     def _result_of(self, slot: int) -> tuple[Any, int]:
-        """Return the result of a row, or why there is none, and the slot of its key."""
+        """Return the result of a row, or the reason of its failure, and the slot of its key."""
         place = self._place_of.get(slot)
         if place is not None:
             _, fired, key = self._fired[place]
@@ -203,7 +204,7 @@ class TimedStepTableRows(StepTableRows):
         return None if run is None else run.result, self._logs.slot_of(slot)
 
     def free(self, expired: Ints) -> None:
-        """Free these slots, and those of rows that were taken back."""
+        """Free these slots, and the slots of retracted rows."""
         if self._gone:
             gone = np.array(self._gone, np.int64)
             self._gone.clear()
@@ -223,9 +224,9 @@ class TimedStepTableRows(StepTableRows):
         return super().nbytes + 500 * len(self._fired) + 300 * len(self._runs)
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Show the rows that the scan holds, and those of timers up to that watermark.
+        """Show the held rows of the loaded scan, and its timers' rows up to the watermark.
 
-        The scan was loaded before. Rows of timers that were final are not shown again.
+        Final rows of timers are not shown again.
         """
         del table
         self._final_ns = self._scan.watermark_ns

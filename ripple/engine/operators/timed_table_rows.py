@@ -1,4 +1,4 @@
-"""The rows that a scan with timers holds for a table, and the last row of each key, at once."""
+"""The held rows of a scan with timers for a table, and the last row of each key, at once."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 class TimedTableScanRows(StepScanRows):
     """Holds rows until they are final; a table has called the function and the timers.
 
-    A key is as after its last final row: timers behind it are called again for the table, until a
-    row behind them is final, or the inputs have ended. Then a failing one is counted, where the
-    table has no row for it. Invariants: ``open_ns`` is the watermark before the end of inputs;
+    A key has the state after its last final row: the table calls timers behind it again, until a
+    row behind them is final, or the inputs have ended. Then a failed timer without a row in the
+    table is counted. Invariants: ``open_ns`` is the watermark before the end of inputs;
     ``_states`` has a ``Run`` of each slot as the only value of its state.
     """
 
@@ -111,7 +111,7 @@ class TimedTableScanRows(StepScanRows):
             self._states[slot], self._lasts[slot] = (run,), run
 
     def pending(self) -> tuple[list[pa.Array], list[Run]]:
-        """Return the keys with timers that are due some time, each as after its last final row."""
+        """Return the keys with a timer that is set, each in the state after its last final row."""
         slots = self._deciding()
         is_due = [self.timed.next_ns(self._states[slot][0]) is not None for slot in slots.tolist()]
         slots = slots[np.array(is_due, np.bool_)]
@@ -136,7 +136,7 @@ class TimedStepLogs(StepLogs):
 
 
 def _versions(rows: Sequence[Any], times: Sequence[int], of: Sequence[Any]) -> Sequence[Any]:
-    """Return the rows of a key as they count, each with its own time and place."""
+    """Return the newest versions of a key's rows, each with its own time and place."""
     found = versions([row[0] for row in rows], times, of)
     each = zip(found, rows, strict=True)
     return [None if values is None else (values, *row[1:]) for values, row in each]

@@ -24,7 +24,7 @@ def grown(array: Ints, size: int, fill: int) -> Ints:
 
 
 def order_by_slot(slots: Ints) -> Ints:
-    """Return the positions of slots, none of which is -1, by slot; of one slot as they come.
+    """Return the positions of slots from 0, ordered by slot; positions of one slot stay in order.
 
     Numbers of 16 bits are sorted by radix, which takes a twentieth of the time.
     """

@@ -82,7 +82,7 @@ def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
 def rebuild_word(plan: Plan, name: str, *, is_sink: bool = False) -> str:
     """Return the word of ``--rebuild`` for a step or a sink of events.
 
-    It is the name, or the key where a step and a sink have the same one.
+    It is the name, or the key if a step and a sink share the name.
     """
     computed, shown = _rebuilt(plan)
     if name in computed and name in shown:

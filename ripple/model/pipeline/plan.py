@@ -402,7 +402,7 @@ class Plan:
 
     @property
     def computed(self) -> tuple[Node, ...]:
-        """The nodes that others read, each under a name of its own.
+        """The nodes that others read, each under a unique name.
 
         They are the sources, the steps on streams, and the folds with the steps on their results.
         """

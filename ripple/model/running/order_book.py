@@ -94,10 +94,9 @@ class OrderBook:
     these levels that changes. depth: 1 by default, up to 100; of levels up to 1,000. begins:
     "unknown", until a snapshot, or "empty". strict: a message that cannot be applied makes the book
     unknown. checksum, checksum_rule: the field with the venue's checksum after an event, null where
-    it tells none, and how the venue makes it: "kraken", "okx" or "bitfinex", of a book by level
-    with prices and sizes as integers or decimals. Another checksum makes the book unknown.
-    venue_depth: how many levels of a side the venue tells of; those behind them are dropped after
-    each event.
+    it sends none, and the venue's rule: "kraken", "okx" or "bitfinex", of a book by level with
+    prices and sizes as integers or decimals. A mismatch makes the book unknown. venue_depth: the
+    levels of a side that the venue publishes; further levels are dropped after each event.
     """
 
     side: Input

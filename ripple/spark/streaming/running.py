@@ -53,7 +53,7 @@ EVERY = "1 second"
 OBSERVED = "ripple"
 """The name of the sums in ``query.lastProgress["observedMetrics"]``."""
 
-# Spark writes its own progress beside the micro-batches; not where a query ends by itself.
+# Spark writes its own progress beside the micro-batches; not in a query with an end.
 _UNAWAITED = "asyncProgressTrackingEnabled"
 
 # Such a source never repeats batches that Spark has not committed.

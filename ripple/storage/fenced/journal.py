@@ -68,7 +68,7 @@ class Journal:
         self.objects = self.length_bytes = 0
         """The objects that the next owner would read, and their bytes."""
         self.whole_bytes = 0
-        """The bytes of the whole one among them."""
+        """The bytes of the merged object among them."""
         self.damage: tuple[str, ...] = ()
         """The objects that were unreadable at the last reading, one text each, in order."""
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PARTITIONS_MAX = 10_000
 DESCRIPTION_BYTES_MAX = 1 << 20
 FORMAT = 1
-GROWN_FORMAT = 2  # of topics that take other numbers of writers, which older releases must know
+GROWN_FORMAT = 2  # of topics that take several numbers of writers: older releases refuse them
 
 _RESTORE = (
     "restore it from a copy, or put there the file `topic` of a new topic with the same "
@@ -51,7 +51,7 @@ class Topic:
 
     ``key``: the fields that decide a record's partition; without any, batches stick and rotate.
     ``time_field``: the event time in nanoseconds; without one, seeking by time is impossible.
-    ``before``: smaller numbers of writers that it takes, ascending: it had as many partitions.
+    ``before``: smaller numbers of writers that it takes, ascending: its former partition counts.
     """
 
     disk: Disk
@@ -177,10 +177,9 @@ class Topic:
     def divided(self, count: int) -> Topic:
         """Return the topic with ``count`` among the numbers of writers that it takes.
 
-        It grows where that is more than it has: to a multiple. Its records stay where they are.
-        Readers that have opened it know of the partitions that it had. One process at a time.
-        Raises TopicError where its writers divide records by a key, which would be in two
-        partitions then; OSError.
+        It grows to ``count`` partitions, a multiple, if it has fewer. Its records stay in place.
+        Open readers keep the former partitions. One process at a time. Raises TopicError for a
+        topic divided by key, since a key would be in two partitions then; OSError.
         """
         if self.takes(count):
             return self
@@ -195,7 +194,7 @@ class Topic:
         return made
 
     def takes(self, count: int) -> bool:
-        """Return whether so many writers divide it among them: as many as it has, or had before."""
+        """Return whether so many writers may divide it: its partition count, now or before."""
         return count == self.partitions or count in self.before
 
     def folder(self, partition: int) -> str:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ripple.task.dead_letters.notes import NoteFile, Notes
     from ripple.world.ports import Guards, ObjectStore, Random
 
-# Beyond, one object takes the place of all; beyond the first number only where the bytes that are
-# written again are no more than so many times those that were added.
+# Beyond the second number of objects they are merged into one; beyond the first number only if the
+# bytes written again are at most so many times the bytes added.
 LETTER_OBJECTS_FEW = 64
 LETTER_OBJECTS_MAX = 256
 AGAIN_TIMES_MAX = 8

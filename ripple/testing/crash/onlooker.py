@@ -38,8 +38,8 @@ class Place(NamedTuple):
 class Onlooker:
     """Checks durable bytes; keeps its observations of earlier incarnations in the witness.
 
-    At any moment the committed part of an output is a prefix of an undisturbed run's,
-    and never gets less; the newest checkpoint is not ahead of any output, by its record or, in a
+    At any moment the committed part of an output is a prefix of an undisturbed run's, and
+    never shrinks; the newest checkpoint is not ahead of any output, by its record or, in a
     log, by its last frame; epochs never fall.
     """
 
@@ -128,10 +128,10 @@ class Onlooker:
                 assert is_held, f"{checkpoint.name} is ahead of {place.record}, at {reached}"
 
     def _resumed(self, place: Place) -> Mapping[str, int]:
-        """Return the cut at which an owner of a log would resume after a power cut.
+        """Return the resume point of a log's owner after a power cut.
 
-        An owner who finds a frame that says more than the record resumes at the frame's cut, and
-        writes no record of it.
+        If the last frame is ahead of the record, an owner resumes at the frame's cut without
+        another record.
         """
         topic, partition, _ = place.record.rsplit("/", 2)
         disk = SimDisk()

@@ -83,7 +83,7 @@ def timed_rows(
 ) -> View:
     """Return the results of the rows of a scan, and of its timers up to a watermark.
 
-    reached_ns: that before the end of inputs.
+    reached_ns: the watermark before the end of inputs.
     """
     view, timers = View(), Timers(node)
     found = timers.before(counted(node, rows))

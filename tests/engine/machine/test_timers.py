@@ -215,7 +215,7 @@ def read(engine: Engine, *rows: tuple[str, int, int]) -> list[tuple[str, str, in
 
 
 def changed(engine: Engine, *rows: tuple[str, int, int]) -> list[tuple[Any, ...]]:
-    """Return the rows of the table that came, or are gone again; both by their places."""
+    """Return the added and the removed rows of the table, by their places."""
     if rows:
         batch = records_of(rows_of(*rows), FIELDS)
         engine.apply("ticks", batch, engine.cut["ticks"] + len(rows))

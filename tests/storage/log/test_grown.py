@@ -1,4 +1,4 @@
-"""Topics of outputs whose stage gets another number of partitions, and back."""
+"""Topics of outputs during changes of a stage's partition count, and back."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_rows_go_to_a_new_partition_and_back_and_a_table_has_each_once(
     assert (other.committed, other.others, other.beside) == (None, ({"0/t/0": 6},), [])
     show(other, 7, (OP_SET, "b", 4))
     assert in_use(topic) == 4
-    # Both have b, as the one before has not been followed yet: what the newer owner says holds.
+    # Both have b until the former owner's partition is read further: the newer owner's row holds.
     assert ripple("log", "table", f"{tmp_path}/o").out == '{"key":"a","n":1}\n{"key":"b","n":4}\n'
     assert stream.ends() == {"0": 3, "1": 0, "2": 1, "3": 0}
     added = stream.splits(stream.begin(), stream.ends())[-1]
@@ -137,7 +137,7 @@ def test_cuts_by_other_paths_are_compared_by_their_inputs() -> None:
     here = {"0/t/0": 5, "1/t/0": 4, "0/t/1": 9, "1/t/1": 9}
     assert has_reached(here, {"0/t/0": 5, "1/t/0": 4, "0/t/1": 9, "1/t/1": 8})
     assert not has_reached(here, {"0/t/0": 5, "1/t/0": 5, "0/t/1": 9, "1/t/1": 9})
-    assert has_reached(here, {"0/t/0": 4, "0/t/1": 9})  # of one sender, whose rows may be in both
+    assert has_reached(here, {"0/t/0": 4, "0/t/1": 9})  # of one sender, with rows perhaps in both
     assert not has_reached(here, {"0/t/0": 5, "0/t/1": 9})
     assert not has_reached(here, {"0/t/2": 1})
     assert has_reached(here, {})

@@ -78,9 +78,9 @@ def difference(output: str, named: str, preview: str) -> Difference:
 
 
 def _common(places: list[tuple[Topic, int]]) -> list[int | None] | None:
-    """Return where the rows of partitions at their last common cut end, None without one.
+    """Return the ends of partitions' rows at their last common cut, None without one.
 
-    Partitions at rest, whose stage has fewer now, have no rows, and no part in it.
+    Partitions at rest have no rows, and no influence on this cut.
     """
     known: list[dict[Any, int] | None] = []
     for topic, number in places:
@@ -95,7 +95,7 @@ def _common(places: list[tuple[Topic, int]]) -> list[int | None] | None:
 
 
 def _key_of(cut: Cut) -> tuple[tuple[str, int], ...]:
-    """Return what is equal for equal cuts, also for those by paths through other partitions."""
+    """Return a cut by source, which is equal for equal cuts by different paths of partitions."""
     return tuple(sorted((cuts.of_sources(cut) or cut).items()))
 
 

@@ -1,4 +1,4 @@
-"""Other numbers of partitions of a pipeline's stages: which can be, and what moves by it."""
+"""Changes of the partition counts of a pipeline's stages: their limits, and the rows that move."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def problems_of(
     plan: Plan, was: Sequence[Assigned], counts: Sequence[tuple[str, int]]
 ) -> Iterator[str]:
-    """Yield why stages cannot go on with other numbers of partitions.
+    """Yield the problems of stages with other partition counts.
 
     was: the stages of the cluster. counts: those of the plan, by the same names, 0 for any.
     """
@@ -59,7 +59,7 @@ def _of_stage(plan: Plan, stage: Stage, changes: str) -> Iterator[str]:
 
 
 def undivided(sources: Iterable[tuple[str, int]], count: int) -> list[str]:
-    """Return why the records of sources cannot be divided among ``count`` partitions, 0 for any.
+    """Return the problems of dividing sources' records among ``count`` partitions, 0 for any.
 
     sources: the partitions of each.
     """
@@ -72,7 +72,7 @@ def undivided(sources: Iterable[tuple[str, int]], count: int) -> list[str]:
 
 
 def counts_by_output(plan: Plan, counts: Sequence[tuple[str, int]]) -> dict[str, int]:
-    """Return in how many partitions each output is, where the plan itself says so."""
+    """Return the partition counts of outputs, as far as the plan has them."""
     by_stage = {
         stage.number: count
         for (_, stage), (_, count) in zip(
@@ -97,7 +97,7 @@ def let_take(outputs: Mapping[str, str], previews: Mapping[str, str]) -> None:
 
 
 def problem_of_topic(name: str, place: str, count: int | None) -> str | None:
-    """Return why the topic of an output cannot be divided among so many, None if it can be."""
+    """Return the problem of dividing the topic of an output, None for none."""
     topic = topic_at(place)
     there = 0 if topic is None else topic.partitions
     if not there or not count or there % count == 0 or count % there == 0:
@@ -109,7 +109,7 @@ def problem_of_topic(name: str, place: str, count: int | None) -> str | None:
 
 
 def moving(before: int, count: int) -> str:
-    """Return for people which rows go to other partitions, "" for none."""
+    """Return the share of rows that move to other partitions, as text, "" for none."""
     fewer, more = sorted((before, count))
     if not fewer or fewer == more:
         return ""
@@ -119,14 +119,14 @@ def moving(before: int, count: int) -> str:
 
 
 def mates(number: int, count: int, other: int) -> range:
-    """Return which of ``other`` partitions have rows of partition ``number`` of ``count``."""
+    """Return the partitions of ``other`` with rows of partition ``number`` of ``count``."""
     if count >= other:
         return range(number % other, number % other + 1)
     return range(number, other, count)
 
 
 def groups(one: int, other: int) -> Iterable[tuple[range, range]]:
-    """Return which of ``one`` and of ``other`` partitions have the same keys.
+    """Return the groups of partitions with the same keys, of ``one`` and of ``other``.
 
     Raises InputError unless one number divides the other.
     """

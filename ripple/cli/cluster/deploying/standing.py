@@ -102,10 +102,10 @@ def _record_in(store: str) -> Serving:
 def check_is_code(
     plan: Plan, there: Generations, generation: int, counts: Iterable[tuple[str, int]]
 ) -> None:
-    """Raise InputError where a generation has other code, or other partitions, than a plan.
+    """Raise InputError for a generation with other code, or other partitions, than a plan.
 
-    What was judged of the plan would not hold for the generation. counts: the partitions of the
-    plan's stages, 0 for any.
+    The plan's checks would not hold for it. counts: the partitions of the plan's stages, 0 for
+    any.
     """
 
     async def found() -> tuple[set[str], Assignment | None]:

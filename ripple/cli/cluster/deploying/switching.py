@@ -61,7 +61,7 @@ def wait_level(
 def _behind(
     plan: Plan, output: str, places: tuple[str, str], wanted: Mapping[int, Commit]
 ) -> Iterator[int]:
-    """Yield the partitions of an output that its preview has not come as far as.
+    """Yield the partitions of an output that are ahead of its preview.
 
     places: of both. The preview may have another number of partitions.
     """

@@ -175,7 +175,7 @@ def _of_plan(plan: Plan, sources: Mapping[str, str], *, has_lanes: bool) -> Iter
 def _of_outputs(
     plan: Plan, outputs: Mapping[str, str], known: set[str], counts: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yield why an output cannot go on with the rows of the plan. counts: of its partitions."""
+    """Yield the problems of an output with the rows of the plan. counts: of its partitions."""
     for name, place in outputs.items():
         if not place.startswith(PREFIX):
             yield f"output {name!r} is {place}: generations share outputs that are log:DIR/TOPIC"

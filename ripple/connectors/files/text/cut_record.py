@@ -111,8 +111,8 @@ def write(
 ) -> None:
     """Replace the record at ``path``, durably; the one before stays if that fails.
 
-    may_be_older: whether a crash of the machine may bring the record before back, which saves a
-    sync. Raises LimitError for a record that ``read`` would refuse, and OSError.
+    may_be_older: whether a crash of the machine may bring back the previous record, which saves
+    a sync. Raises LimitError for a record that ``read`` would refuse, and OSError.
     """
     reached = to_json(record.reached)
     is_short = reached is not None and isinstance(reached["cut"], str)

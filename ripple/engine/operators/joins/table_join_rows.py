@@ -104,7 +104,7 @@ class TableJoinRows(DerivedColumn):
             self._take_right(*self._right.changes())
 
     def _follows_left(self) -> bool:
-        """Touch the rows of the left side's changes, with new ones, if each is there; else none."""
+        """Touch the rows of the left side's changes, new ones included; none if one is absent."""
         if not self._by_key or (new := unplaced(self._left, self._row_of)) is None:
             return False
         if len(new):
@@ -114,7 +114,7 @@ class TableJoinRows(DerivedColumn):
         return follow(self._left, self._row_of, self._touched, self.keys.capacity)
 
     def _follows_right(self) -> bool:
-        """Do the same with those of the right side."""
+        """Touch the rows of the right side's changes likewise."""
         if not self._by_key or (new := unplaced(self._right, self._link_of)) is None:
             return False
         if len(new):
@@ -123,13 +123,13 @@ class TableJoinRows(DerivedColumn):
         return follow(self._right, self._link_of, self._touched, self.keys.capacity)
 
     def _place_left(self, new: Ints) -> None:
-        """Give slots of the left their rows."""
+        """Assign rows to slots of the left."""
         found = self._rows_of(new)
         self._left_at = grown(self._left_at, self.keys.capacity, -1)
         self._row_of[new], self._left_at[found] = found, new
 
     def _place_right(self, new: Ints) -> None:
-        """Give slots of the right their links."""
+        """Assign links to slots of the right."""
         found = self._links_of(new)
         self._link_of[new], self._right_at[found] = found, new
 
@@ -190,7 +190,7 @@ class TableJoinRows(DerivedColumn):
     # --- rows and links: here the same ---
 
     def _links_of(self, slots: Ints) -> Ints:
-        """Return the links that slots of the right get."""
+        """Return the links of slots of the right."""
         if len(self.fold.key) == 1:
             found = slots_of_same(self.keys, self._right.keys, slots)
         else:
