@@ -228,15 +228,16 @@ clean:  ## remove everything that was built
 $(PYTHON):
 	python3 -m venv $(VENV)
 
-# Requirements of a table of pyproject.toml: TABLE KEY. What Ripple needs is unpacked while it is compiled.
+# Requirements of a table of pyproject.toml: TABLE KEY. What Ripple needs is unpacked while it is compiled,
+# but after setuptools has been replaced: a second pip would warn of what the first has half removed.
 REQUIRED = $(PYTHON) -c 'import sys, tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))[sys.argv[1]][sys.argv[2]])'
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 
 $(VENV)/.demo: $(CORE) | $(PYTHON)
+	$(PIP) $$($(REQUIRED) build-system requires)
 	$(PIP) $$($(REQUIRED) project dependencies) & needed=$$!; \
-		$(PIP) $$($(REQUIRED) build-system requires) \
-		&& CFLAGS="$(CFLAGS) -w" $(PYTHON) -W ignore setup.py -q build_ext --inplace --demo; built=$$?; \
+		CFLAGS="$(CFLAGS) -w" $(PYTHON) -W ignore setup.py -q build_ext --inplace --demo; built=$$?; \
 		wait $$needed && exit $$built
 	@touch $@
 

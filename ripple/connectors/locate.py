@@ -379,9 +379,16 @@ def check_sources(plan: Plan, given: Iterable[str]) -> None:
     names, places = [source.name for source in plan.sources], list(given)
     for name in places:
         if name not in names:
+            from difflib import get_close_matches  # noqa: PLC0415 - only errors say it
+
+            near = get_close_matches(name, [one for one in names if one not in places], n=1)
             raise InputError(
-                f"there is no source {name!r}: the pipeline reads {plan.source_names}. Leave it "
-                "out, or end a branch that begins with it by .sink(name)"
+                f"there is no source {name!r}: the pipeline reads {plan.source_names}. "
+                + (
+                    f"Did you mean {near[0]!r}?"
+                    if near
+                    else "Leave it out, or end a branch that begins with it by .sink(name)"
+                )
             )
     for name in names:
         if name not in places:

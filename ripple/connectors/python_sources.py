@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,6 +53,8 @@ def advice(place: object, name: str) -> str:
             "; put one record into a list, and columns into a pa.table; a dict of sources has "
             f"their names, here {name!r}"
         )
+    if isgeneratorfunction(place) or isasyncgenfunction(place):
+        return f"; call it, as in {place.__name__}(): what it returns yields the rows"
     if isinstance(place, AsyncIterable):
         return "; an async iterable is one in await rp.arun(...)"
     return "; a lazy frame is one after .collect()" if hasattr(place, "collect") else ""

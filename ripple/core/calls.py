@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from ripple.core.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_LIKE = 0.8  # a letter more or less
 
 
 def called(name: str, *first: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -31,7 +32,10 @@ def called(name: str, *first: str) -> Callable[[Callable[_P, _R]], Callable[_P, 
                 if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                     raise  # within the function
             form = signature(function)
+            unknown = _unknown(form, kwargs)
             try:
+                if unknown:
+                    raise TypeError(unknown)
                 form.bind(*args, **kwargs)
             except TypeError as error:
                 is_init = function.__name__ == "__init__"
@@ -42,6 +46,23 @@ def called(name: str, *first: str) -> Callable[[Callable[_P, _R]], Callable[_P, 
         return checked
 
     return decorate
+
+
+def _unknown(form: Signature, given: Iterable[str]) -> str:
+    """Return what is wrong with the first name that a call does not take; "" where none is.
+
+    A mistyped name also leaves another argument missing, which alone would not tell it.
+    """
+    if any(one.kind is Parameter.VAR_KEYWORD for one in form.parameters.values()):
+        return ""
+    for name in given:
+        if name not in form.parameters:
+            from difflib import get_close_matches  # noqa: PLC0415 - only errors say it
+
+            near = get_close_matches(name, form.parameters, n=1, cutoff=_LIKE)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            return f"got an unexpected keyword argument {name!r}{meant}"
+    return ""
 
 
 def written(call: str, form: Signature, skipped: int, first: tuple[str, ...]) -> str:

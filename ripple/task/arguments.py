@@ -68,9 +68,12 @@ def check_ends(sources: Mapping[str, Any]) -> None:
 def sources_of(plan: Plan, source: Any) -> Mapping[str, Any]:
     """Return the input of each source. Raises InputError for a missing or unknown source."""
     if len(plan.sources) == 1:
-        name = plan.sources[0].name
-        if not isinstance(source, Mapping) or name not in source:
+        name, fields = plan.sources[0].name, plan.sources[0].schema.fields
+        if not isinstance(source, Mapping):
             return {name: source}
+        names_of_fields = (one.name.partition(".")[0] for one in fields)
+        if name not in source and not source.keys().isdisjoint(names_of_fields):
+            return {name: source}  # a row or columns are no source, which its opening says
         check_sources(plan, source)
         return source
     if not isinstance(source, Mapping):

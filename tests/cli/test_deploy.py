@@ -225,7 +225,7 @@ def test_a_topic_has_a_multiple_or_a_part_of_what_it_had(tmp_path: Path) -> None
     assert [([*one], [*other]) for one, other in groups(2, 4)] == [([0], [0, 2]), ([1], [1, 3])]
     with pytest.raises(InputError, match="no keys apart"):
         groups(4, 6)
-    assert moving(2, 8) == ", 2 before: 6 of 8 rows of its outputs move"
+    assert moving(2, 8) == ", 2 before: of every 8 rows of its outputs, 6 move"
 
 
 def test_a_renamed_source_is_refused(begun: Path, capfd: pytest.CaptureFixture[str]) -> None:

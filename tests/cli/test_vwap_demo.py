@@ -173,7 +173,7 @@ def test_empty_input_is_no_error():
 def test_input_of_rejected_records_alone_is_a_failure(tmp_path):
     ended = demo("--stdin", given="a,b\n")
     assert (ended.code, ended.out) == (1, "")
-    assert "all 1 record of standard input were rejected; --dead-letter FILE" in ended.err
+    assert "the only record of standard input was rejected; --dead-letter FILE" in ended.err
     file = tmp_path / "headings.csv"
     file.write_text("symbol,price,size,timestamp_ns,venue\n")
     ended = demo("--file", file, "--dead-letter", tmp_path / "d.jsonl")

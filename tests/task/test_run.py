@@ -185,6 +185,8 @@ class TestRefusals:
                 {"name": ["a"]},
                 "type dict: .*; put one record into a list, and columns into a pa.*here 's'",
             ),
+            ({"x": [ROWS[0]]}, "there is no source 'x': the pipeline reads s. Leave it out"),
+            (arows, r"type function: .*; call it, as in arows\(\): what it returns yields"),
             (MemorySource, "cannot read from <class .*MemorySource'>"),
             ([b"a"], "row 0 of the source is b'a' .bytes.: rows are mappings by field name"),
             ([ROWS[0], ("a", 1.0)], "row 1 of the source is .'a', 1.0. .tuple."),
@@ -259,6 +261,11 @@ class TestRefusals:
             (
                 lambda run: run(PIPELINE, source=[], sink="-", batch=1),
                 r"rp\.run: .*'batch': write .*, optionally with batch_rows=, ",
+            ),
+            # Not that there is no sink, which is not what is wrong.
+            (
+                lambda run: run(PIPELINE, source=[], snk="-"),
+                r"'snk' \(did you mean 'sink'\?\): w",
             ),
             (lambda run: run("p.py", source=[], sink="-"), r"not str: import it .*ripple run FILE"),
             (lambda _: rp.Task(PIPELINE), r"rp\.Task: .*'source': write rp\.Task\(pipeline, so"),

@@ -123,6 +123,10 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
             "there is no source 'others': the pipeline reads ticks, more",
         ),
         (
+            {"ticks": [], "more1": []},
+            "there is no source 'more1': the pipeline reads ticks, more. Did you mean 'more'.",
+        ),
+        (
             dict.fromkeys(("ticks", "more"), iter([tick(1)])),
             "the sources 'ticks' and 'more' are the same iterator, whose rows come once: give each "
             "its own, as itertools.tee makes them",

@@ -114,7 +114,10 @@ def run(options: argparse.Namespace) -> int:
     done = {"add": "added", "change": "changed", "stop": "stopped", "start": "started"}
     text = f"pipeline {name} is {done.get(options.action, 'removed')}"
     if hosted is not None and not hosted["is_stopped"]:
-        text += f": ripple status --pipeline {name} shows its workers"
+        text += (
+            f": workers run {hosted['file']} of the folder that --pipelines names; "
+            f"ripple status --pipeline {name} shows them"
+        )
     write(options.format, {"pipeline": name, "entry": hosted}, lambda: print(text))
     return 0
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.exits import say
-from ripple.cli.lib.output_forms import many
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.hints import Hints
 from ripple.connectors.target import open_target
@@ -102,7 +101,9 @@ def say_counts(counts: Counter[str], kept_in: str | None) -> None:
 def all_rejected(place: str, total: int, kept_in: str | None) -> InputError:
     """Return the error where none of the records of a place was accepted."""
     where = f"they are in {kept_in}" if kept_in else "--dead-letter FILE keeps them"
-    return InputError(f"all {many(total, 'record')} of {place} were rejected; {where}")
+    what = "the only record" if total == 1 else f"all {total} records"
+    verb = "was" if total == 1 else "were"
+    return InputError(f"{what} of {place} {verb} rejected; {where}")
 
 
 def shown(raw: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from itertools import dropwhile, takewhile
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 FILE_HELP = "a Python file; NAME: which pipeline in it, by default the only one, or 'pipeline'"
 NAME_DEFAULT = "pipeline"
 _UNKNOWN_ARGUMENT = "got an unexpected keyword argument"
+_MEANT = ". Did you mean"
 _OURS = os.path.dirname(ripple.__file__) + os.sep
 
 
@@ -192,7 +195,25 @@ def _told(error: Exception) -> tuple[str, str]:
         own = [frame for frame in _from_users(part.stack) if not _is_ours(frame)]
         part.stack = traceback.StackSummary.from_list(own)
         part = part.__cause__ or part.__context__
-    return "".join(report.format()).rstrip(), ""
+    text = "".join(report.format()).rstrip()
+    return text if _MEANT in text else text + _meant(error), ""
+
+
+def _meant(error: Exception) -> str:
+    """Return a hint at the name that is meant, as Python says it where it ends by the error.
+
+    Since Python 3.12 a traceback as text has it too.
+    """
+    if not isinstance(error, (AttributeError, NameError)) or not error.name:
+        return ""
+    if isinstance(error, AttributeError):
+        known = dir(error.obj)
+    else:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        known = [*frame.f_locals, *frame.f_globals, *dir(builtins)]
+    has_way_out = str(error).rpartition(error.name)[2].startswith("': write ")
+    near = [] if has_way_out else get_close_matches(error.name, known, n=1)
+    return f"{_MEANT}: {near[0]!r}?" if near else ""
 
 
 def _marked(frame: traceback.FrameSummary) -> str:

@@ -115,7 +115,7 @@ def moving(before: int, count: int) -> str:
         return ""
     if more % fewer:
         return f", {before} before"
-    return f", {before} before: {more - fewer} of {more} rows of its outputs move"
+    return f", {before} before: of every {more} rows of its outputs, {more - fewer} move"
 
 
 def mates(number: int, count: int, other: int) -> range:
