@@ -103,7 +103,7 @@ class Settings:
         places=(Alias("cluster.name"),),
     )
     several_pipelines: bool = setting(
-        "serve several pipelines: those that ripple pipeline has added to the store",
+        "serve all pipelines of the record in the store; ripple pipeline adds them",
         default=False,
     )
     host: str = setting("address to listen on", default="127.0.0.1")

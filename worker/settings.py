@@ -150,7 +150,7 @@ class Settings:
     )
     pipelines: str = setting(
         "folder with the files of several pipelines, instead of one pipeline, its source and its "
-        "outputs: runs those that ripple pipeline has added to the store",
+        "outputs: runs all pipelines of the record in the store; ripple pipeline adds them",
         default="",
     )
     pipeline_name: str = setting("name of the pipeline, in a cluster of several", default="")

@@ -218,7 +218,7 @@ class AgainstLog:
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """Check that a partition of an output, whose stage has fewer partitions now, has no rows."""
+    """Check that a partition at rest, of a stage with fewer partitions now, has no rows."""
 
     parcel: Parcel
     output: str

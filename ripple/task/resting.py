@@ -34,7 +34,7 @@ class Resting:
         self._group, self._plan = group, plan
 
     def is_needed(self, outputs: Iterable[str]) -> bool:
-        """Return whether there are such partitions."""
+        """Return whether this partition takes over others."""
         group = self._group
         return isinstance(group, ShrinkingGroup) and any(map(group.beside, outputs))
 

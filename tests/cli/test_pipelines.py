@@ -1,4 +1,4 @@
-"""``ripple pipeline``: what it records, and stores that no coordinator of several reads."""
+"""``ripple pipeline``: its record, and refused stores."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Place:
         return [f"{self.code[generation]}", *source, *sinks, "--dir", f"{self.folder}/c"]
 
     def deploy(self, act: str, generation: int = 2) -> str:
-        """Carry out a command; return what it said."""
+        """Carry out a command; return its output."""
         said = subprocess.run(
             [*RIPPLE, "deploy", *self.given(generation), act],
             cwd=ROOT,
@@ -143,7 +143,7 @@ class Running:
         os.kill(int(found[-1]), signal.SIGKILL)
 
     def end(self) -> None:
-        """End it in good order."""
+        """End it gracefully."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(PATIENCE_S)
 

@@ -46,7 +46,7 @@ def test_a_hash_divides_partitions_among_some_tasks_for_each_core() -> None:
 
 def test_executors_that_spark_may_add_count() -> None:
     settings = {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"}
-    assert most_cores(2, settings.get) == 2  # without a limit, nobody knows how many there will be
+    assert most_cores(2, settings.get) == 2  # without a limit the maximum is unknown
     settings["spark.dynamicAllocation.maxExecutors"] = "2147483647"
     assert most_cores(2, settings.get) == 2
     settings["spark.dynamicAllocation.maxExecutors"] = "10"

@@ -49,7 +49,7 @@ async def test_only_what_came_since_is_read_once_the_output_is_open(tmp_path: Pa
     await ahead.read()
     write(former, 2, b=None, d=4)
     await ahead.read()
-    write(former, 3, c=5)  # it goes on until the output is opened
+    write(former, 3, c=5)  # it writes until the output is opened
     await group.open(2)
     shown, mark = ahead.take("out", KEY)
     assert mark == "5"

@@ -138,9 +138,9 @@ class Child:
 
 
 async def started(command: Sequence[str]) -> Process:
-    """Start a process in a session of its own, so that Ctrl+C reaches the host alone.
+    """Start a process in its own session, so that Ctrl+C reaches the host alone.
 
-    The end of its standard input shows it that the host is gone. Raises OSError.
+    The death of the host ends its standard input. Raises OSError.
     """
     return await asyncio.create_subprocess_exec(
         *command,

@@ -60,8 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--partitions",
         type=positive,
         metavar="N",
-        help="partitions of the first stage (default: those of the generation that serves); later "
-        "stages have those of FILE.py",
+        help="partitions of the first stage (default: as in the serving generation); later "
+        "stages have the counts of FILE.py",
     )
     acts = parser.add_mutually_exclusive_group()
     acts.add_argument(

@@ -1,7 +1,7 @@
-"""Add, change, stop, start and remove pipelines of a cluster of several, each by itself.
+"""Add, change, stop, start and remove independent pipelines of a cluster of several.
 
 Their coordinators run with --several-pipelines and their workers with --pipelines DIR, and follow
-within seconds. FILE.py is a path in the folder of pipelines of each worker; say the command there.
+within seconds. FILE.py is a path in the folder of pipelines of each worker; run the command there.
 """
 
 from __future__ import annotations

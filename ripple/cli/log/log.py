@@ -333,7 +333,7 @@ def _followed(options: argparse.Namespace, topic: Topic, partition: int | None) 
 async def _batches_of(
     options: argparse.Namespace, topic: Topic, partition: int | None, letters: ReportedLetters
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    """Yield the records of partitions; tell their markers and rejected records."""
+    """Yield the records of partitions; report their markers and rejected records."""
     numbers = _followed(options, topic, partition)
     for number in numbers:
         if len(numbers) > 1:

@@ -77,7 +77,7 @@ def in_use(topic: Topic) -> int:
 
 
 def newest_last(topic: Topic) -> list[int]:
-    """Return the partitions of a topic, those of the newest owner last.
+    """Return the partitions of a topic in the order of their owners, the newest last.
 
     During a change of a stage's partition count a row may be in two of them: the newer owner's
     row holds.

@@ -190,9 +190,9 @@ cdef class Matches:
     cdef int64_t find_last(
         self, const vector[int64_t]& rows, const vector[int64_t]& more, vector[int64_t]& at
     ) noexcept nogil:
-        """Find the last rows before, among those known and ``more``, which become known.
+        """Find the last earlier rows, among the known ones and ``more``, which become known.
 
-        Returns a slot for which there is no room, of rows that were left out; -1 without any.
+        Returns a slot beyond the capacity, of rows that were left out; -1 for none.
         """
         cdef const int64_t* times = self.left.rows.columns[self.left.time].words.data()
         cdef const int64_t* slots = self.left.rows.columns[self.my_slot].words.data()
@@ -205,7 +205,7 @@ cdef class Matches:
         cdef bint has_time = not self.is_strict     # whether a row of the same time counts
         cdef size_t i
         for i in range(rows.size() + 1):
-            time = times[rows[i]] if i < rows.size() else END  # which no row has
+            time = times[rows[i]] if i < rows.size() else END  # after every row
             while next != end and (
                 their_times[next[0]] < time or (their_times[next[0]] == time and has_time)
             ):
@@ -270,7 +270,7 @@ cdef class Matches:
         return column.words[number] and (column.valid.empty() or column.valid[number])
 
     cdef void hold(self, const vector[int64_t]& more) noexcept nogil:
-        """Let rows be known, after all others of their slots in ``runs``."""
+        """Make rows known, after all others of their slots in ``runs``."""
         cdef const int64_t* times = self.right.rows.columns[self.right.time].words.data()
         cdef const int64_t* slots = self.right.rows.columns[self.their_slot].words.data()
         cdef size_t i

@@ -484,7 +484,7 @@ cdef inline int64_t place_of(const number* ordered, int64_t n, number x) noexcep
     cdef bint is_number = True
     if number is double:
         is_number = not isnan(x)
-    if n <= COUNTED_MAX and is_number:  # all are counted sooner than a search foresees its way
+    if n <= COUNTED_MAX and is_number:  # counting all is faster than a search's wrong branches
         for i in range(n):
             low += ordered[i] < x
         return low
@@ -498,7 +498,7 @@ cdef inline int64_t place_of(const number* ordered, int64_t n, number x) noexcep
 
 
 cdef inline void replace(number* ordered, int64_t n, number old, number new) noexcept nogil:
-    """Put a value in the place of another one, which is there."""
+    """Replace a present value by another one, in order."""
     cdef int64_t gone = place_of(ordered, n, old), place = place_of(ordered, n, new)
     if place > gone:
         place -= 1
@@ -509,7 +509,7 @@ cdef inline void replace(number* ordered, int64_t n, number old, number new) noe
 
 
 cdef inline void insert(number* ordered, int64_t n, number value) noexcept nogil:
-    """Put one more value in its place."""
+    """Insert a value, in order."""
     cdef int64_t place = place_of(ordered, n, value)
     memmove(ordered + place + 1, ordered + place, (n - place) * sizeof(number))
     ordered[place] = value

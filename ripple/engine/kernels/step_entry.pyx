@@ -16,10 +16,10 @@ cdef class Entry:
     """A row of a log.
 
     number: by which its owner knows it. slot: of its key. of: the value that its versions share,
-    None for none. row: its values, or the rows of which it is that ``at`` a place. result: the
-    values of ``into``, None for no row, or why the step failed. after: the state of its key after
-    it. last: the newest result of the key then. before, behind: its neighbours in the log, which
-    does not own them.
+    None for none. row: its values, or rows with its index ``at``. result: the values of ``into``,
+    None for no row, or the reason of the step's failure. after: its key's state after it. last:
+    its key's newest result then. before, behind: its neighbours in the log, which does not own
+    them.
     """
 
     cdef public object after, last
@@ -31,7 +31,7 @@ cdef class Entry:
     cdef PyObject* behind
 
 
-EMPTY_ENDS = 16  # calls for which a log without rows is kept: most keys have another one soon
+EMPTY_ENDS = 16  # calls of ``end`` that keep an empty log: most keys have a new row soon
 
 
 cdef inline object values_of(Entry entry):
@@ -50,7 +50,7 @@ cdef class Log:
     """The rows of a key, linked. state, last, last_ns: of the key before them.
 
     since: the first one to be run again, NULL for none. late: the row taken last before others.
-    empty_since: the number of the call of ``Logs.end`` that took the last row of an empty one.
+    empty_since: the number of the call of ``Logs.end`` that emptied it.
     """
 
     cdef object state, last
@@ -118,9 +118,9 @@ cdef class Log:
 cdef class Logs:
     """The rows of all keys.
 
-    Invariants between calls: ``logs`` has a log per slot of a key with rows, or that had some at
-    one of the last calls of ``end``, else None; ``emptied`` has the slots that each of these
-    emptied; ``entries`` has the rows by number, and owns them; no log has rows to be run again.
+    Invariants between calls: ``logs`` has a log per slot of a key with rows, now or at one of the
+    last calls of ``end``, else None; ``emptied`` has the slots emptied by each of these calls;
+    ``entries`` has the rows by number, and owns them; no log has rows to be run again.
     """
 
     cdef object call, initial, versions, reason_of
@@ -195,8 +195,8 @@ cdef class Logs:
     ):
         """Take rows of keys with logs, and run these again; return the numbers of all that ran.
 
-        order: the rows by time and place. given: the values of rows, a list or GivenRows. of: what
-        the versions of each share; None where each row counts.
+        order: the rows by time and place. given: the values of rows, a list or GivenRows. of: the
+        common value of each row's versions; None without versions.
         """
         cdef Py_ssize_t i, n = slots.shape[0]
         cdef list changed = [], listed = None if type(given) is GivenRows else given

@@ -327,8 +327,8 @@ struct Order {
         }
     }
 
-    // Returns up to where the numbers from `seen` on rise, at most up to `end`. By blocks, without a
-    // branch on equal times: which are equal follows no rule.
+    // Returns the end of the rising numbers from `seen` on, at most `end`. By blocks, without a
+    // branch on equal times, which would be unpredictable.
     int64_t rising(int64_t end, Less less) const
     {
         static constexpr int64_t BLOCK = 32;
@@ -407,8 +407,8 @@ struct Order {
             std::inplace_merge(taken.begin(), taken.begin() + before, taken.end(), less);
     }
 
-    // Finds these of `rows` rows and those that wait, rising. Returns the index of each row among
-    // them, -1 for the others.
+    // Finds these of `rows` rows and the waiting ones, rising. Returns each row's index among them,
+    // -1 for other rows.
     std::vector<int64_t> add_to(
         const int64_t* numbers, int64_t n, int64_t rows, std::vector<int64_t>& kept) const
     {
@@ -422,7 +422,7 @@ struct Order {
         int64_t end = 0;
         for (int64_t number = 0; number < rows; number++) {
             const int64_t is_kept = anew[number];
-            kept[end] = number; // without a branch: which are kept follows no rule
+            kept[end] = number; // without a branch, which would be unpredictable
             anew[number] = is_kept * (end + 1) - 1;
             end += is_kept;
         }
@@ -430,7 +430,7 @@ struct Order {
         return anew;
     }
 
-    // Gives each row its number after only `n` are there, as `add_to` has found them.
+    // Renumbers rows to the `n` kept ones, by the indexes of `add_to`.
     void renumber(const std::vector<int64_t>& numbers, int64_t n)
     {
         auto anew = [&](int64_t& number) { number = numbers[number]; };

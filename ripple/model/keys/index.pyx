@@ -45,7 +45,7 @@ cdef extern from *:
 
 cdef enum:
     BLOCK = 32  # keys that are looked up together
-    AHEAD = 8   # keys whose places in a table are fetched before they are looked up
+    AHEAD = 8   # keys with table entries prefetched before their lookup
     CACHED_ENTRIES = 8192  # so many are in a cache of this core anyway, with their keys
     SPARSE_ENTRIES = 4096  # 32 KiB: smaller tables are sparse
 
@@ -61,9 +61,9 @@ cdef int open_table(Table* table, int bits) noexcept nogil:
 
 
 cdef inline uint64_t room_in(uint64_t entries) noexcept nogil:
-    """Return eight times how many keys a table of so many entries may have.
+    """Return eight times the key limit of a table of so many entries.
 
-    In a sparse one most keys are where probing starts, so that a processor foresees the end of it.
+    In a sparse table most probes end where they start, which branch prediction learns.
     """
     return entries if entries < SPARSE_ENTRIES else entries * 5
 
@@ -111,7 +111,7 @@ cdef inline uint32_t hash_short(const Key* key) noexcept nogil:
 cdef inline uint32_t hash_word(const Key* key) noexcept nogil:
     """Return the hash of a text of up to eight bytes.
 
-    They differ most in the last one, which alone has little effect on the upper bits of a product.
+    Texts differ most in the last byte, which alone hardly affects the upper bits of a product.
     """
     return tag_of(ripple_fold(key.low ^ key.low >> 32 ^ MIX_1, WORD_SEEDS[key.length]))
 

@@ -386,7 +386,7 @@ def key_columns(keys: KeySpace, slots: Slots) -> dict[str, pa.Array]:
 
 
 def slots_of_same(space: KeySpace, other: KeySpace, slots: Slots) -> Slots:
-    """Return the slot in ``space`` of each key that another one has at ``slots``, adding new ones.
+    """Return the slots in ``space`` of the keys of another one at ``slots``; new keys are added.
 
     Both have fields of the same types; the keys need not be adopted.
     """

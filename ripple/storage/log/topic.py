@@ -206,7 +206,7 @@ class Topic:
         return f"{self.path}/{partition}"
 
     def _description(self) -> bytes:
-        """Return the content of its file. Raises TopicError where it is too long."""
+        """Return the content of its file. Raises TopicError if it is too long."""
         before: list[Sexp] = [["before", [str(count) for count in self.before]]]
         text = sexp.dumps(
             [

@@ -243,7 +243,7 @@ def test_appends_wait_for_the_commit_to_be_synced() -> None:
 
 
 def syncs_of(disk: SimDisk) -> tuple[int, int]:
-    """Return how often files, and names in folders, were made durable."""
+    """Return the numbers of syncs of files and of folders."""
     names = disk.effects.names
     return names.count("sync"), names.count("sync_folder")
 

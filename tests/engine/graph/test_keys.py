@@ -72,7 +72,7 @@ def test_keys_of_another_index_are_found_as_their_texts_are(
     chosen = data.draw(st.lists(st.sampled_from(range(len(theirs))) if theirs else st.nothing()))
     found = index.slots_of_same(other, np.array(chosen, np.int64))
     assert found.tolist() == index.slots_of_texts(_texts([theirs[at] for at in chosen])).tolist()
-    other.free(other.live_slots())  # what was added lives on
+    other.free(other.live_slots())  # the added keys stay
     index.check_invariants()
     for freed in chosen[:1]:
         with pytest.raises(IndexError, match="no key"):

@@ -92,7 +92,7 @@ def test_rows_go_to_a_new_partition_and_back_and_a_table_has_each_once(
     assert stream.begin() == {"0": 0, "1": 0}
     topic = topic.divided(4)
     assert in_use(topic) == 2
-    show(one, 6, (OP_SET, "b", 3))  # the owner before goes on
+    show(one, 6, (OP_SET, "b", 3))  # the former owner continues
     other = held(topic, 2, 4)
     assert (other.committed, other.others, other.beside) == (None, ({"0/t/0": 6},), [])
     show(other, 7, (OP_SET, "b", 4))
@@ -106,7 +106,7 @@ def test_rows_go_to_a_new_partition_and_back_and_a_table_has_each_once(
     one = held(topic, 0, 4)
     show(one, 7, (OP_REMOVE, "b", None))
     one.close()
-    # Back: the owner of partition 0 of 2 has those of 0 and 2 of 4.
+    # Back: the owner of partition 0 of 2 takes over 2 of 4.
     back = held(topic, 0, 2)
     assert back.others == ({"0/t/0": 7},)
     with pytest.raises(StaleEpochError):
@@ -119,7 +119,7 @@ def test_rows_go_to_a_new_partition_and_back_and_a_table_has_each_once(
     back.close()
     (beside,) = held(topic, 0, 2).beside
     assert beside.is_at_rest
-    # Once more; where another stage would read other inputs, earlier cuts tell how far those were.
+    # Once more; a stage with other inputs finds their positions in earlier cuts.
     assert {"0/t/0": 9} in held(topic, 2, 4).others
     assert {"0/t/0": 7} in held(topic, 2, 4).others
 

@@ -23,7 +23,7 @@ def problems_of(
 ) -> Iterator[str]:
     """Yield the problems of stages with other partition counts.
 
-    was: the stages of the cluster. counts: those of the plan, by the same names, 0 for any.
+    was: the stages of the cluster. counts: of the plan, by the same names, 0 for any.
     """
     stages = _by_name(plan, [name for name, _ in counts])
     for before, (name, count) in zip(was, counts, strict=True):
