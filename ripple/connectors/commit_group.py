@@ -123,8 +123,8 @@ class AheadGroup(Protocol):
     ) -> str | None:
         """Give ``take`` an output's changes after a mark; return the mark after them.
 
-        Called before ``open``, after which ``written_since`` has the rest. None for all changes,
-        and where nothing can be read. Raises OutputError and OSError.
+        Called before ``open``; afterwards ``written_since`` has the rest. mark: None for all
+        changes. Returns None if nothing can be read. Raises OutputError and OSError.
         """
         ...
 

@@ -34,7 +34,7 @@ def cores_of(spark: SparkSession) -> int | None:
     if context is None:
         return None
     now = int(context.defaultParallelism)
-    # A local master has no executors to add, whatever the settings are.
+    # A local master never adds executors.
     return now if context.master.startswith("local") else most_cores(now, context.getConf().get)
 
 

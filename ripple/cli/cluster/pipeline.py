@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _change_of(options: argparse.Namespace) -> tuple[str, Callable[[Pipelines], Pipelines]]:
-    """Return which pipeline the action changes, and how. Raises InputError."""
+    """Return the name of the action's pipeline, and its change. Raises InputError."""
     if options.action in _BY_FILE:
         hosted = _hosted(options)
         if options.action == "add":
@@ -139,7 +139,7 @@ def _change_of(options: argparse.Namespace) -> tuple[str, Callable[[Pipelines], 
 
 
 def _check_there(store: str) -> None:
-    """Raise InputError for a folder that is not there: no coordinator reads it."""
+    """Raise InputError for a missing folder: no coordinator reads it."""
     if not is_s3(store) and not os.path.isdir(store):
         raise InputError(
             f"--store is {store}, and there is no such folder: give the one that coordinators and "

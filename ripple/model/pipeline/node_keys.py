@@ -156,7 +156,7 @@ class _Forms:
 
 
 def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[NodeOf, str]]:
-    """Yield each node, which has its path so far, and its key: inputs first."""
+    """Yield each node, still with its path for a key, and its key: inputs first."""
     digests = {"": ""}
     for node, inputs in (*inputs_first(plan), *plan.shown):
         # An output is one of its fold, whatever steps are on the results: they are found apart.

@@ -161,9 +161,8 @@ def _parcel(pipeline: str | os.PathLike[str] | Pipeline | Plan) -> Parcel:
 def _shown(reports: DataFrame, show: Show | None, *, follows: bool) -> DataStreamWriter:
     """Return the writer of a query over reports.
 
-    Spark's own checkpoint is not used: it has a temporary folder, which it removes. So it need not
-    be written before a micro-batch begins and after it ends, where Spark can do without, as with
-    this sink.
+    Spark's own checkpoint is not used, and has a temporary folder. So no micro-batch waits for its
+    writes, if Spark allows that for a sink, as it does for this one.
     """
     if show is None:
         writer = reports.writeStream.format("noop")
