@@ -15,7 +15,9 @@ from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node, written_lineage
+from ripple.model.canonical import name_of
 from ripple.model.pipeline.description import blind_spots
+from ripple.model.pipeline.node_keys import rebuild_word
 from ripple.model.pipeline.topology import outputs_of
 from ripple.storage.store.opening import store_to_read
 from ripple.task import marker_log
@@ -25,7 +27,7 @@ from ripple.task.marker_input import has_answers, has_markers
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ripple.cli.run.plan_state import State
     from ripple.core.cut import Cut
@@ -50,7 +52,7 @@ def compared(plan: Plan, options: argparse.Namespace) -> int:
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
         if options.sink:
             value |= {"passed_over": (), "remarks": (), "problems": ()}
-            cuts = _with_outputs(plan, options.sink, value, None, state)
+            cuts = _with_outputs(plan, options, value, None, state)
             _with_logs(plan, options, value, cuts, who)
         if options.source:
             _with_sources(plan, options.source, value, None)
@@ -65,7 +67,7 @@ def compared(plan: Plan, options: argparse.Namespace) -> int:
     else:
         comparison = compare(plan, found.snapshot, options.rebuild)
         value |= _of_run(plan, found, comparison, who)
-        cuts = _with_outputs(plan, options.sink, value, comparison, state)
+        cuts = _with_outputs(plan, options, value, comparison, state)
         is_read = _with_logs(plan, options, value, (found.checkpoint.cut, *cuts), who)
         if is_read and not comparison.problems:
             adapt(found.snapshot, plan, comparison)  # a migration that fails is reported here
@@ -110,7 +112,7 @@ def _of_run(plan: Plan, found: Found, comparison: Comparison, who: str) -> dict[
 
 def _with_outputs(
     plan: Plan,
-    given: Sequence[str] | None,
+    options: argparse.Namespace,
     value: dict[str, Any],
     comparison: Comparison | None,
     state: State,
@@ -118,7 +120,7 @@ def _with_outputs(
     """Add the verdict on the outputs with known URIs, or on those without; return their cuts."""
     lasting = comparison.lasting_problems if comparison else {}
     who = state.who
-    if not given:
+    if not options.sink:
         kept = (Verdict.KEEP.value, Verdict.DROP.value)
         changed = [n for n in value["nodes"] if n["kind"] == "sink" and n["verdict"] not in kept]
         if changed:
@@ -140,7 +142,7 @@ def _with_outputs(
                 f"target of {' or '.join(unnamed)} is empty: name it with --sink."
             )
         return ()
-    seen = seen_at(plan, sinks_by_output(plan, given), state.part)
+    seen = seen_at(plan, sinks_by_output(plan, options.sink), state.part)
     value["remarks"] = (*value["remarks"], *seen.remarks)
     is_refused = state.is_of_cluster and value["problems"] and not _takes_new(comparison)
     is_read_anew = seen.new and value["checkpoint"] is not None and not plan.migrations
@@ -151,6 +153,8 @@ def _with_outputs(
             f"{who} would read the log from its first record: {', '.join(seen.new)} "
             "would be written from there."
         )
+        if not options.rebuild:
+            value["remarks"] = (*value["remarks"], *_other_rows(plan, comparison, seen.new))
     known = len(value["problems"]) + len(seen.problems) - len(seen.silent)
     value["problems"] = (*value["problems"], *seen.problems)
     if known:
@@ -161,6 +165,20 @@ def _with_outputs(
         value["would"] = f"it is not known whether {who} would resume: no answer from {silent}."
     value["starts"] = not value["problems"]
     return seen.cuts
+
+
+def _other_rows(plan: Plan, comparison: Comparison | None, new: Collection[str]) -> Iterator[str]:
+    """Yield what the run does with each table, written by other code, that it does not rebuild."""
+    for node in () if comparison is None else comparison.nodes:
+        name = name_of(node.key)
+        if node.kind != "sink" or node.verdict is not Verdict.CHANGED or name in new:
+            continue
+        if not (output := plan.output(name)).is_stream:
+            yield (
+                f"output {name!r} is of other code: if its rows differ at its cut, ripple run ends "
+                f"there and commits nothing; say --rebuild {rebuild_word(plan, output.of)} to have "
+                "them corrected"
+            )
 
 
 def _takes_new(comparison: Comparison | None) -> bool:
@@ -250,11 +268,21 @@ def _judged(plan: Plan, node: Judged) -> dict[str, Any]:
     }
 
 
+def _kinds_of_shared(nodes: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the kinds, by key, of nodes whose name nodes of other kinds have, too."""
+    kinds: dict[str, set[str]] = {}
+    for node in nodes:
+        kinds.setdefault(name_of(node["key"]), set()).add(node["kind"])
+    return {one["key"]: one["kind"] for one in nodes if len(kinds[name_of(one["key"])]) > 1}
+
+
 def _print(value: dict[str, Any]) -> None:
     for damage in value["passed_over"]:
         say(f"ripple plan: skipped: {damage}")
+    kinds = _kinds_of_shared(value["nodes"])
     for node in value["nodes"]:
-        cause = f"  ({node['cause']})" if node["cause"] else ""
+        said = ": ".join(filter(None, (kinds.get(node["key"]), node["cause"])))
+        cause = f"  ({said})" if said else ""
         print(f"{node['verdict']:<8} {node['key']}{cause}")
         if node["cannot_see"] is not None:
             print(f"         cannot see: {node['cannot_see']}")

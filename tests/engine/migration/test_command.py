@@ -293,6 +293,23 @@ def test_changed_fold_is_rebuilt_where_it_is_asked_for(folder: Path, capfd) -> N
     assert plan(file) == 0
 
 
+def test_an_output_of_other_code_is_named_beside_a_new_one(folder: Path, capfd) -> None:
+    file = Path(version("v5", FILTERED))
+    file.write_text(file.read_text().replace('.sink("rows")', '.sink("rows").sink("f")'))
+    both = ["--sink", "f=more.jsonl", "--sink"]
+    assert plan(str(file), *both, "rows=out.csv") == 0
+    told = capfd.readouterr()
+    by_kind = [line.split("(")[1][:4] for line in told.out.splitlines() if "f#" in line]
+    assert by_kind == ["fold", "sink"]
+    assert (
+        "output 'rows' is of other code: if its rows differ at its cut, ripple run ends" in told.err
+    )
+    assert "commits nothing; say --rebuild f to have them corrected" in told.err
+    append(SECOND)
+    assert run(str(file), *both[:2], sink="rows=out.csv") == 0  # here they are the same
+    assert text_of(Path("out.csv")) == "A,110,2\nB,50,1\nB,250,2\n"
+
+
 def test_a_changed_sink_of_events_is_refused_beside_a_new_one_too(folder: Path, capfd) -> None:
     def branches(name: str, events: str, more: str = "") -> list[str]:
         code = CODE.format(events="", fold="f", results="").replace("pipeline =", "rows =")
