@@ -18,6 +18,7 @@ from ripple.core.errors import LimitError, SchemaError
 from ripple.core.sexp import SexpError
 from ripple.model.schema import notation
 from ripple.model.schema.types import KEY_TYPES, DateTime, Float, Int, Int64, Schema, bare_type
+from ripple.storage.log import near_topics
 from ripple.storage.log.body import columns_of
 from ripple.storage.log.errors import TopicError
 from ripple.storage.log.segment import SEGMENT_SUFFIX
@@ -160,6 +161,7 @@ class Topic:
         except FileNotFoundError:
             raise TopicError(
                 f"{path}: there is no topic: create it first (ripple log create)"
+                f"{near_topics.hint(disk, path)}"
             ) from None
         except IsADirectoryError:
             raise TopicError(f"{path}/topic is a folder: move it away, then {_RESTORE}") from None

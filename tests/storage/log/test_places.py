@@ -117,7 +117,9 @@ OTHER = Schema("other", (Field("symbol", Int64()),))
     [
         ("ticks", SCHEMA, InputError, "choose one of its 2 partitions, as in log:.*ticks/0"),
         ("ticks/2", SCHEMA, InputError, "no partition 2: it has 0 to 1"),
-        ("tocks", SCHEMA, InputError, "tocks: there is no topic: create it first"),
+        ("tocks", SCHEMA, InputError, r"tocks: there is no topic: create .*Did you mean ticks\?$"),
+        ("", SCHEMA, InputError, r": there is no topic: create it .*Did you mean [^ ]+/ticks\?$"),
+        ("trades", SCHEMA, InputError, r"trades: there is no topic: .*\(ripple log create\)$"),
         ("absent/ticks", SCHEMA, InputError, "there is no topic"),
         ("..", SCHEMA, InputError, "leads out of"),
         ("ticks/0", WIDER, SchemaError, "has no column 'venue'"),
