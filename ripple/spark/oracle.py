@@ -91,11 +91,9 @@ class GraphOracle(GraphReference):
 
     def finish(self) -> dict[str, Table]:
         """End every window; return each output's rows by key, those of folds."""
-        for fold in self._by_key:  # keys with a ttl= end by events, and not by the end
-            fold.advance(self.marks.reached(fold.fold.name))
         self.close()
         for fold in self._by_key:
-            fold.advance(self.marks.reached(fold.fold.name))
+            fold.advance(self._reached_by(fold.fold))
         return self.tables()
 
     def shown(self, output: str) -> list[Row]:

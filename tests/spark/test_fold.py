@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -95,6 +96,24 @@ def test_shares_of_branches_show_each_event_once(
     assert rows["events"] == sorted(expected, key=repr)
     assert report.rows["events"] == len(expected) > 10
     assert rows["last-out"]
+
+
+def test_keys_end_alike_whichever_input_ends_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = rp.Pipeline("ending").source("trades", Trade, time="t", out_of_order=3)
+    plan = start.partition("p", key="symbol").fold("f", n=rp.count(), ttl="40ns").sink("out").plan()
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    events = trades(Random(4), 80)
+    for late in events[40::2]:  # the first of two inputs ends early
+        late["t"] = events[38]["t"]
+    place = topic_of(tmp_path, plan, events, partitions=2)
+    report, rows, _ = replayed(Parcel.of(plan, lambda plan: b""), plan, sources_at(place, plan))
+    whole = whole_engine(plan, shares_of(place))
+    ends = [int(np.asarray(share.column("t")).max()) for share in shares_of(place)]
+    assert abs(ends[0] - ends[1]) > 40
+    assert report.digests == whole.digests
+    assert 0 < len(rows["out"]) < len({one["symbol"] for one in events})
 
 
 def further() -> Plan:

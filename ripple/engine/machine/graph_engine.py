@@ -23,6 +23,7 @@ from ripple.engine.machine.port import Port
 from ripple.engine.machine.row_origins import RowOrigins
 from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.answer_names import INDEX, INPUT, OFFSET
+from ripple.engine.operators.feeds import Feeds
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.snapshots.snapshot import (
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
-    from ripple.engine.machine.partition import Leaf
+    from ripple.engine.machine.partition import Leaf, Position
     from ripple.engine.machine.way import Taken
     from ripple.engine.operators.asked_rows import AskedRows
     from ripple.engine.operators.division import Division
@@ -252,7 +253,7 @@ class GraphEngine(Engine):
         return sum(one.count for one in each), sum(one.nbytes for one in each)
 
     def close(self) -> None:
-        """Declare all inputs ended: every window ends. Keys with a ttl= stay as they are."""
+        """Declare all inputs ended: every window ends. What is due before comes first."""
         self._settle(self.watermark_ns)
         super().close()
 
@@ -281,7 +282,7 @@ class GraphEngine(Engine):
         self._orders = self._shares or self._is_stepwise  # else places follow from the batch
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
-        self._feeds: dict[str, list[Mark]] = {}
+        self._feeds: dict[str, Feeds] = {}
         self._settling: list[_Settled] = []
         self._holders: list[Holder] = []
         self._asked: dict[str, AskedRows] = {}
@@ -313,13 +314,13 @@ class GraphEngine(Engine):
         marks: dict[str, Waiting] = {}
         self.waiting = marks
 
-        def feeds(name: str) -> list[Mark]:
+        def feeds(name: str) -> Feeds:
             found: list[Mark] = []
             for root in plan.roots_of(name):
                 port = self._ports.get(root)
                 inputs = [] if port is None else [self._inputs[one] for one in port.inputs]
                 found += inputs if port is not None else [marks[root]]
-            return found
+            return self._feeds_of(found)
 
         for node, _ in inputs_first(plan):
             waiting: Waiting | None = None
@@ -329,7 +330,7 @@ class GraphEngine(Engine):
                 if (table := of_joins.get(node.name)) is None:
                     self._settling.append(_Settled(None, waiting, [Way(node.name)]))
                     continue
-                self._feeds[table.name] = [one for side in sides for one in side]
+                self._feeds[table.name] = self._feeds_of([one for of in sides for one in of.marks])
                 tables.append(self._row_table(graph, table, node, waiting))
                 self._settling.append(_Settled(tables[-1], waiting, []))
             elif isinstance(node, Ask):
@@ -343,6 +344,9 @@ class GraphEngine(Engine):
                     marks |= dict.fromkeys(names, waiting)
                 self._settling.append(_Settled(fold, waiting, [Way(name) for name in names]))
         return tables
+
+    def _feeds_of(self, marks: Sequence[Mark]) -> Feeds:
+        return Feeds(marks, [*self._inputs.values()])
 
     # Few plans have such nodes, and their modules take time to import.
 
@@ -395,8 +399,9 @@ class GraphEngine(Engine):
         assert isinstance(join, PiecewiseRows), "no other joins show their rows at once"
         return PairTableRows(graph, table, join)
 
-    def _holder(self, node: Holding, feeds: Sequence[Sequence[Mark]]) -> Waiting:
+    def _holder(self, node: Holding, feeds: Sequence[Feeds]) -> Waiting:
         holder: Holder
+        sides = [one.marks for one in feeds]
         if isinstance(node, Distinct):
             from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
 
@@ -434,16 +439,16 @@ class GraphEngine(Engine):
                 OuterIntervalRows,
             )
 
-            holder = OuterIntervalRows(node, feeds, self._origins)
+            holder = OuterIntervalRows(node, sides, self._origins)
         elif isinstance(node, IntervalJoin):
             from ripple.engine.operators.joins.interval_rows import IntervalRows  # noqa: PLC0415
 
-            holder = IntervalRows(node, feeds, self._origins)
+            holder = IntervalRows(node, sides, self._origins)
         else:
             from ripple.engine.operators.joins.asof_rows import AsofRows  # noqa: PLC0415
 
             assert isinstance(node, AsofJoin), "no other joins"
-            holder = AsofRows(node, feeds, self._origins)
+            holder = AsofRows(node, sides, self._origins)
         self._holders.append(holder)
         return holder
 
@@ -463,13 +468,14 @@ class GraphEngine(Engine):
         return port.source, len(port.inputs) <= 1
 
     def _watermark_of(self, leaf: Leaf) -> int:
-        return self.watermark_under(leaf.fold.name)
+        name = leaf.fold.name
+        return self.watermark_under(name) if leaf.fold.expiry is None else self._feeds[name].open_ns
 
     def watermark_under(self, fold: str) -> int:
         """Return the merged watermark of the inputs of a fold."""
         while fold not in self._feeds:
             fold = self.plan.fold(fold).input
-        return min(given.watermark_ns for given in self._feeds[fold])
+        return self._feeds[fold].watermark_ns
 
     def _settle(self, watermark_ns: int) -> bool:
         del watermark_ns
@@ -620,7 +626,7 @@ class GraphEngine(Engine):
     def _watermark_beside(self, given: Input, fold: EventFold) -> int:
         """Return the watermark of the other inputs of a fold."""
         feeds = self._feeds[fold.fold.name]
-        others = [one.watermark_ns for one in feeds if one is not given]
+        others = [one.watermark_ns for one in feeds.marks if one is not given]
         return min(others, default=watermark.END)
 
     def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
@@ -728,6 +734,19 @@ class GraphEngine(Engine):
         return super().join_states | found
 
     # --- snapshots ---
+
+    def _position(self) -> Position:
+        ended = {
+            name: given.before_end_ns
+            for name, given in self._inputs.items()
+            if given.watermark_ns == watermark.END
+        }
+        return super()._position() | {"ends_ns": ended}
+
+    def _resume(self, snapshot: Snapshot) -> None:
+        super()._resume(snapshot)
+        for name, given in self._inputs.items():
+            given.before_end_ns = snapshot.ends_ns.get(name, watermark.NONE)
 
     def _whole(self) -> dict[str, SavedTable]:
         return {

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Input:
     """The position and the watermark of one input partition.
 
-    offset_max: the limit of next_offset. Invariants: next_offset never goes back; watermark_ns
-    never goes back, and it is a function of the events below next_offset.
+    offset_max: the limit of next_offset. before_end_ns: of an input that has ended, the watermark
+    before. Invariants: next_offset never goes back; watermark_ns never goes back, and it is a
+    function of the events below next_offset.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Input:
     next_offset: int = 0
     watermark_ns: int = watermark.NONE
     offset_max: int = watermark.END
+    before_end_ns: int = watermark.NONE
 
     @classmethod
     def of(cls, source: SourceSpec, name: str, next_offset: int, offset_max: int) -> Input:
@@ -122,6 +124,8 @@ class Input:
 
     def raise_watermark(self, watermark_ns: int) -> None:
         """Promise that no event below ``watermark_ns`` follows; going back is ignored."""
+        if watermark_ns == watermark.END != self.watermark_ns:
+            self.before_end_ns = self.watermark_ns
         self.watermark_ns = max(self.watermark_ns, int(watermark_ns))
 
     def _check_offset(self, offset: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -102,6 +102,7 @@ class Position(TypedDict):
     cut: dict[str, int]
     watermarks_ns: dict[str, int]
     epochs: dict[str, int]
+    ends_ns: NotRequired[dict[str, int]]
 
 
 def _table_of(

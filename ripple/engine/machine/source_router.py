@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.joins.eager_rows import EagerRows
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.waiting import Mark
     from ripple.model.pipeline.nodes import Fold
     from ripple.model.pipeline.plan import Plan
 
@@ -84,7 +83,7 @@ class SourceRouter(Divider, GraphEngine):
 
     def _lay(self, plan: Plan, graph: Graph, folds: Mapping[str, EventFold]) -> list[EagerRows]:
         """Make the nodes, for their refusals; all of them wait for this router's inputs."""
-        mine: list[Mark] = [*self._inputs.values()]
+        mine = self._feeds_of([*self._inputs.values()])
         self.waiting = {}
         of_joins = {table.input: table for table in plan.row_tables}
         self._feeds = dict.fromkeys((*folds, *(one.name for one in of_joins.values())), mine)

@@ -84,6 +84,7 @@ def _united(plan: Plan, stages: Sequence[Sequence[Snapshot]]) -> Snapshot:
         partition=0,
         cut={name: offset for one in stages[0] for name, offset in one.cut.items()},
         watermarks_ns={n: at for one in stages[0] for n, at in one.watermarks_ns.items()},
+        ends_ns={n: at for one in stages[0] for n, at in one.ends_ns.items()},
         counters=dict(counters),
         digests=digests_of(each for made in stages for each in made),
         tables=tables,

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.feeds import Feeds
+    from ripple.engine.operators.waiting import ByInput
     from ripple.model.schema.types import Field, FieldType
 
     Ints = npt.NDArray[np.int64]
@@ -50,7 +51,7 @@ COLUMNS = 3 + 2 * len(_NUMBERS)  # of a message, as numbers
 class BookScanRows(ScanRows[BookScan]):
     """Applies each final message to the book of its key, and gives the rows that it changes."""
 
-    def __init__(self, node: BookScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: BookScan, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         book = node.book

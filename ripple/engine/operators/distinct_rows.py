@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.rows import Rows
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput
     from ripple.engine.snapshots.held_saving import HeldSaving
 
     Ints = npt.NDArray[np.int64]
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class DistinctRows(HeldByKey[Distinct]):
     """Holds rows until none on time can precede them; gives rows without a close predecessor."""
 
-    def __init__(self, node: Distinct, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: Distinct, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, node.fields_out, feeds, by_input, node.within_ns)
 

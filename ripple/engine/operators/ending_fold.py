@@ -44,10 +44,9 @@ class EndingFold(WindowedFold):
         return self.pairs.left
 
     def settle(self, watermark_ns: int) -> None:
-        """Show the changed keys at a watermark; that of ended inputs ends no key."""
-        if watermark_ns != watermark.END:
-            self._now_ns = watermark_ns
-        super().settle(self._now_ns)
+        """Show the changed keys at a watermark, for which the end of inputs is no time."""
+        self._now_ns = watermark_ns
+        super().settle(watermark_ns)
 
     def show(self, slots: Ints) -> None:
         """Let the keys of sessions show their newest one, if it has not ended."""

@@ -17,13 +17,13 @@ from ripple.model.keys.space import key_columns
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, WINDOW_FIELD_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.engine.operators.waiting import Mark
     from ripple.engine.operators.windowed_fold import WindowedFold
 
     Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class FinalRows:
     nbytes = 0
     given = 0
 
-    def __init__(self, leaf: WindowedFold, feeds: Sequence[Mark], base: int) -> None:
+    def __init__(self, leaf: WindowedFold, feeds: Feeds, base: int) -> None:
         """Take rows of ``leaf`` from now on.
 
         feeds: the inputs that the fold waits for. base: the place of the first row of each window
@@ -58,8 +58,7 @@ class FinalRows:
     @property
     def watermark_ns(self) -> int:
         """No row below follows: each came when the fold's watermark was past it by the lateness."""
-        reached_ns = min(feed.watermark_ns for feed in self._feeds)
-        return settled_ns(reached_ns, self._leaf.spec.lateness_ns)
+        return settled_ns(self._feeds.watermark_ns, self._leaf.spec.lateness_ns)
 
     def take(self) -> Rows | None:
         """Return the rows that became final since the last call, None if none did."""

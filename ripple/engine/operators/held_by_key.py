@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.kernels.intake import Intake
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.engine.operators.waiting import ByInput, Gate, Mark
+    from ripple.engine.operators.waiting import ByInput, Gate
     from ripple.model.pipeline.nodes import Fields
 
     Ints = npt.NDArray[np.int64]
@@ -59,7 +60,7 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
         self,
         node: N,
         fields: Fields,
-        feeds: Sequence[Mark],
+        feeds: Feeds,
         by_input: ByInput,
         span_ns: int | None,
     ) -> None:
@@ -93,8 +94,17 @@ class HeldByKey(PlacedRows, Generic[N], ABC):
     @property
     def watermark_ns(self) -> int:
         """No row below follows: each was given once it was final."""
-        reached_ns = min(feed.watermark_ns for feed in self._feeds)
-        return settled_ns(reached_ns, self.lateness_ns)
+        return settled_ns(self._feeds.watermark_ns, self.lateness_ns)
+
+    @property
+    def reached_ns(self) -> int:
+        """The watermark of its inputs, whose end is no time; see Feeds."""
+        return self._feeds.open_ns
+
+    @property
+    def open_ns(self) -> int:
+        """As ``watermark_ns``, where the end of inputs is no time."""
+        return settled_ns(self.reached_ns, self.lateness_ns)
 
     @property
     def waiting_count(self) -> int:

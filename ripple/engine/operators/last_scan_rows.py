@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.held_by_key import BySlot
     from ripple.engine.operators.last_rows import Spans
     from ripple.engine.operators.running_column import RunningColumn
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput
     from ripple.model.pipeline.nodes import FoldAggregate
     from ripple.model.schema.types import Field
 
@@ -50,7 +51,7 @@ class LastScanRows(ScanRows[LastScan]):
     these rows alone.
     """
 
-    def __init__(self, node: LastScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: LastScan, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         fields = {field.name: field for field in node.read}

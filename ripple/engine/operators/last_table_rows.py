@@ -88,8 +88,8 @@ class LastTableRows(EagerRows):
 
     def _withdraw(self) -> None:
         """Take away the rows of keys with ended states."""
-        ttl_ns, mark_ns = self._node.ttl_ns, self._scan.watermark_ns
-        if ttl_ns is None or mark_ns in (watermark.NONE, watermark.END):
+        ttl_ns = self._node.ttl_ns
+        if ttl_ns is None or (mark_ns := self._scan.open_ns) == watermark.NONE:
             return
         gone = []
         while self._ends and self._ends[0][0] <= mark_ns - ttl_ns:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.feeds import Feeds
+    from ripple.engine.operators.waiting import ByInput
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
@@ -42,7 +43,7 @@ class _Split(NamedTuple):
 class RunningScanRows(ScanRows[RunningScan]):
     """Adds fields to each final row, from it and the rows of its key before it."""
 
-    def __init__(self, node: RunningScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: RunningScan, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         self._columns = [(name, running_column(of, read), read) for name, of, read in node.columns]

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.held_by_key import BySlot
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput
     from ripple.engine.snapshots.held_saving import HeldSaving
 
     Ints = npt.NDArray[np.int64]
@@ -35,7 +36,7 @@ class ScanRows(HeldByKey[S]):
     Invariant: there is a state per live slot, after all rows of its key below the last mark.
     """
 
-    def __init__(self, node: S, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: S, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, node.fields_in, feeds, by_input, node.ttl_ns)
 
@@ -64,7 +65,9 @@ class ScanRows(HeldByKey[S]):
         super()._free(slots)
 
     def _is_over(self, slots: Ints, mark_ns: int) -> npt.NDArray[np.bool_]:
-        if self.node.ttl_ns is None or mark_ns in (watermark.NONE, watermark.END):
+        if self.node.ttl_ns is not None and mark_ns == watermark.END:
+            mark_ns = self.open_ns
+        if self.node.ttl_ns is None or mark_ns == watermark.NONE:
             return np.zeros(len(slots), np.bool_)
         to_ns = max(mark_ns - self.node.ttl_ns, watermark.NONE)
         is_over: npt.NDArray[np.bool_] = self._last[slots] <= to_ns

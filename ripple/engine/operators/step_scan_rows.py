@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.kernels.step_entry import Entry
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.state_step import Applied, Stored
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
@@ -44,7 +45,7 @@ class StepScanRows(ScanRows[StepScan]):
     states are taken, see ``reach``.
     """
 
-    def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: StepScan, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         self.step = step_of(node)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.state_step import Stored
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput
     from ripple.model.pipeline.waiting_nodes import StepScan
 
     Ints = npt.NDArray[np.int64]
@@ -58,7 +59,7 @@ class TimedScanRows(StepScanRows):
     below the last mark.
     """
 
-    def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: StepScan, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         self._timers, self._call_step = Timers(node), self.step.call
@@ -76,7 +77,8 @@ class TimedScanRows(StepScanRows):
                 if _NONE < self._of[slot].due_ns <= time_ns:
                     self._call_due(slot, time_ns, made)
                 self._step(slot, time_ns, place, row, made)
-        self._call_all(int(times[-1]) if self._due else self.watermark_ns, made)
+        until_ns = min(int(times[-1]), self.open_ns) if self._due else self.watermark_ns
+        self._call_all(until_ns, made)
         return self._shown(made)
 
     def _made_by(self, mark_ns: int) -> Rows | None:
@@ -130,18 +132,19 @@ class TimedScanRows(StepScanRows):
             made.append((of.now_ns, of.place + of.fired, slot, shown))
 
     def _call_all(self, mark_ns: int, made: list[_Made]) -> None:
-        """Call all timers that are due up to a mark; at the end of inputs those that are set."""
-        if mark_ns == watermark.END:
-            for slot in self._keys.index.live_slots().tolist():
-                self._call_last(slot, made)
-            self._due_keys.clear()
-            return
-        while self._due_keys and self._due_keys[0][0] <= mark_ns:
+        """Call all timers that are due up to a mark; at the end of inputs those set then, too."""
+        has_ended = mark_ns == watermark.END
+        until_ns = self.open_ns if has_ended else mark_ns
+        while self._due_keys and self._due_keys[0][0] <= until_ns:
             due_ns, slot = heappop(self._due_keys)
             if self._of[slot].due_ns == due_ns:
                 self._of[slot].due_ns = _NONE
-                self._call_due(slot, mark_ns, made)
-                self._arm(slot, mark_ns)
+                self._call_due(slot, until_ns, made)
+                self._arm(slot, until_ns)
+        if has_ended:
+            for slot in self._keys.index.live_slots().tolist():
+                self._call_last(slot, made)
+            self._due_keys.clear()
 
     def _call_last(self, slot: int, made: list[_Made]) -> None:
         """Call each timer of a key that is set, and let none be set any more."""

@@ -133,7 +133,7 @@ class TimedStepTableRows(StepTableRows):
             key = heappop(self._due)[1]
             if key in self._runs:
                 self._fresh.add(key)
-        open_ns = self._held.open_ns if has_ended else watermark_ns
+        open_ns = self._held.reached_ns if has_ended else watermark_ns
         for key in sorted(self._fresh):
             before = self._runs[key]
             after = before if open_ns == watermark.NONE else self._timed.until(before, open_ns)

@@ -17,7 +17,6 @@ from ripple.engine.operators.step_logs import StepLogs, versions
 from ripple.engine.operators.step_scan_rows import StepScanRows
 from ripple.engine.operators.timed_step import Run, TimedStep
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow
-from ripple.engine.operators.waiting import settled_ns
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
+    from ripple.engine.operators.feeds import Feeds
     from ripple.engine.operators.rows import Rows
-    from ripple.engine.operators.waiting import ByInput, Mark
+    from ripple.engine.operators.waiting import ByInput
     from ripple.model.keys.space import KeySpace
     from ripple.model.pipeline.nodes import LastTable
     from ripple.model.pipeline.waiting_nodes import StepScan
@@ -40,16 +40,15 @@ class TimedTableScanRows(StepScanRows):
 
     A key has the state after its last final row: the table calls timers behind it again, until a
     row behind them is final, or the inputs have ended. Then a failed timer without a row in the
-    table is counted. Invariants: ``open_ns`` is the watermark before the end of inputs;
-    ``_states`` has a ``Run`` of each slot as the only value of its state.
+    table is counted. Invariant: ``_states`` has a ``Run`` of each slot as the only value of its
+    state.
     """
 
-    def __init__(self, node: StepScan, feeds: Sequence[Mark], by_input: ByInput) -> None:
+    def __init__(self, node: StepScan, feeds: Feeds, by_input: ByInput) -> None:
         """Make an empty node; see HeldByKey."""
         super().__init__(node, feeds, by_input)
         self.timed = TimedStep(node, self.step, self.initial)
         self.initial = (self.timed.begin,)
-        self.open_ns = watermark.NONE
 
     def _take_reached(self, rows: Rows, slots: Ints) -> None:
         entries, self._reached = self._reached[: rows.count], self._reached[rows.count :]
@@ -66,14 +65,14 @@ class TimedTableScanRows(StepScanRows):
 
     def _made_by(self, mark_ns: int) -> None:
         if mark_ns != watermark.END:
-            self.open_ns = min(feed.watermark_ns for feed in self._feeds)
             return
         slots = self._keys.index.live_slots()
-        slots = slots[~self._is_over(slots, settled_ns(self.open_ns, self.lateness_ns))]
+        slots = slots[~self._is_over(slots, mark_ns)]
+        reached_ns = self.reached_ns
         keys = zip(*(array.to_pylist() for array in self._keys.arrays(slots)), strict=True)
         for slot, key in zip(slots.tolist(), keys, strict=True):
             (before,) = self._states[slot]
-            behind = self.timed.until(before, self.open_ns)
+            behind = self.timed.until(before, reached_ns)
             run = self.timed.ended(behind)
             self._count(key, behind.failed)
             self._states[slot], self._lasts[slot] = (run,), run
@@ -185,14 +184,14 @@ class TimedLastTableRows(LastTableRows):
             if self._at.get(slot) == due_ns:
                 del self._at[slot]
                 slots.add(slot)
+        until_ns = self._scan.reached_ns if has_ended else watermark_ns
         changed = []
         for slot in sorted(slots):
             if self._last_ns[slot] == watermark.NONE:  # its state has ended
                 continue
             before, last = self._runs[slot], self._lasts[slot]
-            after = (
-                self._timed.ended(before) if has_ended else self._timed.until(before, watermark_ns)
-            )
+            after = self._timed.until(before, until_ns)
+            after = self._timed.ended(after) if has_ended else after
             self._runs[slot], self._lasts[slot] = after, after.last
             if after.last is not last:
                 changed.append(slot)

@@ -64,9 +64,11 @@ class Snapshot:
     them, those. nodes: the keys of all nodes of the plan, to
     find later changes. stage: the stage of its partition, None if all stages are in it. epochs: of
     a downstream stage, the epoch of each sender; cut then has each sender's inputs, and
-    watermarks_ns each sender's. retained: per stage that follows, final rows that it has not
-    released. notes: the caller's own. number: of this one among the engine's snapshots; since: that
-    of the snapshot before the tables' changes, None if they hold everything.
+    watermarks_ns each sender's. ends_ns: of inputs that have ended, in a plan that
+    is no chain, their watermarks before; none in snapshots of earlier releases. retained: per stage
+    that follows, final rows that it has not released. notes: the caller's own. number: of this one
+    among the engine's snapshots; since: that of the snapshot before the tables' changes, None if
+    they hold everything.
     """
 
     pipeline: str
@@ -81,6 +83,7 @@ class Snapshot:
     notes: Mapping[str, str] = field(default_factory=dict)
     stage: int | None = None
     epochs: Mapping[str, int] = field(default_factory=dict)
+    ends_ns: Mapping[str, int] = field(default_factory=dict)
     retained: Mapping[int, pa.Table] = field(default_factory=dict)
     number: int = field(default=0, compare=False)
     since: int | None = field(default=None, compare=False)

@@ -81,6 +81,7 @@ class Checkpoint:
     notes: Mapping[str, str] = field(default_factory=dict)
     stage: int | None = None
     epochs: Mapping[str, int] = field(default_factory=dict)
+    ends_ns: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -101,7 +102,10 @@ def fold_name(node_key: str) -> str:
 def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return a checkpoint as JSON fields."""
     parts = [_own_fields(part) for part in checkpoint.parts]
-    return _own_fields(checkpoint) | {"cut": stored(checkpoint.cut), "parts": parts}
+    held = _own_fields(checkpoint) | {"cut": stored(checkpoint.cut), "parts": parts}
+    if not checkpoint.ends_ns:  # as nearly always
+        del held["ends_ns"]
+    return held
 
 
 def checkpoint_of(held: dict[str, Any]) -> Checkpoint:
@@ -148,6 +152,8 @@ def encode(
         "stage": snapshot.stage,
         "epochs": dict(snapshot.epochs),
     }
+    if snapshot.ends_ns:
+        about["ends_ns"] = dict(snapshot.ends_ns)
     tables = dict(snapshot.tables)
     for stage, rows in snapshot.retained.items():
         tables[_retained_for(stage, snapshot.stage)] = rows
@@ -210,6 +216,7 @@ def bare(checkpoint: Checkpoint) -> Snapshot:
         notes=checkpoint.notes,
         stage=checkpoint.stage,
         epochs=checkpoint.epochs,
+        ends_ns=checkpoint.ends_ns,
         since=None if checkpoint.base is None else 0,
     )
 

@@ -53,13 +53,23 @@ def spread(
                 listed += [Marker(each, one.watermark_ns) for each in own]
             else:
                 listed.append((own[_number_of(plan, source, one, len(listed), len(own))], one))
-    end_ns = _newest_ns(plan, listed) if any(fold.expiry for fold in plan.folds) else END
-    ends = [name for name in names if source_of(plan, name).idle_ns is None]  # others fall silent
-    return CrashSource(plan, [*listed, *(Marker(each, end_ns) for each in ends)], names)
+    ended = [name for name in names if source_of(plan, name).idle_ns is None]  # others fall silent
+    marks = (_newest_ns(plan, listed), END) if _goes_by_time(plan) else (END,)
+    ends = [Marker(each, mark_ns) for mark_ns in marks for each in ended]
+    return CrashSource(plan, [*listed, *ends], names)
+
+
+def _goes_by_time(plan: Plan) -> bool:
+    """Return whether a result depends on how far in time the inputs of a partition have come.
+
+    Their end is no time for keys with ttl=, and for timers.
+    """
+    timed = (scan.ttl_ns is not None or getattr(scan, "timers", ()) for scan in plan.scans)
+    return any(timed) or any(fold.expiry is not None for fold in plan.folds)
 
 
 def _newest_ns(plan: Plan, listed: Iterable[Happening]) -> int:
-    """Return the greatest time of events: that inputs end ends no key with ttl=."""
+    """Return the greatest time of events."""
     times = {source.name: source.time_field for source in plan.sources}
     found = [0]
     for one in listed:

@@ -35,7 +35,6 @@ from ripple.testing.reference.interpreter import (
     View,
     folded_view,
     inputs_of,
-    latest,
     typed,
 )
 from ripple.testing.reference.joins import joined_view
@@ -101,10 +100,6 @@ class GraphReference(Reference):
         """Per scan the states of its keys."""
         self._timers: dict[str, Timers] = {}
         """Per scan with timers its keys."""
-        self._open_marks: dict[str, int] = {}
-        """Per scan up to where its rows were final before the end of all inputs."""
-        self._open_reached: dict[str, int] = {}
-        """Per scan the watermark of its rows before the end of all inputs."""
         self._parts: dict[Any, int] = {}
         """Per record, the index of the last of the rows that a scan divided it into."""
         self._answer_offset = 0
@@ -195,7 +190,7 @@ class GraphReference(Reference):
             was_ns = before_ns[fold.fold.name]
             for one in events[:-1]:
                 fold.step(one, was_ns, was_ns)
-            fold.step(events[-1] if events else None, was_ns, self.marks.reached(fold.fold.name))
+            fold.step(events[-1] if events else None, was_ns, self._reached_by(fold.fold))
             over, fold.over = sorted(fold.over, key=lambda one: (one.end_ns, one.key)), []
             for window in over:
                 self._pass_on(fold, window, arrived)
@@ -238,8 +233,6 @@ class GraphReference(Reference):
     def _scan(self, node: Scan, arrived: dict[str, list[Event]]) -> None:
         """Apply the rows that became final to the states of their keys, in their order."""
         mark_ns = self.marks.final(node.name)
-        if mark_ns is not None and mark_ns != END_NS:
-            self._open_marks[node.name] = mark_ns
         is_eager = isinstance(node, StepScan | BookScan) and node.is_eager
         is_last = isinstance(node, StepScan) and node.is_last
         if mark_ns is None or (is_eager and not is_last):
@@ -286,25 +279,18 @@ class GraphReference(Reference):
         due = [(row, values) for row, values in each if row.is_due(mark_ns)]
         for row, _ in due:
             row.is_decided = True
-        open_ns = self._open_ns(node)
+        open_ns = self.marks.open_final(node.name)
         if not is_eager:
-            found = scan.take(due, mark_ns)
+            found = scan.take(due, mark_ns, open_ns)
         else:
             found = scan.before(due, without_ended=True)
             if mark_ns == END_NS:
-                found += scan.ended(open_ns, self._open_marks.get(node.name))
+                found += scan.ended(self.marks.open_reached(node.reads), open_ns)
         for row, result in found:
             if isinstance(result, RefusedRow):
                 self._lose(node, row, result)
             elif result is not None and not is_eager:
                 self._give(node, replace(row, row=result), arrived)
-
-    def _open_ns(self, node: Scan) -> int | None:
-        """Return the watermark of the rows of a scan, or the one before the end of inputs."""
-        reached_ns = self.marks.reached(node.reads)
-        if reached_ns is not None and reached_ns != END_NS:
-            self._open_reached[node.name] = reached_ns
-        return self._open_reached.get(node.name)
 
     def _message(
         self, node: BookScan, states: States, row: Held, arrived: dict[str, list[Event]]
@@ -346,17 +332,17 @@ class GraphReference(Reference):
             if scan.name == fold.input:
                 rows = self._in_order(scan.name, 0)
                 if isinstance(fold, LastTable):
-                    open_ns = self._open_marks.get(scan.name)
+                    open_ns = self.marks.open_final(scan.name)
                     if isinstance(scan, StepScan) and scan.timers:
                         has_ended = self.marks.reached(scan.reads) == END_NS
-                        at = (self._open_ns(scan), open_ns)
+                        at = (self.marks.open_reached(scan.reads), open_ns)
                         return timed_table(fold, scan, rows, *at, has_ended=has_ended)
                     return last_table(fold, scan, rows, open_ns)
                 if isinstance(scan, BookScan):
                     return book_table(fold, scan, rows)
                 if isinstance(scan, StepScan) and scan.timers:
                     has_ended = self.marks.reached(scan.reads) == END_NS
-                    reached_ns = self._open_ns(scan)
+                    reached_ns = self.marks.open_reached(scan.reads)
                     return timed_rows(fold, scan, rows, reached_ns, has_ended=has_ended)
                 return scan_table(fold, scan, rows)
         (node,) = (one for one in self.plan.stream_joins if one.name == fold.input)
@@ -511,7 +497,12 @@ class GraphReference(Reference):
 
     def _reached(self) -> dict[str, int | None]:
         """Return the watermark of each fold of events."""
-        return {one.fold.name: self.marks.reached(one.fold.name) for one in self._event_folds}
+        return {one.fold.name: self._reached_by(one.fold) for one in self._event_folds}
+
+    def _reached_by(self, fold: Fold) -> int | None:
+        """Return the watermark of a fold; for keys that end, the end of inputs is no time."""
+        marks = self.marks
+        return marks.reached(fold.name) if fold.expiry is None else marks.open_reached(fold.name)
 
     def _through(
         self, row: Row, source: SourceSpec, at: tuple[str, int], given: Input
@@ -585,14 +576,14 @@ class GraphReference(Reference):
     def advance(self, source: str, watermark_ns: int) -> None:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given, before_ns = self._input(source), self._reached()
-        given.watermark_ns = latest(given.watermark_ns, watermark_ns)
+        given.raise_watermark(watermark_ns)
         self._step({}, before_ns)
 
     def close(self) -> None:
         """Declare all inputs ended, at once."""
         before_ns = self._reached()
         for given in self._inputs.values():
-            given.watermark_ns = END_NS
+            given.raise_watermark(END_NS)
         self._step({}, before_ns)
 
     def streams(self) -> dict[str, dict[str, list[Row]]]:

@@ -105,11 +105,18 @@ class View:
 
 @dataclass
 class Input:
-    """How far one input was read."""
+    """How far one input was read; before_end_ns: of one that has ended, its watermark before."""
 
     rank: int
     next_offset: int = 0
     watermark_ns: int | None = None
+    before_end_ns: int | None = None
+
+    def raise_watermark(self, watermark_ns: int) -> None:
+        """Move the watermark by a marker."""
+        if watermark_ns == END_NS != self.watermark_ns:
+            self.before_end_ns = self.watermark_ns
+        self.watermark_ns = latest(self.watermark_ns, watermark_ns)
 
     def move_past(self, row: Row, source: SourceSpec) -> int | None:
         """Move the watermark past a record; return it as it was. Raises RefusedRow."""
@@ -196,7 +203,7 @@ class Reference:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given = self._input(source)
         before_ns = self.watermark_ns
-        given.watermark_ns = latest(given.watermark_ns, watermark_ns)
+        given.raise_watermark(watermark_ns)
         self._fold.step(None, before_ns, self.watermark_ns)
         self._views = None
 
@@ -316,7 +323,6 @@ class EventFold:
         self.fold = fold
         self.view = View()
         self.open: list[Window] = []
-        self._now_ns: int | None = None
         self.over: list[Window] = []
         """Windows that are over, and whose rows no stream of final rows has taken."""
 
@@ -355,14 +361,14 @@ class EventFold:
         return touched
 
     def _step_with_keys_that_end(
-        self, spec: WindowSpec, event: Event | None, after_ns: int | None
+        self, spec: WindowSpec, event: Event | None, now_ns: int | None
     ) -> None:
-        """Show each key over its newest session, unless that has ended."""
+        """Show each key over its newest session, unless that has ended.
+
+        now_ns: the watermark, for which the end of inputs is no time.
+        """
         if event is not None:
             windows_with(self.open, spec.assigner, event)
-        if after_ns != END_NS:  # that inputs ended ends no key
-            self._now_ns = after_ns
-        now_ns = self._now_ns
         if now_ns is not None:
             self.open = [one for one in self.open if one.end_ns + spec.lateness_ns > now_ns]
         self.view.rows.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.input_names import source_of
@@ -9,7 +10,7 @@ from ripple.model.pipeline.waiting_nodes import Ask, AsofJoin, Finals, IntervalJ
 from ripple.testing.reference.interpreter import END_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.reference.held import Asked
@@ -71,6 +72,30 @@ class Marks:
             else:
                 marks_ns[1] -= node.tolerance_ns or 0
         return None if None in marks_ns else min(ns for ns in marks_ns if ns is not None)
+
+    def open_reached(self, name: str) -> int | None:
+        """Return the watermark of a node, for which the end of inputs is no time."""
+        return self._open(lambda marks: marks.reached(name))
+
+    def open_final(self, name: str) -> int | None:
+        """Return up to where the rows of a node are final, where the end of inputs is no time."""
+        return self._open(lambda marks: marks.final(name))
+
+    def _open(self, of: Callable[[Marks], int | None]) -> int | None:
+        """Return a mark; once all inputs have ended, the furthest that the last can have set."""
+        whole_ns = of(self)
+        if whole_ns != END_NS:
+            return whole_ns
+        found: list[int] = []
+        for name, given in self._inputs.items():
+            if given.watermark_ns != END_NS:
+                continue
+            one = replace(given, watermark_ns=given.before_end_ns)
+            inputs = {**self._inputs, name: one}
+            alone_ns = of(Marks(self._plan, self._roots, inputs, self._asked))
+            if alone_ns is not None and alone_ns != END_NS:
+                found.append(alone_ns)
+        return max(found, default=None)
 
     def settled(self, name: str, lateness_ns: int) -> int | None:
         """Return the mark below which no row of a stream comes any more."""

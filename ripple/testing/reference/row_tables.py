@@ -83,14 +83,14 @@ def timed_rows(
 ) -> View:
     """Return the results of the rows of a scan, and of its timers up to a watermark.
 
-    reached_ns: the watermark before the end of inputs.
+    reached_ns: the watermark, for which the end of inputs is no time.
     """
     view, timers = View(), Timers(node)
     found = timers.before(counted(node, rows))
     if has_ended:
         found += timers.ended(reached_ns, None)
     elif reached_ns is not None:
-        found += timers.take([], reached_ns)
+        found += timers.take([], reached_ns, reached_ns)
     for row, made in found:
         if isinstance(made, RefusedRow):
             view.put(row.origin, RefusedRow(fold.name, made.reason))
@@ -114,7 +114,7 @@ def book_table(fold: RowTable, node: BookScan, rows: Sequence[Held]) -> View:
 def last_table(fold: LastTable, node: Scan, rows: Sequence[Held], mark_ns: int | None) -> View:
     """Return the newest result of each key with a lasting state.
 
-    mark_ns: up to where rows were final before the end of all inputs.
+    mark_ns: up to where rows are final, where the end of inputs is no time.
     """
     view, states = View(), States()
     for row, values in counted(node, rows):
@@ -140,7 +140,8 @@ def timed_table(
 ) -> View:
     """Return the newest result of each key, of its rows or of timers up to a watermark.
 
-    reached_ns, mark_ns: that before the end of inputs; the latter as for ``last_table``.
+    reached_ns: the watermark, for which the end of inputs is no time. mark_ns: as for
+    ``last_table``.
     """
     view, timers = View(), Timers(node)
     before: dict[Key, int] = {}
@@ -155,7 +156,7 @@ def timed_table(
     if has_ended:
         found += timers.ended(reached_ns, mark_ns)
     elif reached_ns is not None:
-        found += timers.take([], reached_ns)
+        found += timers.take([], reached_ns, reached_ns)
     for row, result in found:
         if result is not None and not isinstance(result, RefusedRow):
             view.put(row.key, shown_row(fold, result))

@@ -38,14 +38,20 @@ class Timers:
         self._states: States = {}
         self._positions: dict[Key, _Position] = {}
 
-    def take(self, due: Iterable[tuple[Held, Row]], mark_ns: int) -> list[Result]:
+    def take(
+        self, due: Iterable[tuple[Held, Row]], mark_ns: int, open_ns: int | None
+    ) -> list[Result]:
         """Return the results of final rows and timers up to a mark, in the order of time and place.
 
-        due: the rows, each with the values that count.
+        due: the rows, each with the values that count. open_ns: the mark, for which the end of
+        inputs is no time.
         """
         found = self.before(due)
         for key in self._positions:
-            found += self._ended(key) if mark_ns == END_NS else self._fired(key, mark_ns)
+            if open_ns is not None:
+                found += self._fired(key, open_ns)
+            if mark_ns == END_NS:
+                found += self._ended(key)
         return sorted(found, key=lambda one: (one[0].time_ns, one[0].place))
 
     def before(
@@ -76,8 +82,7 @@ class Timers:
         if mark_ns is not None:
             each = self._positions.items()
             self._positions = {key: of for key, of in each if not self._is_over(key, mark_ns)}
-        found = [] if until_ns is None else self.take([], until_ns)
-        return found + self.take([], END_NS)
+        return self.take([], END_NS, until_ns)
 
     def _fired(self, key: Key, until_ns: int) -> Iterator[Result]:
         """Yield the results of the timers of a key up to a time."""
