@@ -38,7 +38,10 @@ class ConnectorError(RippleError):
 
 
 class LostRecordsWarning(UserWarning):
-    """Records of a run did not count: they were rejected, or came too late. It comes once."""
+    """Records of a run did not count, or results could not be computed. It comes once.
+
+    The records were rejected, or came too late.
+    """
 
 
 class GraphError(RippleError):

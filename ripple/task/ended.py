@@ -12,6 +12,8 @@ from ripple.model.pipeline.row_table import ROWS
 from ripple.task.rejection_limit import reasons_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ripple.model.pipeline.plan import Plan
     from ripple.task.report import Report
 
@@ -57,7 +59,10 @@ def _rejected_text(report: Report, where: str) -> str:
 
 
 def lost_text(report: Report, plan: Plan, *, are_kept: bool) -> str:
-    """Say how many records did not count and are not kept; "" if there are none."""
+    """Say how many records did not count and are not kept, and how many rows have no result.
+
+    "" if there are none.
+    """
     parts = []
     if report.rejected and not are_kept:
         parts.append(_rejected_text(report, "dead_letters= keeps them"))
@@ -65,11 +70,20 @@ def lost_text(report: Report, plan: Plan, *, are_kept: bool) -> str:
         parts.append(f"{report.very_late} too late for their windows ({_LATE})")
     scans = [scan.name for scan in plan.scans]
     at_once = [f"{name}{ROWS}" for name in scans]  # counted there, where a table has the rows
-    for name in (*(ask.name for ask in plan.asks), *scans, *at_once):
+    of_records = (*(ask.name for ask in plan.asks), *scans, *at_once)
+    parts += _absent(report, of_records)
+    lost = f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
+    of_results = _absent(report, (name for name in report.uncomputable if name not in of_records))
+    return plain(", ".join((*filter(None, (lost,)), *of_results)))
+
+
+def _absent(report: Report, names: Iterable[str]) -> list[str]:
+    """Return the numbers of rows of some nodes that could not be computed, with a first reason."""
+    parts = []
+    for name in names:
         found = report.uncomputable.get(name)
         if found is not None and found.rows:
             first = f"{found.rows[0].step}: {found.rows[0].reason}"
             rows = "1 row" if found.count == 1 else f"{found.count} rows"
             parts.append(f"{rows} of {name!r} without a result (first: {first})")
-    lost = plain(", ".join(parts))
-    return f"of {report.consumed} records, some do not count: {lost}" if lost else ""
+    return parts

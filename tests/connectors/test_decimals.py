@@ -143,11 +143,9 @@ def test_a_sum_beyond_64_bits_is_absent_as_of_integers() -> None:
 
     rows = [{"name": "a", "price": 10**18 - 1}] * 10
     sink = MemorySink()
-    report = rp.run(
-        rp.Pipeline("p").source("l", Large).partition("p", key="name")
-        .fold("f", s=rp.sum("price")).sink("o"),
-        source=rows, sink=sink,
-    )  # fmt: skip
+    summed = rp.Pipeline("p").source("l", Large).partition("p", key="name")
+    with pytest.warns(rp.LostRecordsWarning, match="does not fit 64 bits"):
+        report = rp.run(summed.fold("f", s=rp.sum("price")).sink("o"), source=rows, sink=sink)
     assert report.uncomputable["f"].count == 1
     assert read([most])[0][0]["price"] == 10**12 - 1
 

@@ -47,6 +47,9 @@ def pipelines(error: BaseException) -> dict[str, Pipeline]:
             raise error
         return state + n
 
+    def empty() -> int:
+        raise error
+
     rows = Pipeline("p").source("rows", Row)
     scanned = {"key": "key", "state": Count, "step": step, "into": Row}
 
@@ -55,6 +58,7 @@ def pipelines(error: BaseException) -> dict[str, Pipeline]:
 
     total = rp.custom("n", init=lambda: 0, add=add, result=lambda state: state, type=int)
     result = rp.custom("n", init=lambda: 0, add=lambda state, n: n, result=shown, type=int)
+    begun = rp.custom("n", init=empty, add=add, result=lambda state: state, type=int)
     return {
         "map": rows.map("m", one, into=Row).sink("out"),
         "flat_map": rows.flat_map("m", several, into=Row).sink("out"),
@@ -62,6 +66,7 @@ def pipelines(error: BaseException) -> dict[str, Pipeline]:
         "scan": rows.scan("m", **scanned, settled=True).sink("out"),
         "eager": rows.scan("m", **scanned).sink("out"),
         "fold": rows.partition("by", key="key").fold("f", total=total).sink("out"),
+        "init": rows.partition("by", key="key").fold("f", total=begun).sink("out"),
         "result": rows.partition("by", key="key").fold("f", total=result).sink("out"),
         "results": rows.partition("by", key=("key", "n", "at"))
         .fold("f", count=rp.count())
@@ -81,3 +86,9 @@ def test_a_run_ends_and_nothing_is_rejected(shape: str, error: BaseException) ->
 def test_a_recursion_that_is_too_deep_is_of_its_record() -> None:
     with pytest.warns(rp.LostRecordsWarning, match="1 rejected .m: RecursionError: too deep"):
         rp.run(pipelines(RecursionError("too deep"))["map"], source=ROWS, sink=[])
+
+
+def test_results_that_are_absent_are_told() -> None:
+    told = "pipeline 'p': 1 row of 'f' without a result .first: f: 'total': .* raised RecursionErr"
+    with pytest.warns(rp.LostRecordsWarning, match=told):
+        assert rp.collect(pipelines(RecursionError("deep"))["result"], ROWS).rows() == []

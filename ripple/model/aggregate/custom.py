@@ -137,7 +137,7 @@ class CustomState(State):
         """Set the number of slots; new ones are empty."""
         del self._states[slots:]
         while len(self._states) < slots:
-            self._states.append(self._aggregate.init())
+            self._states.append(self._empty())
 
     def add(self, slots: Slots, *values: Values) -> None:
         """Call ``add`` for each row."""
@@ -155,6 +155,9 @@ class CustomState(State):
         for slot, row in zip(slots.tolist(), _rows(len(slots), columns, self._types), strict=True):
             self._states[slot] = self._call(what, function, self._states[slot], *row)
 
+    def _empty(self) -> Any:
+        return self._call("init", self._aggregate.init)
+
     def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
@@ -164,11 +167,11 @@ class CustomState(State):
 
     def refused(self, rows: int, *values: Values) -> dict[int, str]:
         """Call ``add`` with an empty state for each row."""
-        add, init = self._aggregate.step, self._aggregate.init
-        found = {}
+        add, found = self._aggregate.step, {}
         for at, row in enumerate(_rows(rows, values, self._types)):
+            empty = self._empty()  # without it no record is to blame
             try:
-                self._call("add", add, init(), *row)
+                self._call("add", add, empty, *row)
             except AggregateError as error:
                 if is_of_machine(error):
                     raise
@@ -183,12 +186,12 @@ class CustomState(State):
         for to, slot in zip(into.tolist(), source.tolist(), strict=True):
             if to != slot:
                 self._states[to] = self._call("merge", join, self._states[to], self._states[slot])
-                self._states[slot] = self._aggregate.init()
+                self._states[slot] = self._empty()
 
     def clear(self, slots: Slots) -> None:
         """Start again."""
         for slot in slots.tolist():
-            self._states[slot] = self._aggregate.init()
+            self._states[slot] = self._empty()
 
     def results(self, slots: Slots) -> tuple[Column, ...]:
         """Call ``result`` for each slot."""
