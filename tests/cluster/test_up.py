@@ -76,7 +76,18 @@ def test_free_ports_are_nobody_elses_while_a_process_is_down(per_worker: int) ->
 
 def test_workers_are_told_that_one_partition_has_all_records() -> None:
     for needs_one in (False, True):
-        asked = Asked("market.py", "a=log:a,b=log:b", (), "state", 2, 1, 1, 1, needs_one=needs_one)
+        asked = Asked(
+            "market.py",
+            "a=log:a,b=log:b",
+            (),
+            "state",
+            2,
+            1,
+            1,
+            1,
+            needs_one=needs_one,
+            free_ports=True,
+        )
         told = ["--partitions=1" in one.command for one in processes(asked)]
         assert told == [True, needs_one, needs_one]
 
