@@ -100,10 +100,11 @@ def say_counts(counts: Counter[str], kept_in: str | None) -> None:
 
 def all_rejected(place: str, total: int, kept_in: str | None) -> InputError:
     """Return the error where none of the records of a place was accepted."""
+    if total == 1:
+        where = f"it is in {kept_in}" if kept_in else "--dead-letter FILE keeps it"
+        return InputError(f"the only record of {place} was rejected; {where}")
     where = f"they are in {kept_in}" if kept_in else "--dead-letter FILE keeps them"
-    what = "the only record" if total == 1 else f"all {total} records"
-    verb = "was" if total == 1 else "were"
-    return InputError(f"{what} of {place} {verb} rejected; {where}")
+    return InputError(f"all {total} records of {place} were rejected; {where}")
 
 
 def shown(raw: bytes) -> str:

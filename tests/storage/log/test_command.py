@@ -102,7 +102,7 @@ def test_append_that_rejects_every_record_fails_and_says_where_they_are(tmp_path
     error = failed.err.splitlines()[-1]
     assert (failed.code, error) == (
         1,
-        f"ripple: all 1 record of - were rejected; they are in {kept}",
+        f"ripple: the only record of - was rejected; it is in {kept}",
     )
     assert len(kept.read_text().splitlines()) == 1
     assert ripple("log", "append", topic, "-", given="").code == 0
