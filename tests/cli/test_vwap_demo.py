@@ -178,4 +178,4 @@ def test_input_of_rejected_records_alone_is_a_failure(tmp_path):
     file.write_text("symbol,price,size,timestamp_ns,venue\n")
     ended = demo("--file", file, "--dead-letter", tmp_path / "d.jsonl")
     assert ended.code == 1
-    assert ended.err.splitlines()[-1].endswith(f"they are in {tmp_path}/d.jsonl")
+    assert ended.err.splitlines()[-1].endswith(f"it is in {tmp_path}/d.jsonl")
