@@ -176,8 +176,14 @@ def test_markers_in_s3_wait_for_the_store(tmp_path: Path, s3_server: ObjectServe
     more()
     running.kill()
     running.wait(PATIENCE_S)
+
+    def is_committed() -> bool:
+        record = out.with_name("out.csv.cut").read_text().splitlines()[0]
+        return bool(json.loads(record)["end"] == out.stat().st_size)
+
     running = start()
     more()
+    until(is_committed, said.read_text)  # else the next commit is first to wait for the store
     s3_server.kill()
     appending = threading.Thread(target=more)
     appending.start()
