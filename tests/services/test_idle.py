@@ -164,28 +164,35 @@ def test_markers_in_s3_wait_for_the_store(tmp_path: Path, s3_server: ObjectServe
     def shown() -> int:
         return len(out.read_text().splitlines()) if out.exists() else 0
 
-    def more() -> None:
+    def more(apart_ns: int = 2_000_000) -> None:
         """Append trades, which go to one partition of two, and wait for their windows."""
         before = shown()
-        began_ns = time.time_ns() - 1_000_000_000
-        lines = [f"S{at % 7},{at},{began_ns + at * 2_000_000}" for at in range(500)]
+        began_ns = time.time_ns() - 500 * apart_ns
+        lines = [f"S{at % 7},{at},{began_ns + at * apart_ns}" for at in range(500)]
         ripple("log", "append", tmp_path / "trades", "-", given="\n".join(lines) + "\n")
         until(lambda: shown() > before, said.read_text)
 
+    def is_committed(markers: int = 0) -> bool:
+        """Return whether a commit has all rows, and as many markers."""
+        cut = out.with_name("out.csv.cut")
+        if not cut.exists():
+            return False
+        record = json.loads(cut.read_text().splitlines()[0])
+        has_rows = record["end"] == out.stat().st_size
+        return has_rows and record["reached"]["cut"]["ripple.markers/0"] >= markers
+
     running = start()
     more()
+    # After a death within a batch, the next task would note each batch in the store.
+    until(is_committed, said.read_text)
     running.kill()
     running.wait(PATIENCE_S)
 
-    def is_committed() -> bool:
-        record = out.with_name("out.csv.cut").read_text().splitlines()[0]
-        return bool(json.loads(record)["end"] == out.stat().st_size)
-
     running = start()
     more()
-    until(is_committed, said.read_text)  # else the next commit is first to wait for the store
+    until(partial(is_committed, 2), said.read_text)  # else a commit is first to wait for the store
     s3_server.kill()
-    appending = threading.Thread(target=more)
+    appending = threading.Thread(target=more, args=[0])  # one window, which a marker ends
     appending.start()
     until(lambda: "markers of idle inputs wait for the store" in said.read_text())
     s3_server.start()
